@@ -1,0 +1,1 @@
+"""Everything without a screen; importable and testable without a terminal."""

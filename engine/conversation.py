@@ -1,0 +1,171 @@
+"""Conversations and the log a model reads. Knows neither files, SQL nor models.
+
+The log is rendered as a list of pieces, one per step, never as one string: each piece is tokenised on
+its own, so the tokens of a prefix of the log are a prefix of the tokens of the log whatever the
+tokeniser merges, and one pass over the whole log sees exactly what a pass over each prefix would.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+ROLES: tuple[Role, ...] = get_args(Role)
+Kind = Literal["chat", "action"]
+
+LOG_SEPARATOR = "\n\n"
+"""Stands before every piece of a log but the first."""
+
+STEP_OPENING = LOG_SEPARATOR + "TURN"
+"""What every continuation of a log begins with: the fixed part of the next step's header."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool, as the assistant wrote it.
+
+    Attributes:
+        name: Name of the tool.
+        arguments: JSON text, or whatever stood there when it was not JSON.
+        call_id: The id that a tool message answers to, if any.
+    """
+
+    name: str
+    arguments: str
+    call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One step of a conversation.
+
+    Attributes:
+        content: The text as imported; empty for a message that only calls tools.
+        model_view: The text a model reads instead of `content` when the leak guard changed it; None: the same.
+        hidden: The leak guard keeps the whole message from a model.
+    """
+
+    role: Role
+    content: str
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    model_view: str | None = None
+    hidden: bool = False
+
+    @property
+    def seen(self) -> str:
+        """The text a model reads."""
+        return self.content if self.model_view is None else self.model_view
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Messages in order, with what is known about them.
+
+    Attributes:
+        external_id: The id in the source, unique within one file; exports use it.
+        meta: Anything of the source worth keeping that is neither text nor truth.
+        truth: What is known from elsewhere (reward, gold goal, rating); never given to a metric.
+    """
+
+    external_id: str
+    messages: tuple[Message, ...]
+    meta: dict[str, Any] = field(default_factory=dict)
+    truth: dict[str, Any] | None = None
+    created_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogPiece:
+    """One step as a model reads it.
+
+    Attributes:
+        message: Index of the message in its conversation, from 0.
+        turn: Number of the turn, from 1; a turn starts at each system or user message.
+        step: Number of the step, from 1, among the steps a model sees.
+        text: Header, newline and content, with the separator in front for all but the first piece.
+    """
+
+    message: int
+    role: Role
+    turn: int
+    step: int
+    kind: Kind
+    text: str
+
+
+def step_header(turn: int, step: int, role: Role, kind: Kind, name: str | None = None) -> str:
+    """The line that opens a step, `TURN 3, STEP 5, assistant (tool) chat:`.
+
+    A tool's answer is the assistant's side of the log, marked `(tool)`; a named participant is marked with
+    its name, as in `user (underwriter) chat:`.
+    """
+    if role == "tool":
+        who = "assistant (tool)"
+    else:
+        speaker = "system" if role == "developer" else role
+        who = f"{speaker} ({name})" if name else speaker
+    return f"TURN {turn}, STEP {step}, {who} {kind}:"
+
+
+def render_log(messages: Iterable[Message]) -> list[LogPiece]:
+    """Renders messages as the log a model reads, one piece per step; hidden messages are left out."""
+    pieces: list[LogPiece] = []
+    turn = 0
+    for index, message in enumerate(messages):
+        if message.hidden:
+            continue
+        if not pieces or opens_turn(message.role):
+            turn += 1
+        kind: Kind = "action" if message.tool_calls else "chat"
+        header = step_header(turn, len(pieces) + 1, message.role, kind, message.name)
+        body = message.seen
+        if message.tool_calls:
+            calls = "TOOL CALLS: " + render_tool_calls(message.tool_calls)
+            body = f"{body}\n{calls}" if body else calls
+        text = (LOG_SEPARATOR if pieces else "") + header + "\n" + body
+        pieces.append(LogPiece(index, message.role, turn, len(pieces) + 1, kind, text))
+    return pieces
+
+
+def opens_turn(role: Role) -> bool:
+    """Whether a message of this role starts a turn."""
+    return role in ("system", "developer", "user")
+
+
+def render_tool_calls(calls: Sequence[ToolCall]) -> str:
+    """Tool calls as one line of JSON with the arguments parsed where they are JSON."""
+    return json.dumps(
+        [{"name": call.name, "args": _parsed(call.arguments)} for call in calls],
+        ensure_ascii=False,
+    )
+
+
+def _parsed(arguments: str) -> Any:
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def count_turns(messages: Iterable[Message]) -> int:
+    """Number of turns, hidden messages included, because the reader shows them."""
+    turns = 0
+    for index, message in enumerate(messages):
+        if index == 0 or opens_turn(message.role):
+            turns += 1
+    return turns
+
+
+def content_hash(messages: Iterable[Message]) -> bytes:
+    """SHA-256 over the normalised messages, 32 bytes: the key by which duplicates are recognised."""
+    canonical = [
+        [m.role, m.content, m.name, [[c.name, c.arguments] for c in m.tool_calls]] for m in messages
+    ]
+    text = json.dumps(canonical, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(b"messages/1:" + text.encode("ascii")).digest()

@@ -1,0 +1,68 @@
+"""The errors a person may see, each with what happened, where, and what to do.
+
+WorkbenchError
+├── ProjectError      the project file cannot be opened, read or written
+│   ├── ProjectLocked     another workbench is writing it
+│   └── ProjectReadOnly   a write was asked of a project opened read-only
+├── FormatError       an input cannot be read as conversations
+├── ModelError        the model process cannot do what was asked
+│   ├── ModelFileError    the weights are missing, damaged or of an unsupported kind
+│   └── ModelCrashed      the model process died while working on a request
+├── Cancelled         a person cancelled the work; not a fault
+└── UsageError        the words of a command do not fit together
+"""
+
+from __future__ import annotations
+
+
+class WorkbenchError(Exception):
+    """Base of every error that is shown to a person.
+
+    Args:
+        message: What happened and where, one sentence.
+        hint: What to do about it, one sentence; empty when there is nothing to do.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}".rstrip()
+
+
+class ProjectError(WorkbenchError):
+    """The project file cannot be opened, read or written."""
+
+
+class ProjectLocked(ProjectError):
+    """Another workbench holds the right to write this project."""
+
+
+class ProjectReadOnly(ProjectError):
+    """A write was asked of a project that is open read-only."""
+
+
+class FormatError(WorkbenchError):
+    """An input cannot be read as conversations."""
+
+
+class ModelError(WorkbenchError):
+    """The model process cannot do what was asked."""
+
+
+class ModelFileError(ModelError):
+    """The weights are missing, damaged or of a kind that is not supported."""
+
+
+class ModelCrashed(ModelError):
+    """The model process died while it worked on a request."""
+
+
+class Cancelled(WorkbenchError):
+    """The work was cancelled by a person; what was committed before stays."""
+
+
+class UsageError(WorkbenchError):
+    """The words of a command do not fit together."""

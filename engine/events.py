@@ -1,0 +1,63 @@
+"""What the engine tells whoever listens: frozen facts, emitted through a plain callable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+Outcome = Literal["done", "cancelled", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgress:
+    """Where a job stands.
+
+    Attributes:
+        done, total: In the unit the stage counts in; total is None while it is not known.
+        rate: Units a second, measured over the recent past; None before two measurements.
+        eta_seconds: Seconds left at that rate; None while total or rate is unknown.
+        note: What is being worked on, a few words.
+    """
+
+    job_id: int
+    stage: str
+    title: str
+    done: int
+    total: int | None
+    unit: str
+    rate: float | None
+    eta_seconds: float | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobStarted:
+    """A job began to run; `job_id` is the id of its run record."""
+
+    job_id: int
+    stage: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded:
+    """A job ended; `message` says in one sentence what came of it, with counts."""
+
+    job_id: int
+    stage: str
+    title: str
+    outcome: Outcome
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DataChanged:
+    """Rows changed; open screens refresh if they show one of `tables`."""
+
+    tables: frozenset[str]
+
+
+Event = JobStarted | JobProgress | JobEnded | DataChanged
+Listener = Callable[[Event], None]

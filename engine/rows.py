@@ -1,0 +1,231 @@
+"""What the project file holds, as the rest of the program sees it: frozen rows, no SQL, no cursors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal
+
+from engine.conversation import Role, ToolCall
+
+
+class State(StrEnum):
+    """What the completeness score says of a conversation; `unscored` is never counted as one of the others."""
+
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
+    BORDERLINE = "borderline"
+    UNSCORED = "unscored"
+
+
+class Verdict(StrEnum):
+    """What a human said in triage."""
+
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
+    UNSURE = "unsure"
+
+
+RunState = Literal["running", "done", "cancelled", "failed", "interrupted"]
+Mode = Literal["base", "tuned", "judge"]
+SortKey = Literal["id", "external_id", "source", "p_end", "turns", "chars"]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRule:
+    """How a score becomes a state.
+
+    Attributes:
+        threshold: On the normalised score, in [0, 1].
+        band: Half-width of the borderline band around the threshold.
+    """
+
+    threshold: float = 0.5
+    band: float = 0.1
+
+    def state(self, p_end_normalised: float | None) -> State:
+        """The state of a conversation whose last boundary has this normalised score; None is unscored."""
+        if p_end_normalised is None:
+            return State.UNSCORED
+        if abs(p_end_normalised - self.threshold) < self.band:
+            return State.BORDERLINE
+        return State.COMPLETE if p_end_normalised >= self.threshold else State.INCOMPLETE
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """Which conversations, in which order; None means any.
+
+    Attributes:
+        text: Words that must all occur in the messages (full-text search).
+    """
+
+    state: State | None = None
+    verdict: Verdict | None = None
+    judged: bool | None = None
+    source: str | None = None
+    text: str | None = None
+    sort: SortKey = "id"
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRow:
+    """One line of the list. `opening` is the beginning of the first user message, as imported."""
+
+    id: int
+    external_id: str
+    source: str
+    opening: str
+    messages: int
+    turns: int
+    chars: int
+    created_at: str | None
+    p_end: float | None
+    p_end_normalised: float | None
+    state: State
+    reason: str | None
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """One message as imported, with its place; `model_view` and `hidden` as in `engine.conversation.Message`."""
+
+    index: int
+    turn: int
+    role: Role
+    name: str | None
+    content: str
+    tool_calls: tuple[ToolCall, ...]
+    tool_call_id: str | None
+    model_view: str | None
+    hidden: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """`p_end` at one boundary.
+
+    Attributes:
+        message: Index of the message after which the conversation could end.
+        step, turn: Its numbers in the log.
+        p_end: Probability of the end tag there.
+        p_end_normalised: `p_end / (p_end + P(continuation))`.
+    """
+
+    message: int
+    step: int
+    turn: int
+    p_end: float
+    p_end_normalised: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """The completeness score of one conversation under one configuration.
+
+    Attributes:
+        reason: Why it is unscored, or what is special about the score (a window); None otherwise.
+        noise: Largest change of a probability seen on this model when the batch size changes; digits below
+            it mean nothing.
+    """
+
+    conversation_id: int
+    config_hash: str
+    run_id: int
+    state: State
+    reason: str | None
+    p_end: float | None
+    p_end_normalised: float | None
+    curve: tuple[CurvePoint, ...]
+    mode: Mode
+    model: str
+    adapter: str | None
+    noise: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemainingRow:
+    """What a model says is left to do; `text` is empty and `reason` says why when it gave nothing usable."""
+
+    conversation_id: int
+    config_hash: str
+    text: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRow:
+    """One verdict as given; verdicts are appended, never changed."""
+
+    id: int
+    conversation_id: int
+    verdict: Verdict | None
+    note: str
+    given_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeakRow:
+    """Something that gives the ending away, kept from the model: rule, message (None: a field) and the text."""
+
+    conversation_id: int
+    message: int | None
+    rule: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineRow:
+    """A record that could not be imported: where it stood, why, and its bytes."""
+
+    id: int
+    source: str
+    line: int | None
+    reason: str
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One execution of one stage with everything that determined its result."""
+
+    id: int
+    stage: str
+    state: RunState
+    config_hash: str
+    params: dict[str, Any]
+    fingerprints: dict[str, Any]
+    code_version: str
+    started_at: str
+    finished_at: str | None
+    done: int
+    total: int | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What is in a project, and how the current scores divide it.
+
+    `complete + incomplete + borderline + unscored == conversations`.
+    """
+
+    conversations: int = 0
+    messages: int = 0
+    turns: int = 0
+    sources: int = 0
+    duplicates: int = 0
+    quarantined: int = 0
+    leaks: int = 0
+    complete: int = 0
+    incomplete: int = 0
+    borderline: int = 0
+    unscored: int = 0
+    verdicts: int = 0
+
+    @property
+    def scored(self) -> int:
+        """Conversations with an honest number."""
+        return self.conversations - self.unscored
