@@ -146,6 +146,15 @@ class ScoreRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoredId:
+    """An imported id with the score of its conversation, None where no run has reached it."""
+
+    external_id: str
+    source: str
+    score: ScoreRow | None
+
+
+@dataclass(frozen=True, slots=True)
 class RemainingRow:
     """What a model says is left to do; `text` is empty and `reason` says why when it gave nothing usable."""
 
@@ -164,6 +173,23 @@ class VerdictRow:
     verdict: Verdict | None
     note: str
     given_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class TriageItem:
+    """One conversation in the triage queue and why it stands there, e.g. `borderline: .52 near .50`."""
+
+    conversation_id: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedId:
+    """An imported id with the verdict and the note that stand for its conversation."""
+
+    external_id: str
+    source: str
+    verdict: VerdictRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,9 @@ from engine.rows import (
     Verdict,
     VerdictRow,
 )
+from engine.rows import (
+    TriageItem as TriageItem,  # screens take it from here
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +51,6 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class TriageItem:
-    """One conversation in the triage queue and why it stands there, e.g. `borderline: .52 near .50`."""
-
-    conversation_id: int
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class ProjectInfo:
     """What the title line says. `read_only` is None for a writable project, else why it cannot be written."""
 
@@ -67,7 +62,7 @@ class ProjectInfo:
 class Conversations(Protocol):
     """Reading conversations and what is known about them."""
 
-    def ids(self, query: ListQuery) -> "array[int]":
+    def ids(self, query: ListQuery) -> array[int]:
         """Ids of all conversations that match, in order; raises WorkbenchError for a bad search text."""
 
     def rows(self, ids: Sequence[int]) -> list[ConversationRow]:

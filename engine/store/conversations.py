@@ -1,0 +1,279 @@
+"""Conversations and their messages, read; `imports` writes them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engine.conversation import Conversation, Message, ToolCall, opens_turn
+from engine.errors import ProjectError
+from engine.rows import (
+    ConversationRow,
+    Counts,
+    DecisionRule,
+    LeakRow,
+    ListQuery,
+    MessageRow,
+    RemainingRow,
+    ScoreRow,
+    Verdict,
+)
+from engine.store import imports, scores, settings
+from engine.store.project import Project
+from engine.store.query import from_where, order_by
+from engine.store.sql import chunks, marks, snapshot
+from engine.store.verdicts import verdict_sql
+
+_MESSAGE = "conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden"
+
+
+def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
+    """Ids of the conversations that match, in order.
+
+    Raises:
+        WorkbenchError: a search text with too many words.
+    """
+    with snapshot(conn):
+        clauses, values = from_where(query, settings.rule(conn), settings.score_config(conn))
+        rows = conn.execute(f"SELECT c.id{clauses}{order_by(query)}", values)
+        return array("q", (row[0] for row in rows))
+
+
+def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRow]:
+    """Rows for these ids in the order asked; ids that do not exist are left out."""
+    found: dict[int, ConversationRow] = {}
+    with snapshot(conn):
+        rule = settings.rule(conn)
+        config = settings.score_config(conn)
+        for keys in chunks(wanted):
+            for row in conn.execute(
+                "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"
+                " c.created_at, s.p_end, s.p_end_normalised, s.reason,"
+                f" {verdict_sql('c.id')}"
+                " FROM conversation AS c JOIN source ON source.id = c.source_id"
+                " LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = ?"
+                f" WHERE c.id IN ({marks(keys)})",
+                (config, *keys),
+            ):
+                found[row[0]] = _conversation_row(row, rule)
+    return [found[key] for key in wanted if key in found]
+
+
+def messages(conn: sqlite3.Connection, conversation_id: int) -> list[MessageRow]:
+    """All messages of one conversation in order."""
+    result: list[MessageRow] = []
+    turn = 0
+    for row in conn.execute(
+        f"SELECT {_MESSAGE} FROM message WHERE conversation_id = ? ORDER BY idx", (conversation_id,)
+    ):
+        message = _message(row)
+        if not result or opens_turn(message.role):
+            turn += 1
+        result.append(
+            MessageRow(
+                index=row[1],
+                turn=turn,
+                role=message.role,
+                name=message.name,
+                content=message.content,
+                tool_calls=message.tool_calls,
+                tool_call_id=message.tool_call_id,
+                model_view=message.model_view,
+                hidden=message.hidden,
+            )
+        )
+    return result
+
+
+def conversations_for(
+    conn: sqlite3.Connection, wanted: Sequence[int]
+) -> list[tuple[int, tuple[Message, ...]]]:
+    """The messages of many conversations, in id order; ids that do not exist are left out."""
+    found: dict[int, list[Message]] = {}
+    for keys in chunks(sorted(wanted)):
+        for row in conn.execute(
+            f"SELECT {_MESSAGE} FROM message WHERE conversation_id IN ({marks(keys)})"
+            " ORDER BY conversation_id, idx",
+            keys,
+        ):
+            found.setdefault(row[0], []).append(_message(row))
+    return [(key, tuple(found[key])) for key in sorted(found)]
+
+
+def original(conn: sqlite3.Connection, conversation_id: int) -> bytes:
+    """The record as imported, byte for byte.
+
+    Raises:
+        ProjectError: there is no such conversation.
+    """
+    row = conn.execute(
+        "SELECT raw FROM original WHERE conversation_id = ?", (conversation_id,)
+    ).fetchone()
+    if row is None:
+        raise ProjectError(f"There is no conversation {conversation_id}.")
+    return bytes(row[0])
+
+
+def export_conversations(conn: sqlite3.Connection) -> Iterator[tuple[int, str, Conversation]]:
+    """(id, source, conversation with meta and truth) for every conversation, in id order."""
+    last = 0
+    with snapshot(conn):
+        while True:
+            heads = conn.execute(
+                "SELECT c.id, source.label, c.external_id, c.meta, truth.truth, c.created_at"
+                " FROM conversation AS c JOIN source ON source.id = c.source_id"
+                " LEFT JOIN truth ON truth.conversation_id = c.id"
+                " WHERE c.id > ? ORDER BY c.id LIMIT 200",
+                (last,),
+            ).fetchall()
+            if not heads:
+                return
+            last = heads[-1][0]
+            texts = dict(conversations_for(conn, [head[0] for head in heads]))
+            for key, label, external_id, meta, truth, created_at in heads:
+                yield (
+                    key,
+                    label,
+                    Conversation(
+                        external_id=external_id,
+                        messages=texts.get(key, ()),
+                        meta=json.loads(meta),
+                        truth=None if truth is None else json.loads(truth),
+                        created_at=created_at,
+                    ),
+                )
+
+
+def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
+    """Counts of the project, or of what matches a query.
+
+    `quarantined` counts records, which are not conversations: of the query's source, or of all sources.
+    """
+    query = query or ListQuery()
+    with snapshot(conn):
+        rule = settings.rule(conn)
+        config = settings.score_config(conn)
+        clauses, values = from_where(query, rule, config)
+        expression, parameters = scores.state_sql(rule, "w.p_end_normalised")
+        # `w` is what matches; materialised once, then counted in several ways
+        found = conn.execute(
+            "WITH m AS MATERIALIZED (SELECT c.id AS id, c.messages AS messages, c.turns AS turns,"
+            f" c.source_id AS source_id{clauses}),"
+            " w AS (SELECT m.*, now.p_end_normalised AS p_end_normalised FROM m LEFT JOIN score"
+            " AS now ON now.conversation_id = m.id AND now.config_hash = ?),"
+            f" t AS (SELECT {expression} AS state, w.* FROM w)"
+            " SELECT count(*), coalesce(sum(messages), 0), coalesce(sum(turns), 0),"
+            " count(DISTINCT source_id), coalesce(sum(state = 'complete'), 0),"
+            " coalesce(sum(state = 'incomplete'), 0), coalesce(sum(state = 'borderline'), 0),"
+            " coalesce(sum(state = 'unscored'), 0),"
+            " coalesce(sum((SELECT count(*) FROM alias WHERE conversation_id = t.id)), 0),"
+            " coalesce(sum((SELECT count(*) FROM leak WHERE conversation_id = t.id)), 0),"
+            f" coalesce(sum({verdict_sql('t.id')} IS NOT NULL), 0) FROM t",
+            (*values, config, *parameters),
+        ).fetchone()
+        quarantined = imports.count_quarantined(conn, query.source)
+    return Counts(
+        conversations=found[0],
+        messages=found[1],
+        turns=found[2],
+        sources=found[3],
+        complete=found[4],
+        incomplete=found[5],
+        borderline=found[6],
+        unscored=found[7],
+        duplicates=found[8],
+        leaks=found[9],
+        verdicts=found[10],
+        quarantined=quarantined,
+    )
+
+
+def _conversation_row(row: tuple[Any, ...], rule: DecisionRule) -> ConversationRow:
+    return ConversationRow(
+        id=row[0],
+        external_id=row[1],
+        source=row[2],
+        opening=row[3],
+        messages=row[4],
+        turns=row[5],
+        chars=row[6],
+        created_at=row[7],
+        p_end=row[8],
+        p_end_normalised=row[9],
+        state=rule.state(row[9]),
+        reason=row[10],
+        verdict=None if row[11] is None else Verdict(row[11]),
+    )
+
+
+def _message(row: tuple[Any, ...]) -> Message:
+    calls = () if row[5] is None else tuple(ToolCall(*call) for call in json.loads(row[5]))
+    return Message(
+        role=row[2],
+        content=row[4],
+        name=row[3],
+        tool_calls=calls,
+        tool_call_id=row[6],
+        model_view=row[7],
+        hidden=bool(row[8]),
+    )
+
+
+class ConversationStore:
+    """Reading one project; satisfies `screens.ports.Conversations`."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def ids(self, query: ListQuery) -> array[int]:
+        """Ids of the conversations that match, in order."""
+        with self._project.reading() as conn:
+            return ids(conn, query)
+
+    def rows(self, ids: Sequence[int]) -> list[ConversationRow]:
+        """Rows for these ids in the order asked."""
+        with self._project.reading() as conn:
+            return rows(conn, ids)
+
+    def messages(self, conversation_id: int) -> list[MessageRow]:
+        """All messages in order."""
+        with self._project.reading() as conn:
+            return messages(conn, conversation_id)
+
+    def original(self, conversation_id: int) -> bytes:
+        """The record as imported, byte for byte."""
+        with self._project.reading() as conn:
+            return original(conn, conversation_id)
+
+    def leaks(self, conversation_id: int) -> list[LeakRow]:
+        """What the leak guard kept from the model."""
+        with self._project.reading() as conn:
+            return imports.leaks(conn, conversation_id)
+
+    def score(self, conversation_id: int) -> ScoreRow | None:
+        """The current score."""
+        with self._project.reading() as conn:
+            return scores.score(conn, conversation_id)
+
+    def remaining(self, conversation_id: int) -> RemainingRow | None:
+        """The remaining tasks that belong to the current score."""
+        with self._project.reading() as conn:
+            return scores.remaining(conn, conversation_id)
+
+    def counts(self, query: ListQuery | None = None) -> Counts:
+        """Counts of the project, or of what matches a query."""
+        with self._project.reading() as conn:
+            return counts(conn, query)
+
+    def sources(self) -> list[str]:
+        """Labels of the sources, in order of import."""
+        with self._project.reading() as conn:
+            return imports.source_labels(conn)
+
+    def rule(self) -> DecisionRule:
+        """The decision rule in force."""
+        with self._project.reading() as conn:
+            return settings.rule(conn)

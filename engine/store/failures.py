@@ -1,0 +1,76 @@
+"""What SQLite and the system report, said so that a person knows what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from engine.errors import ProjectError, ProjectReadOnly
+
+_FULL_HINT = "Free some space and run it again; what was saved before is intact."
+
+
+@contextmanager
+def told(path: str) -> Iterator[None]:
+    """Turns errors of SQLite and of the system on the project at `path` into a ProjectError."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _from_sqlite(path, error) from error
+    except OSError as error:
+        raise _from_system(path, error) from error
+
+
+def _from_sqlite(path: str, error: sqlite3.Error) -> ProjectError:
+    name = os.path.basename(path)
+    code = getattr(error, "sqlite_errorcode", None) or 0
+    primary = code & 0xFF
+    if primary == sqlite3.SQLITE_FULL:
+        return ProjectError(f"The disk is full: {name} could not be written.", _FULL_HINT)
+    if code in (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_TRUNCATE) or (
+        primary == sqlite3.SQLITE_IOERR and _no_space(path)
+    ):
+        return ProjectError(
+            f"The disk is full, or a limit on file sizes is reached: {name} could not be written.",
+            _FULL_HINT,
+        )
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return ProjectError(
+            f"Another program keeps {name} locked.", "Close whatever else has the file open."
+        )
+    if primary == sqlite3.SQLITE_READONLY:
+        return ProjectReadOnly(
+            f"{name} cannot be written.", "Check the permissions of the file and of its folder."
+        )
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return ProjectError(
+            f"{name} is damaged ({error}).",
+            "Restore a copy; `sqlite3 FILE .recover` saves what can still be read.",
+        )
+    if primary == sqlite3.SQLITE_CANTOPEN:
+        return ProjectError(
+            f"{name} cannot be opened.", "Check the permissions of the file and of its folder."
+        )
+    return ProjectError(f"{name} could not be read or written ({error}).")
+
+
+def _from_system(path: str, error: OSError) -> ProjectError:
+    name = os.path.basename(path)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return ProjectError(f"The disk is full: {name} could not be written.", _FULL_HINT)
+    if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP):
+        return ProjectError(
+            f"The file system of {name} offers no locks.", "Keep projects on a local disk."
+        )
+    return ProjectError(f"{name} cannot be opened: {error.strerror or error}.")
+
+
+def _no_space(path: str) -> bool:
+    try:
+        status = os.statvfs(os.path.dirname(path) or ".")
+    except OSError:
+        return False
+    return status.f_bavail * status.f_frsize < 1 << 20

@@ -1,0 +1,313 @@
+"""What an import writes: sources, conversations, their twins, leaks, truth and the quarantine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from engine.conversation import Conversation, Message, content_hash, count_turns
+from engine.rows import LeakRow, QuarantineRow
+from engine.store.sql import chunks, marks, to_json
+
+OPENING_CHARS = 300
+
+
+class Leak(Protocol):
+    """As `engine.formats.records.Leak`."""
+
+    @property
+    def message(self) -> int | None: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def found(self) -> str: ...
+
+
+class Record(Protocol):
+    """As `engine.formats.records.Parsed`."""
+
+    @property
+    def line(self) -> int | None: ...
+    @property
+    def raw(self) -> bytes: ...
+    @property
+    def conversation(self) -> Conversation: ...
+    @property
+    def leaks(self) -> Sequence[Leak]: ...
+
+
+class BadRecord(Protocol):
+    """As `engine.formats.records.Rejected`."""
+
+    @property
+    def line(self) -> int | None: ...
+    @property
+    def raw(self) -> bytes: ...
+    @property
+    def reason(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of a batch: each record is new, a duplicate of another one, or there already."""
+
+    new: int
+    duplicate: int
+    unchanged: int
+    leaks: int
+
+
+def source(conn: sqlite3.Connection, place: str, label: str, format: str, why: str) -> int:
+    """The id of the source at `place`, recorded if it is new."""
+    conn.execute(
+        "INSERT INTO source (place, label, format, why) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (place) DO NOTHING",
+        (place, label, format, why),
+    )
+    row = conn.execute("SELECT id FROM source WHERE place = ?", (place,)).fetchone()
+    return int(row[0])
+
+
+def source_labels(conn: sqlite3.Connection) -> list[str]:
+    """Labels of the sources, in order of import."""
+    return list(
+        dict.fromkeys(row[0] for row in conn.execute("SELECT label FROM source ORDER BY id"))
+    )
+
+
+def add(conn: sqlite3.Connection, source_id: int, records: Sequence[Record]) -> Added:
+    """Stores a batch of records of one source.
+
+    A record whose messages are there already is unchanged when it is the same record of the same source, and
+    otherwise becomes an alias, with its bytes and its truth, so that nothing is lost.
+    """
+    hashes = [content_hash(record.conversation.messages) for record in records]
+    known = _known(conn, hashes)
+    next_id = _next(conn, "conversation")
+    message_id = first_message = _next(conn, "message")
+    batch = _Batch()
+    twins: list[tuple[int, Record]] = []
+    for record, digest in zip(records, hashes, strict=True):
+        twin = known.get(digest)
+        if twin is not None:
+            twins.append((twin, record))
+            continue
+        known[digest] = next_id
+        message_id = batch.take(source_id, next_id, message_id, digest, record)
+        next_id += 1
+    batch.write(conn, first_message)
+    duplicates = sum(_add_alias(conn, source_id, twin, record) for twin, record in twins)
+    return Added(
+        new=len(batch.conversations),
+        duplicate=duplicates,
+        unchanged=len(twins) - duplicates,
+        leaks=len(batch.leaks),
+    )
+
+
+class _Batch:
+    """The rows of new conversations, collected so that each table is written in one go."""
+
+    def __init__(self) -> None:
+        self.conversations: list[tuple[Any, ...]] = []
+        self.originals: list[tuple[Any, ...]] = []
+        self.messages: list[tuple[Any, ...]] = []
+        self.truths: list[tuple[Any, ...]] = []
+        self.leaks: list[tuple[Any, ...]] = []
+
+    def take(self, source_id: int, key: int, message_id: int, digest: bytes, record: Record) -> int:
+        """Adds a record under the id `key`, its messages from `message_id` on; returns the next message id."""
+        conversation = record.conversation
+        messages = conversation.messages
+        chars = 0
+        append = self.messages.append
+        for index, message in enumerate(messages):
+            chars += len(message.content)
+            calls = None
+            if message.tool_calls:
+                calls = _calls(message)
+                chars += sum(len(call.arguments) for call in message.tool_calls)
+            append(
+                (
+                    message_id + index,
+                    key,
+                    index,
+                    message.role,
+                    message.name,
+                    message.content,
+                    calls,
+                    message.tool_call_id,
+                    message.model_view,
+                    message.hidden,
+                )
+            )
+        self.conversations.append(
+            (
+                key,
+                source_id,
+                conversation.external_id,
+                digest,
+                _opening(messages),
+                len(messages),
+                count_turns(messages),
+                chars,
+                conversation.created_at,
+                to_json(conversation.meta) if conversation.meta else "{}",
+                record.line,
+            )
+        )
+        self.originals.append((key, record.raw))
+        if conversation.truth is not None:
+            self.truths.append((key, to_json(conversation.truth)))
+        self.leaks.extend((key, leak.message, leak.rule, leak.found) for leak in record.leaks)
+        return message_id + len(messages)
+
+    def write(self, conn: sqlite3.Connection, first_message: int) -> None:
+        """Stores everything; the messages from `first_message` on are indexed from the table itself."""
+        conn.executemany(
+            "INSERT INTO conversation (id, source_id, external_id, hash, opening, messages, turns,"
+            " chars, created_at, meta, line) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            self.conversations,
+        )
+        conn.executemany(
+            "INSERT INTO original (conversation_id, raw) VALUES (?, ?)", self.originals
+        )
+        conn.executemany(
+            "INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls,"
+            " tool_call_id, model_view, hidden) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            self.messages,
+        )
+        conn.execute(
+            "INSERT INTO message_fts (rowid, content, tool_calls)"
+            " SELECT id, content, tool_calls FROM message WHERE id >= ?",
+            (first_message,),
+        )
+        conn.executemany("INSERT INTO truth (conversation_id, truth) VALUES (?, ?)", self.truths)
+        conn.executemany(
+            "INSERT INTO leak (conversation_id, message, rule, found) VALUES (?, ?, ?, ?)",
+            self.leaks,
+        )
+
+
+def quarantine(conn: sqlite3.Connection, source_id: int, records: Sequence[BadRecord]) -> int:
+    """Keeps records that could not be read; returns how many were not there yet."""
+    before = conn.total_changes
+    conn.executemany(
+        "INSERT INTO quarantine (digest, source_id, line, reason, raw) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (digest) DO NOTHING",
+        [
+            (
+                hashlib.sha256(f"{source_id}:{record.line}:".encode() + record.raw).digest(),
+                source_id,
+                record.line,
+                record.reason,
+                record.raw,
+            )
+            for record in records
+        ],
+    )
+    return conn.total_changes - before
+
+
+def quarantined(conn: sqlite3.Connection, after: int = 0, limit: int = 200) -> list[QuarantineRow]:
+    """Records that could not be imported, in order, from behind the id `after` on."""
+    return [
+        QuarantineRow(row[0], row[1], row[2], row[3], bytes(row[4]))
+        for row in conn.execute(
+            "SELECT quarantine.id, source.label, line, reason, raw FROM quarantine"
+            " JOIN source ON source.id = source_id WHERE quarantine.id > ?"
+            " ORDER BY quarantine.id LIMIT ?",
+            (after, limit),
+        )
+    ]
+
+
+def count_quarantined(conn: sqlite3.Connection, label: str | None = None) -> int:
+    """How many records could not be imported, of one source or of all."""
+    row = conn.execute(
+        "SELECT count(*) FROM quarantine WHERE ? IS NULL"
+        " OR source_id IN (SELECT id FROM source WHERE label = ?)",
+        (label, label),
+    ).fetchone()
+    return int(row[0])
+
+
+def leaks(conn: sqlite3.Connection, conversation_id: int) -> list[LeakRow]:
+    """What the leak guard kept from the model in one conversation."""
+    return [
+        LeakRow(*row)
+        for row in conn.execute(
+            "SELECT conversation_id, message, rule, found FROM leak WHERE conversation_id = ?"
+            " ORDER BY id",
+            (conversation_id,),
+        )
+    ]
+
+
+def truths(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(id, truth) of every conversation that has one, in id order. For validation only."""
+    for key, truth in conn.execute(
+        "SELECT conversation_id, truth FROM truth ORDER BY conversation_id"
+    ):
+        yield key, json.loads(truth)
+
+
+def _known(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
+    found: dict[bytes, int] = {}
+    for keys in chunks(hashes):
+        found.update(
+            conn.execute(f"SELECT hash, id FROM conversation WHERE hash IN ({marks(keys)})", keys)
+        )
+    return found
+
+
+def _next(conn: sqlite3.Connection, table: str) -> int:
+    row = conn.execute(f"SELECT coalesce(max(id), 0) + 1 FROM {table}").fetchone()
+    return int(row[0])
+
+
+def _add_alias(conn: sqlite3.Connection, source_id: int, twin: int, record: Record) -> bool:
+    """Keeps a record beside its twin unless it is there already; True when it was new."""
+    external_id = record.conversation.external_id
+    there = conn.execute(
+        "SELECT 1 FROM conversation JOIN original ON conversation_id = id WHERE id = ?1"
+        " AND source_id = ?2 AND external_id = ?3 AND raw = ?4 UNION ALL"
+        " SELECT 1 FROM alias WHERE conversation_id = ?1 AND source_id = ?2 AND external_id = ?3"
+        " AND raw = ?4",
+        (twin, source_id, external_id, record.raw),
+    ).fetchone()
+    if there:
+        return False
+    truth = record.conversation.truth
+    conn.execute(
+        "INSERT INTO alias (conversation_id, source_id, external_id, line, raw, truth)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            twin,
+            source_id,
+            external_id,
+            record.line,
+            record.raw,
+            None if truth is None else to_json(truth),
+        ),
+    )
+    return True
+
+
+def _calls(message: Message) -> str:
+    return json.dumps(
+        [[call.name, call.arguments, call.call_id] for call in message.tool_calls],
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+
+
+def _opening(messages: Sequence[Message]) -> str:
+    for message in messages:
+        if message.role == "user":
+            return message.content[:OPENING_CHARS]
+    return messages[0].content[:OPENING_CHARS] if messages else ""

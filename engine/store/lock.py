@@ -1,0 +1,77 @@
+"""The right to write a project: an flock on a side file, gone with the process that holds it.
+
+Not covered: network file systems that ignore flock; SQLite's own locking does not work there either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+
+from engine.errors import ProjectLocked
+from engine.store.sql import utc_now
+
+
+class WriteLock:
+    """Held from `acquire` to `release`; the side file says who holds it and is removed at release."""
+
+    def __init__(self, project_path: str) -> None:
+        self._path = project_path + ".lock"
+        self._fd: int | None = None
+
+    def acquire(self) -> None:
+        """Takes the lock at once.
+
+        Raises:
+            ProjectLocked: another process, or another part of this one, holds it.
+            OSError: the side file cannot be created or locked.
+        """
+        while True:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = _holder(fd)
+                os.close(fd)
+                raise ProjectLocked(f"{holder} is writing it") from None
+            except OSError:
+                os.close(fd)
+                raise
+            if self._is_current(fd):
+                break
+            os.close(fd)  # its former holder removed the file between our open and our flock
+        owner = {"pid": os.getpid(), "host": socket.gethostname(), "time": utc_now()}
+        with contextlib.suppress(OSError):  # on a full disk the lock holds without a name
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, json.dumps(owner).encode(), 0)
+        self._fd = fd
+
+    def release(self) -> None:
+        """Removes the side file while still holding the lock, then lets go. May be called twice."""
+        if self._fd is None:
+            return
+        with contextlib.suppress(OSError):
+            if self._is_current(self._fd):
+                os.unlink(self._path)
+        os.close(self._fd)
+        self._fd = None
+
+    def _is_current(self, fd: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(fd), os.stat(self._path))
+        except FileNotFoundError:
+            return False
+
+
+def _holder(fd: int) -> str:
+    try:
+        owner = json.loads(os.pread(fd, 1000, 0))
+        who = f"pid {int(owner['pid'])}"
+        if owner["host"] != socket.gethostname():
+            who += f" on {owner['host']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another workbench"
+    return f"another workbench ({who})"

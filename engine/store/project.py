@@ -1,0 +1,304 @@
+"""Opening, reading, writing and closing a project file."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sqlite3
+import threading
+import urllib.parse
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TypeVar
+
+from engine.errors import ProjectError, ProjectLocked, ProjectReadOnly
+from engine.store import runs
+from engine.store.failures import told
+from engine.store.lock import WriteLock
+from engine.store.migrations import APPLICATION_ID, SCHEMA, migrate
+from engine.store.writer import Writer
+
+T = TypeVar("T")
+
+_BUSY_MS = 5000
+_NO_SIDE_FILES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+_NOT_OURS = "It was not written by this program; choose another file."
+
+
+class Project:
+    """An open project file. `write` and `reader` may be used from any thread.
+
+    Attributes:
+        path: As given by the caller.
+        read_only: Why nothing can be written, a few words; None for a writable project.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        real: str,
+        *,
+        read_only: str | None,
+        immutable: bool,
+        lock: WriteLock | None,
+    ) -> None:
+        self.path = path
+        self.read_only = read_only
+        self._real = real
+        self._immutable = immutable
+        self._lock = lock
+        self._local = threading.local()
+        self._readers: dict[threading.Thread, sqlite3.Connection] = {}
+        self._guard = threading.Lock()
+        self._closed = False
+        self._conn: sqlite3.Connection | None = None
+        self._writer: Writer | None = None
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], *, create: bool = False, read_only: bool = False
+    ) -> Project:
+        """Opens a project.
+
+        A project that someone else is writing, or that the system does not let us write, opens read-only and
+        `read_only` says why. An older file is copied beside itself and then migrated. Runs that an earlier
+        process left running are marked as interrupted.
+
+        Args:
+            create: Make a new project where there is none.
+            read_only: Never write, not even when it would be possible.
+
+        Raises:
+            ProjectError: nothing there, not a project, a newer one, damaged, no permission, disk full.
+        """
+        given = os.fspath(path)
+        real = os.path.realpath(given)
+        with told(real):
+            exists = _check_place(given, real, create and not read_only)
+            if not read_only:
+                try:
+                    return cls._open_for_writing(given, real, create=not exists or create)
+                except _NotWritable as reason:
+                    if not exists:
+                        raise ProjectError(
+                            f"{given} cannot be created: {reason}.",
+                            "Choose a folder you can write to.",
+                        ) from reason
+                    why = str(reason)
+            else:
+                why = "opened for reading only"
+            return cls._open_for_reading(given, real, why)
+
+    @classmethod
+    def _open_for_writing(cls, given: str, real: str, *, create: bool) -> Project:
+        if os.path.exists(real) and not os.access(real, os.W_OK):
+            raise _NotWritable("the file is write-protected")
+        lock = WriteLock(real)
+        try:
+            lock.acquire()
+        except ProjectLocked as locked:
+            raise _NotWritable(locked.message) from locked
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise _NotWritable("the folder cannot be written to") from error
+            raise
+        project = cls(given, real, read_only=None, immutable=False, lock=lock)
+        try:
+            project._start(create)
+        except BaseException:
+            project.close()
+            raise
+        return project
+
+    def _start(self, create: bool) -> None:
+        conn = _connect(self._real, "rwc" if create else "rw")
+        self._conn = conn
+        schema = _check_ours(self.path, conn, empty_is_fine=create)
+        conn.execute("PRAGMA journal_mode = WAL")
+        conn.execute("PRAGMA synchronous = NORMAL")
+        conn.execute("PRAGMA foreign_keys = ON")
+        # deleted pages hold nothing secret here: nothing is ever deleted but index segments
+        conn.execute("PRAGMA secure_delete = OFF")
+        if 0 < schema < SCHEMA:
+            _back_up(conn, self._real, schema)
+        if schema < SCHEMA:
+            migrate(conn)
+        self._writer = Writer(conn)
+        self.write(runs.interrupt_running)
+
+    @classmethod
+    def _open_for_reading(cls, given: str, real: str, why: str) -> Project:
+        for immutable in (False, True):
+            project = cls(given, real, read_only=why, immutable=immutable, lock=None)
+            try:
+                schema = _check_ours(given, project.reader(), empty_is_fine=False)
+            except sqlite3.OperationalError as error:
+                project.close()
+                # without the right to create its side files SQLite cannot open a file in WAL mode
+                if immutable or error.sqlite_errorcode & 0xFF not in _NO_SIDE_FILES:
+                    raise
+            except BaseException:
+                project.close()
+                raise
+            else:
+                if schema < SCHEMA:
+                    project.close()
+                    raise ProjectError(
+                        f"{given} is of an older version and cannot be brought up to date: {why}.",
+                        "Open it once where it can be written, or copy it to such a place.",
+                    )
+                return project
+        raise AssertionError("the last attempt returns or raises")
+
+    def write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs `fn` on the writer's thread in one transaction and returns its result once that is committed.
+
+        When `fn` raises, nothing of it is kept and the error is raised here.
+
+        Raises:
+            ProjectReadOnly: the project is open read-only.
+            ProjectError: the disk is full, the file is damaged or closed.
+        """
+        if self.read_only is not None:
+            raise ProjectReadOnly(
+                f"The project is read-only: {self.read_only}.",
+                "Close the other one, or work on a copy that you can write.",
+            )
+        with told(self._real):
+            if self._writer is None or self._closed:
+                raise ProjectError("The project is closed.")
+            return self._writer.submit(fn).result()
+
+    def reader(self) -> sqlite3.Connection:
+        """This thread's own connection, which cannot write. Closed with the project or after its thread."""
+        conn: sqlite3.Connection | None = getattr(self._local, "conn", None)
+        if self._closed:
+            raise ProjectError("The project is closed.")
+        if conn is None:
+            with told(self._real):
+                conn = _connect(self._real, "ro", immutable=self._immutable)
+                conn.execute("PRAGMA query_only = ON")
+            self._local.conn = conn
+            with self._guard:
+                for thread in [t for t in self._readers if not t.is_alive()]:
+                    self._readers.pop(thread).close()
+                self._readers[threading.current_thread()] = conn
+        return conn
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """This thread's reader, with failures told as ProjectError."""
+        with told(self._real):
+            yield self.reader()
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Finishes what is being written, folds the write-ahead log into the file and lets go of the lock.
+
+        Args:
+            timeout: Seconds to wait for writes that run; after that they are interrupted and undone.
+        """
+        with self._guard:
+            if self._closed:
+                return
+            self._closed = True
+            readers = list(self._readers.values())
+            self._readers.clear()
+        for conn in readers:
+            conn.interrupt()
+            conn.close()
+        ended = self._writer is None or self._writer.close(timeout)
+        if ended and self._conn is not None:
+            # after a full disk the log cannot be folded in; the next open does it
+            with contextlib.suppress(sqlite3.Error):
+                self._conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._conn.close()
+        if self._lock is not None and ended:
+            self._lock.release()
+
+    def __enter__(self) -> Project:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _NotWritable(Exception):
+    """Why a project can only be read, in words."""
+
+
+def _check_place(given: str, real: str, create: bool) -> bool:
+    """Whether there is a file to open; raises ProjectError when there cannot be a project."""
+    if os.path.isdir(real):
+        raise ProjectError(f"{given} is a folder.", "Name a file in it, for example project.wb.")
+    if not os.path.exists(real):
+        folder = os.path.dirname(real)
+        if not os.path.isdir(folder):
+            raise ProjectError(f"{given}: there is no folder {folder}.", "Create the folder first.")
+        if not create:
+            raise ProjectError(
+                f"There is no project {given}.", "Make one with `workbench import PROJECT PATH...`."
+            )
+        return False
+    with open(real, "rb") as file:
+        beginning = file.read(16)
+    if beginning and beginning != b"SQLite format 3\0":
+        raise ProjectError(f"{given} is not a project file.", _NOT_OURS)
+    return True
+
+
+def _connect(real: str, mode: str, *, immutable: bool = False) -> sqlite3.Connection:
+    uri = f"file:{urllib.parse.quote(os.fsencode(real))}?mode={mode}"
+    conn = sqlite3.connect(
+        uri + ("&immutable=1" if immutable else ""),
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=_BUSY_MS / 1000,
+    )
+    conn.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+    return conn
+
+
+def _check_ours(given: str, conn: sqlite3.Connection, *, empty_is_fine: bool) -> int:
+    """The schema number of the file, 0 for an empty one; raises ProjectError when it is not ours to open."""
+    tables: int = conn.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    application: int = conn.execute("PRAGMA application_id").fetchone()[0]
+    schema: int = conn.execute("PRAGMA user_version").fetchone()[0]
+    if not tables and not schema and application in (0, APPLICATION_ID):
+        if empty_is_fine:
+            return 0
+        raise ProjectError(f"{given} is empty.", "Import conversations into it first.")
+    if application != APPLICATION_ID:
+        raise ProjectError(f"{given} is a database of another program.", _NOT_OURS)
+    if schema > SCHEMA:
+        raise ProjectError(
+            f"{given} was written by a newer version of this program"
+            f" (schema {schema}, this one knows {SCHEMA}).",
+            "Update the program.",
+        )
+    return schema
+
+
+def _back_up(conn: sqlite3.Connection, real: str, schema: int) -> None:
+    """Copies the file to `<name>.backup-<schema>`; a copy that is already there is kept and another name taken."""
+    target = f"{real}.backup-{schema}"
+    count = 1
+    while os.path.exists(target):
+        count += 1
+        target = f"{real}.backup-{schema}-{count}"
+    partial = target + ".partial"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(partial)
+    try:
+        conn.execute("VACUUM INTO ?", (partial,))
+        os.rename(partial, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial)
+        raise

@@ -1,0 +1,295 @@
+"""Completeness scores: one for each conversation and configuration, with the curve behind it."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.rows import CurvePoint, DecisionRule, Mode, RemainingRow, ScoredId, ScoreRow
+from engine.store import settings
+from engine.store.sql import chunks, marks, snapshot
+
+NO_PROBABILITY = "the model gives neither an end nor a continuation any probability"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreConfig:
+    """What produced a set of scores.
+
+    Attributes:
+        noise: Largest change of a probability seen on the model when the batch size changes; None if not measured.
+    """
+
+    config_hash: str
+    mode: Mode
+    model: str
+    adapter: str | None = None
+    noise: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BoundaryEntry:
+    """Probabilities at one boundary; `message`, `step` and `turn` as in `engine.rows.CurvePoint`."""
+
+    message: int
+    step: int
+    turn: int
+    p_end: float
+    p_continue: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreEntry:
+    """The result for one conversation: its boundaries in order, the last of which is its score.
+
+    Attributes:
+        boundaries: Empty when the conversation is unscored.
+        reason: Why it is unscored, or what is special about the score; required when there are no boundaries.
+        tokens: Tokens the model read for it.
+    """
+
+    conversation_id: int
+    boundaries: tuple[BoundaryEntry, ...]
+    reason: str | None
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemainingEntry:
+    """What a model says is left to do; `reason` says why when `text` is empty."""
+
+    conversation_id: int
+    text: str
+    reason: str | None = None
+
+
+def normalised(p_end: float, p_continue: float) -> float | None:
+    """`p_end / (p_end + p_continue)`, or None where both are zero and there is no honest number."""
+    total = p_end + p_continue
+    return p_end / total if total > 0 else None
+
+
+def state_sql(rule: DecisionRule, column: str = "s.p_end_normalised") -> tuple[str, list[float]]:
+    """`DecisionRule.state` as an SQL expression over a column, with its parameters."""
+    return (
+        f"CASE WHEN {column} IS NULL THEN 'unscored'"
+        f" WHEN abs({column} - ?) < ? THEN 'borderline'"
+        f" WHEN {column} >= ? THEN 'complete' ELSE 'incomplete' END",
+        [rule.threshold, rule.band, rule.threshold],
+    )
+
+
+def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
+    """Makes a configuration known, before its first scores; a noise measured later replaces None."""
+    conn.execute(
+        "INSERT INTO score_config (config_hash, mode, model, adapter, noise) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (config_hash) DO UPDATE SET noise = coalesce(excluded.noise, noise)",
+        (config.config_hash, config.mode, config.model, config.adapter, config.noise),
+    )
+
+
+def add(
+    conn: sqlite3.Connection, config_hash: str, run_id: int, entries: Sequence[ScoreEntry]
+) -> None:
+    """Stores a batch of scores of a registered configuration, none of which is stored yet.
+
+    Raises:
+        ValueError: an unscored entry without a reason.
+    """
+    score_rows: list[tuple[Any, ...]] = []
+    curve_rows: list[tuple[Any, ...]] = []
+    for entry in entries:
+        p_end = p_continue = score = None
+        reason = entry.reason
+        if entry.boundaries:
+            last = entry.boundaries[-1]
+            p_end, p_continue = last.p_end, last.p_continue
+            score = normalised(p_end, p_continue)
+            if score is None:
+                reason = NO_PROBABILITY
+        elif not reason:
+            raise ValueError(f"conversation {entry.conversation_id} is unscored without a reason")
+        score_rows.append(
+            (
+                entry.conversation_id,
+                config_hash,
+                run_id,
+                p_end,
+                p_continue,
+                score,
+                reason,
+                entry.tokens,
+            )
+        )
+        curve_rows.extend(
+            (entry.conversation_id, config_hash, b.message, b.step, b.turn, b.p_end, b.p_continue)
+            for b in entry.boundaries
+        )
+    conn.executemany(
+        "INSERT INTO score (conversation_id, config_hash, run_id, p_end, p_continue,"
+        " p_end_normalised, reason, tokens) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        score_rows,
+    )
+    conn.executemany(
+        "INSERT INTO boundary_score (conversation_id, config_hash, message, step, turn, p_end,"
+        " p_continue) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        curve_rows,
+    )
+
+
+def lacking(conn: sqlite3.Connection, config_hash: str) -> array[int]:
+    """Ids of the conversations that have no score, nor a reason for none, under a configuration; in id order."""
+    rows = conn.execute(
+        "SELECT id FROM conversation WHERE NOT EXISTS (SELECT 1 FROM score"
+        " WHERE conversation_id = id AND config_hash = ?) ORDER BY id",
+        (config_hash,),
+    )
+    return array("q", (row[0] for row in rows))
+
+
+def below_threshold(conn: sqlite3.Connection, config_hash: str) -> array[int]:
+    """Ids of the conversations whose score under a configuration is below the threshold; in id order."""
+    rows = conn.execute(
+        "SELECT conversation_id FROM score WHERE config_hash = ? AND p_end_normalised < ?"
+        " ORDER BY conversation_id",
+        (config_hash, settings.rule(conn).threshold),
+    )
+    return array("q", (row[0] for row in rows))
+
+
+def add_remaining(
+    conn: sqlite3.Connection,
+    config_hash: str,
+    score_config_hash: str,
+    run_id: int,
+    entries: Sequence[RemainingEntry],
+) -> None:
+    """Stores remaining tasks generated under `config_hash` for scores of `score_config_hash`."""
+    conn.executemany(
+        "INSERT INTO remaining (conversation_id, config_hash, score_config_hash, run_id, text, reason)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (e.conversation_id, config_hash, score_config_hash, run_id, e.text, e.reason)
+            for e in entries
+        ],
+    )
+
+
+def lacking_remaining(
+    conn: sqlite3.Connection, config_hash: str, score_config_hash: str
+) -> array[int]:
+    """Ids of conversations below the threshold without remaining tasks under `config_hash`; in id order."""
+    have = {
+        row[0]
+        for row in conn.execute(
+            "SELECT conversation_id FROM remaining WHERE config_hash = ?", (config_hash,)
+        )
+    }
+    return array("q", (i for i in below_threshold(conn, score_config_hash) if i not in have))
+
+
+def remaining(conn: sqlite3.Connection, conversation_id: int) -> RemainingRow | None:
+    """The newest remaining tasks that belong to the current score."""
+    row = conn.execute(
+        "SELECT config_hash, text, reason FROM remaining WHERE conversation_id = ?"
+        " AND score_config_hash = ? ORDER BY run_id DESC LIMIT 1",
+        (conversation_id, settings.score_config(conn)),
+    ).fetchone()
+    return None if row is None else RemainingRow(conversation_id, *row)
+
+
+def score(conn: sqlite3.Connection, conversation_id: int) -> ScoreRow | None:
+    """The current score of one conversation."""
+    return current(conn, [conversation_id]).get(conversation_id)
+
+
+def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]:
+    """The current scores of these conversations, by id; those without one are absent."""
+    found: dict[int, ScoreRow] = {}
+    with snapshot(conn):
+        config = settings.score_config(conn)
+        rule = settings.rule(conn)
+        for keys in chunks(ids):
+            curves = _curves(conn, config, keys)
+            for row in conn.execute(
+                "SELECT s.conversation_id, s.run_id, s.reason, s.p_end, s.p_end_normalised,"
+                " g.mode, g.model, g.adapter, g.noise"
+                " FROM score AS s JOIN score_config AS g USING (config_hash)"
+                f" WHERE s.config_hash = ? AND s.conversation_id IN ({marks(keys)})",
+                (config, *keys),
+            ):
+                found[row[0]] = ScoreRow(
+                    conversation_id=row[0],
+                    config_hash=config or "",
+                    run_id=row[1],
+                    state=rule.state(row[4]),
+                    reason=row[2],
+                    p_end=row[3],
+                    p_end_normalised=row[4],
+                    curve=tuple(curves.get(row[0], ())),
+                    mode=row[5],
+                    model=row[6],
+                    adapter=row[7],
+                    noise=row[8],
+                )
+    return found
+
+
+def _curves(
+    conn: sqlite3.Connection, config: str | None, keys: Sequence[int]
+) -> dict[int, list[CurvePoint]]:
+    curves: dict[int, list[CurvePoint]] = {}
+    for row in conn.execute(
+        "SELECT conversation_id, message, step, turn, p_end, p_continue FROM boundary_score"
+        f" WHERE config_hash = ? AND conversation_id IN ({marks(keys)})"
+        " ORDER BY conversation_id, message",
+        (config, *keys),
+    ):
+        share = normalised(row[4], row[5])
+        if share is not None:
+            point = CurvePoint(row[1], row[2], row[3], row[4], share)
+            curves.setdefault(row[0], []).append(point)
+    return curves
+
+
+def export_scores(conn: sqlite3.Connection) -> Iterator[ScoredId]:
+    """A line for each imported id, in the order of import; an alias has its own id and its twin's score."""
+    last = 0
+    with snapshot(conn):
+        while True:
+            ids = [
+                row[0]
+                for row in conn.execute(
+                    "SELECT id FROM conversation WHERE id > ? ORDER BY id LIMIT 500", (last,)
+                )
+            ]
+            if not ids:
+                return
+            last = ids[-1]
+            scored = current(conn, ids)
+            for conversation_id, external_id, source in imported_ids(conn, ids):
+                yield ScoredId(external_id, source, scored.get(conversation_id))
+
+
+def imported_ids(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[tuple[int, str, str]]:
+    """(id, external id, source) for everything imported as these conversations, aliases after their twin.
+
+    The same external id of one conversation is given once, whatever number of files it came from.
+    """
+    rows = conn.execute(
+        "SELECT n.conversation_id, n.external_id, source.label FROM ("
+        " SELECT id AS conversation_id, external_id, source_id, 0 AS nth FROM conversation"
+        f" WHERE id IN ({marks(ids)}) UNION ALL"
+        " SELECT conversation_id, external_id, source_id, id AS nth FROM alias"
+        f" WHERE conversation_id IN ({marks(ids)})"
+        ") AS n JOIN source ON source.id = n.source_id ORDER BY n.conversation_id, n.nth",
+        (*ids, *ids),
+    ).fetchall()
+    seen: set[tuple[int, str]] = set()
+    for conversation_id, external_id, label in rows:
+        if (conversation_id, external_id) not in seen:
+            seen.add((conversation_id, external_id))
+            yield conversation_id, external_id, label

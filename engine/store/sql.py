@@ -1,0 +1,50 @@
+"""Small things that every aggregate needs to speak SQL."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+K = TypeVar("K")
+
+CHUNK = 500
+"""Keys in one IN list; far below SQLite's limit on variables."""
+
+
+def utc_now() -> str:
+    """The time in UTC with milliseconds, as stored: `2026-07-01T12:00:00.123Z`."""
+    now = datetime.datetime.now(datetime.UTC)
+    return now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z"
+
+
+def chunks(keys: Sequence[K]) -> Iterator[Sequence[K]]:
+    """The keys in pieces that fit one IN list."""
+    for start in range(0, len(keys), CHUNK):
+        yield keys[start : start + CHUNK]
+
+
+def marks(values: Sequence[object]) -> str:
+    """A placeholder for each value: `?,?,?`."""
+    return ",".join("?" * len(values))
+
+
+def to_json(value: Any) -> str:
+    """JSON as stored; ASCII, so that it is valid text whatever the value holds."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+@contextmanager
+def snapshot(conn: sqlite3.Connection) -> Iterator[None]:
+    """Makes several reads see one state of the file; joins a transaction that is already open."""
+    if conn.in_transaction:
+        yield
+        return
+    conn.execute("BEGIN")
+    try:
+        yield
+    finally:
+        conn.execute("ROLLBACK")

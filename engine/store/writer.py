@@ -1,0 +1,83 @@
+"""The one thread that owns the connection that writes."""
+
+from __future__ import annotations
+
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_Work = tuple[Callable[[sqlite3.Connection], Any], "Future[Any]"]
+
+
+class Writer:
+    """Runs functions one after another, each in a transaction of its own.
+
+    The thread is a daemon, so that quitting never waits for it; a transaction that is cut short is undone by
+    SQLite at the next open.
+    """
+
+    def __init__(self, conn: sqlite3.Connection) -> None:
+        self._conn = conn
+        self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._closed = False
+        self._closing = threading.Lock()
+        self._thread = threading.Thread(target=self._loop, name="project-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, fn: Callable[[sqlite3.Connection], T]) -> Future[T]:
+        """Queues `fn`; the future has its result once the transaction is committed.
+
+        Raises:
+            RuntimeError: the writer is closed, or `submit` is called from inside a transaction, whose own
+                end the caller would wait for.
+        """
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("a write inside a write would wait for itself")
+        future: Future[T] = Future()
+        with self._closing:
+            if self._closed:
+                raise RuntimeError("the project is closed")
+            self._queue.put((fn, future))
+        return future
+
+    def close(self, timeout: float) -> bool:
+        """Lets what is queued finish; after `timeout` seconds interrupts what runs. True when the thread ended."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            self._conn.interrupt()
+            self._thread.join(1.0)
+        return not self._thread.is_alive()
+
+    def _loop(self) -> None:
+        while (work := self._queue.get()) is not None:
+            fn, future = work
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = self._in_transaction(fn)
+            except BaseException as error:  # noqa: BLE001 - belongs to the caller, who waits on the future
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+            # a result may be large, and this frame waits long
+            del work, fn, future
+
+    def _in_transaction(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        self._conn.execute("BEGIN IMMEDIATE")
+        try:
+            result = fn(self._conn)
+            self._conn.execute("COMMIT")
+        except BaseException:
+            if self._conn.in_transaction:  # a full disk may have ended it already
+                self._conn.execute("ROLLBACK")
+            raise
+        return result
