@@ -1,0 +1,416 @@
+"""Questions to a small database: every query is really run, on a SQLite database in memory."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from engine.simulate.domains.people import TOWNS, person
+from engine.simulate.script import Doubt, Part, Script, close, opening, play
+
+Row = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    """Words that make one shape of data, a thing that is traded by people, a shop, a library or a clinic."""
+
+    database: str
+    thing: str
+    things: str
+    kinds: tuple[str, ...]
+    event: str
+    events: str
+    party: str
+    parties: str
+    amount: str
+
+
+_SCHEMAS = (
+    _Schema(
+        "bikeshop",
+        "bike",
+        "bikes",
+        ("city", "cargo", "gravel", "kids"),
+        "sale",
+        "sales",
+        "customer",
+        "customers",
+        "price",
+    ),
+    _Schema(
+        "library",
+        "book",
+        "books",
+        ("crime", "history", "poetry", "science"),
+        "loan",
+        "loans",
+        "member",
+        "members",
+        "fee",
+    ),
+    _Schema(
+        "clinic",
+        "treatment",
+        "treatments",
+        ("dental", "eyes", "physio", "skin"),
+        "visit",
+        "visits",
+        "patient",
+        "patients",
+        "cost",
+    ),
+    _Schema(
+        "brewery",
+        "beer",
+        "beers",
+        ("ale", "lager", "porter", "sour"),
+        "order_line",
+        "order_lines",
+        "pub",
+        "pubs",
+        "amount",
+    ),
+    _Schema(
+        "studio",
+        "class",
+        "classes",
+        ("pilates", "spin", "boxing", "yoga"),
+        "booking",
+        "bookings",
+        "guest",
+        "guests",
+        "paid",
+    ),
+)
+
+
+class _Database:
+    """One filled database and the assistant's way of asking it."""
+
+    def __init__(self, script: Script, connection: sqlite3.Connection) -> None:
+        rng = script.rng
+        self.script = script
+        self.connection = connection
+        self.schema = rng.choice(_SCHEMAS)
+        self.style = rng.choice(("tuples", "table", "json"))
+        self.as_call = rng.random() < 0.5
+        s = self.schema
+        connection.executescript(
+            f"CREATE TABLE {s.things} (id INTEGER PRIMARY KEY, kind TEXT, code TEXT);"
+            f"CREATE TABLE {s.parties} (id INTEGER PRIMARY KEY, name TEXT, town TEXT);"
+            f"CREATE TABLE {s.events} (id INTEGER PRIMARY KEY, {s.thing}_id INTEGER, "
+            f"{s.party}_id INTEGER, day TEXT, {s.amount} INTEGER);"
+        )
+        rows = 150 if script.size == "huge" else rng.randint(25, 60)
+        connection.executemany(
+            f"INSERT INTO {s.things}(kind, code) VALUES (?, ?)",
+            [(rng.choice(s.kinds), f"{s.thing[:2].upper()}{n:03d}") for n in range(1, 13)],
+        )
+        connection.executemany(
+            f"INSERT INTO {s.parties}(name, town) VALUES (?, ?)",
+            [(person(rng), rng.choice(TOWNS)) for _ in range(14)],
+        )
+        connection.executemany(
+            f"INSERT INTO {s.events}({s.thing}_id, {s.party}_id, day, {s.amount}) VALUES (?, "
+            f"?, ?, ?)",
+            [
+                (
+                    rng.randint(1, 12),
+                    rng.randint(1, 14),
+                    f"2025-{rng.randint(1, 12):02d}-{rng.randint(1, 28):02d}",
+                    rng.randint(5, 950),
+                )
+                for _ in range(rows)
+            ],
+        )
+        self.schema_shown = False
+
+    def ask(self, query: str, note: str = "") -> list[Row]:
+        """Runs `query` before the reader's eyes; rows, empty after an error."""
+        try:
+            cursor = self.connection.execute(query)
+            rows = [tuple(row) for row in cursor.fetchall()]
+            names = [column[0] for column in cursor.description or ()]
+            shown = self.shown(names, rows) if names else f"{cursor.rowcount} rows affected"
+        except sqlite3.Error as error:
+            rows, shown = [], f"Error: {error}"
+        if self.as_call:
+            self.script.call(
+                "run_sql", {"database": self.schema.database, "query": query}, shown, note
+            )
+        else:
+            self.script.act(f"{note}\n```sql\n{query};\n```".strip(), shown)
+        return rows
+
+    def shown(self, names: Sequence[str], rows: Sequence[Row]) -> str:
+        if self.style == "tuples":
+            return str(list(rows))
+        if self.style == "json":
+            return json.dumps(
+                [dict(zip(names, row, strict=True)) for row in rows], ensure_ascii=False
+            )
+        lines = [names, *[[str(cell) for cell in row] for row in rows]]
+        widths = [max(len(line[at]) for line in lines) for at in range(len(names))]
+        table = [
+            " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        ]
+        return "\n".join(
+            [table[0], "-+-".join("-" * w for w in widths), *table[1:], f"({len(rows)} rows)"]
+        )
+
+    def explore(self) -> None:
+        """A look at the tables, as one takes before the first query."""
+        if not self.schema_shown and self.script.chance(0.4):
+            self.ask("SELECT name FROM sqlite_master WHERE type = 'table'")
+        self.schema_shown = True
+
+    def stumble(self, query: str, right: str, wrong: str) -> None:
+        """Now and then the first try names a column that does not exist."""
+        if self.script.chance(0.25):
+            self.ask(query.replace(right, wrong))
+
+    def lost(self, missing: str) -> None:
+        """What was asked for is not in the database."""
+        self.ask(f"SELECT COUNT(*) FROM {missing}")
+        self.ask("SELECT name FROM sqlite_master WHERE type = 'table'")
+        self.script.say(
+            "{There is no table|The database has no table|I find no} `$missing`{, only "
+            "$have.|. What exists: $have.} {So I can't answer that.|That can't be computed "
+            "from here.|The figure isn't in this data.}",
+            missing=missing,
+            have=f"{self.schema.things}, {self.schema.parties}, {self.schema.events}",
+        )
+
+    def part(self, want: str, nudge: str, run: object, missing: str) -> Part:
+        assert callable(run)
+        return Part(want, nudge, run, lambda: self.lost(missing), self.doubts)
+
+    def count(self) -> Part:
+        s, rng, words = self.schema, self.script.rng, self.script.words
+        kind, month = rng.choice(s.kinds), rng.randint(1, 12)
+        query = (
+            f"SELECT COUNT(*) FROM {s.events} e JOIN {s.things} t ON t.id = e.{s.thing}_id "
+            f"WHERE t.kind = '{kind}' AND e.day >= '2025-{month:02d}-01'"
+        )
+
+        def run() -> None:
+            self.explore()
+            self.stumble(query, "t.kind", "t.type")
+            number = self.ask(query)[0][0]
+            if self.script.chance(0.8):
+                self.script.report(
+                    "{$n|$n $events|That gives $n|It is $n}{ $kind $events|, counting $kind "
+                    "only|} {since|from} 2025-$month{ on|}.",
+                    n=number,
+                    kind=kind,
+                    events=s.events.replace("_", " "),
+                    month=f"{month:02d}",
+                )
+
+        want = words(
+            "{count|tell me how many|work out how many} $kind $events {there were|we had} "
+            "{since|from} month $month {on|of 2025}",
+            kind=kind,
+            events=s.events.replace("_", " "),
+            month=month,
+        )
+        return self.part(
+            want, f"the {{{kind} count|number of {kind} ones}}", run, f"{s.events}_archive"
+        )
+
+    def top(self) -> Part:
+        s, rng, words = self.schema, self.script.rng, self.script.words
+        top = rng.choice((3, 4, 5))
+        query = (
+            f"SELECT p.name, SUM(e.{s.amount}) AS total FROM {s.parties} p JOIN {s.events} e "
+            f"ON e.{s.party}_id = p.id GROUP BY p.id ORDER BY total DESC, p.name LIMIT {top}"
+        )
+
+        def run() -> None:
+            self.explore()
+            self.stumble(query, f"e.{s.party}_id", f"e.{s.party}")
+            rows = self.ask(query)
+            if self.script.chance(0.5):
+                lines = "\n".join(
+                    f"{at}. {name}: {total}" for at, (name, total) in enumerate(rows, 1)
+                )
+                self.script.report("{In order|The ranking|Top $top}:\n$lines", lines=lines, top=top)
+            elif self.script.chance(0.7):
+                first, last = rows[0], rows[-1]
+                self.script.report(
+                    "$first leads with $most{;|,} {place|number} $top is $last {with|at} $least.",
+                    first=first[0],
+                    most=first[1],
+                    top=top,
+                    last=last[0],
+                    least=last[1],
+                )
+
+        want = words(
+            "{list|find|show me} the {top $top|$top biggest} $parties by {total|summed} $amount",
+            top=top,
+            parties=s.parties,
+            amount=s.amount,
+        )
+        return self.part(want, f"the {{top {top}|ranking}}", run, f"{s.parties}_2024")
+
+    def average(self) -> Part:
+        s, rng, words = self.schema, self.script.rng, self.script.words
+        town = rng.choice(TOWNS)
+        query = (
+            f"SELECT COUNT(*), ROUND(AVG(e.{s.amount}), 2) FROM {s.events} e "
+            f"JOIN {s.parties} p ON p.id = e.{s.party}_id WHERE p.town = '{town}'"
+        )
+
+        def run() -> None:
+            self.explore()
+            number, mean = self.ask(query)[0]
+            if mean is None:
+                self.script.report(
+                    "{Nothing|No rows|No $events} {for|from} $town, so {no average|there is no "
+                    "mean}.",
+                    events=s.events,
+                    town=town,
+                )
+            else:
+                self.script.report(
+                    "{The average|Mean $amount|On average} {in|for} $town is $mean{, over $n "
+                    "rows.| (n=$n).|, from $n $events.}",
+                    amount=s.amount,
+                    town=town,
+                    mean=mean,
+                    n=number,
+                    events=s.events,
+                )
+
+        want = words(
+            "{give me|get|compute} the {average|mean} $amount {for|of} {people|$parties} "
+            "{from|in} $town",
+            amount=s.amount,
+            parties=s.parties,
+            town=town,
+        )
+        return self.part(want, f"{{the average|{town}}}", run, "regions")
+
+    def update(self) -> Part:
+        s, rng, words = self.schema, self.script.rng, self.script.words
+        number = rng.randint(1, 14)
+        town = rng.choice(TOWNS)
+
+        def run() -> None:
+            if self.script.chance(0.5):
+                name = self.ask(f"SELECT name, town FROM {s.parties} WHERE id = {number}")[0][0]
+                self.script.say(
+                    "{That row is|Number $n is|I'd change} $name. {Go ahead?|Shall I update "
+                    "it?|Please confirm before I write.}",
+                    n=number,
+                    name=name,
+                )
+                self.script.pending()
+                self.script.reply(
+                    "{yes|go ahead|correct, that's the one|do it|yes, $name moved}{.|}", name=name
+                )
+            self.ask(f"UPDATE {s.parties} SET town = '{town}' WHERE id = {number}")
+            if self.script.chance(0.6):
+                self.ask(f"SELECT id, name, town FROM {s.parties} WHERE id = {number}")
+            if self.script.chance(0.6):
+                self.script.report(
+                    "{Row|Entry|Id} $n {now says|reads|is set to} $town.", n=number, town=town
+                )
+
+        want = words(
+            "{set|change|correct} the town of $party {number|id|no.} $n to $town",
+            party=s.party,
+            n=number,
+            town=town,
+        )
+        return self.part(want, "the {correction|update|town}", run, f"{s.parties}_log")
+
+    def dump(self) -> Part:
+        s, rng = self.schema, self.script.rng
+        limit = 150 if self.script.size == "huge" else rng.choice((5, 6, 8))
+        query = (
+            f"SELECT e.id, e.day, t.code, p.name, e.{s.amount} FROM {s.events} e JOIN {s.things} t "
+            f"ON t.id = e.{s.thing}_id JOIN {s.parties} p ON p.id = e.{s.party}_id ORDER BY "
+            f"e.day DESC, e.id LIMIT {limit}"
+        )
+
+        def run() -> None:
+            self.stumble(query, "t.code", "t.name")
+            rows = self.ask(query)
+            if self.script.chance(0.6):
+                self.script.report(
+                    "{The newest is|Latest:|Most recent} $day, $code, $who.",
+                    day=rows[0][1],
+                    code=rows[0][2],
+                    who=rows[0][3],
+                )
+
+        want = self.script.words(
+            "{print|dump|show} the {last|latest|newest} $n $events with names",
+            n=limit,
+            events=s.events.replace("_", " "),
+        )
+        return self.part(want, "the {listing|latest rows}", run, f"{s.events}_old")
+
+    def doubts(self) -> Sequence[Doubt]:
+        s, words = self.schema, self.script.words
+        total = self.connection.execute(f"SELECT COUNT(*) FROM {s.events}").fetchone()[0]
+        first = self.connection.execute(f"SELECT MIN(day) FROM {s.events}").fetchone()[0]
+        return (
+            (
+                "{How many rows are there altogether|Is that the whole table|Out of how many}?",
+                words(
+                    "{The table|`$events`} has $n rows {in all|altogether|in total}.",
+                    events=s.events,
+                    n=total,
+                ),
+            ),
+            (
+                "{From when is the data|What is the oldest entry|How far back does it go}?",
+                words("{The first row is of|It starts on|Oldest entry:} $day.", day=first),
+            ),
+        )
+
+
+def converse(script: Script) -> str:
+    """Writes one conversation; returns the label of its goal."""
+    rng = script.rng
+    with closing(sqlite3.connect(":memory:")) as connection:
+        database = _Database(script, connection)
+        makers = {
+            "count rows": database.count,
+            "ranking": database.top,
+            "average": database.average,
+            "correct a row": database.update,
+            "list rows": database.dump,
+        }
+        count = {"usual": rng.choice((2, 2, 3, 3)), "long": 5, "huge": 3}[script.size]
+        chosen = rng.sample(sorted(makers), count)
+        if script.size == "huge" and "list rows" not in chosen:
+            chosen[0] = "list rows"
+        parts = [makers[kind]() for kind in chosen]
+        preface = script.words(
+            "{In the $db database:|It's about the $db db.|Working on $db.sqlite.||}",
+            db=database.schema.database,
+        )
+        opening(script, [part.want for part in parts], preface)
+        if script.chance(0.3):
+            script.pending()
+            script.say(
+                "{Is it okay to run queries|May I query the live copy|Do you want the queries "
+                "shown, or only results}?"
+            )
+            script.reply(
+                "{yes, read only please unless I say so|fine, it's a copy anyway|only what I "
+                "asked|both is ok|sure, the nightly copy}{.|}"
+            )
+        play(script, parts)
+    if script.outcome == "complete":
+        close(script)
+    return chosen[0]

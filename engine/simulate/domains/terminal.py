@@ -1,0 +1,324 @@
+"""Work in a shell on a small tree of files that changes as commands change it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.simulate.script import Doubt, Part, Script, close, opening, play
+
+_ROOTS = (
+    "/srv/app",
+    "/home/nadia/thesis",
+    "/data/field-2025",
+    "/opt/shop",
+    "/var/lib/radio",
+    "/home/tom/site",
+)
+_DIRS = ("logs", "src", "docs", "raw", "backup", "export", "img")
+_SUFFIXES = ("log", "py", "txt", "csv", "md", "jpg", "conf")
+_STEMS = (
+    *("report", "notes", "index", "draft", "main", "utils", "sensor", "access"),
+    *("error", "config", "readme", "photo", "batch", "night"),
+)
+_WORDS = (*("TODO", "timeout", "deprecated", "retry", "WARN", "checksum", "secret", "leak"),)
+
+
+class _Machine:
+    """A tree of files: path under the root to size in bytes and lines."""
+
+    def __init__(self, script: Script) -> None:
+        rng = script.rng
+        self.script = script
+        self.root = rng.choice(_ROOTS)
+        self.as_call = rng.random() < 0.5
+        self.files: dict[str, tuple[int, list[str]]] = {}
+        self.dirs = rng.sample(_DIRS, 4)
+        for _ in range(rng.randint(14, 26)):
+            path = f"{rng.choice(self.dirs)}/{rng.choice(_STEMS)}{rng.randint(1, 40)}.{rng.choice(_SUFFIXES)}"
+            lines = [
+                f"{rng.randint(1, 28):02d}:{rng.randint(10, 59)} {rng.choice(_STEMS)} "
+                f"{rng.choice(_WORDS)} {rng.randint(1, 999)}"
+                for _ in range(rng.randint(3, 9))
+            ]
+            self.files[path] = (rng.randint(120, 90_000), lines)
+        self.modes: dict[str, str] = {}
+
+    def run(self, command: str, output: str, note: str = "") -> None:
+        if self.as_call:
+            self.script.call("bash", {"command": command}, output, note)
+        else:
+            self.script.act(f"{note}\n{command}".strip(), output)
+
+    def having(self, suffix: str) -> list[str]:
+        return sorted(path for path in self.files if path.endswith("." + suffix))
+
+    def suffix(self) -> str:
+        present = sorted({path.rsplit(".", 1)[1] for path in self.files})
+        return self.script.rng.choice(present)
+
+    def refused(self, command: str, what: str) -> None:
+        """The command is not allowed, nor with more force."""
+        self.run(command, f"{what}: Permission denied")
+        if self.script.chance(0.5):
+            self.run(f"sudo {command}", "sudo: a password is required")
+        self.script.say(
+            "{I can't|I am not allowed to|No rights to} {do that here|touch $what}{: "
+            "permission denied.|, and I have no password for sudo.} {It stays as it "
+            "was.|Nothing was changed.|}",
+            what=what,
+        )
+
+    def count(self) -> Part:
+        suffix, words = self.suffix(), self.script.words
+
+        def run() -> None:
+            number = len(self.having(suffix))
+            self.run(f'find {self.root} -name "*.{suffix}" | wc -l', str(number))
+            if self.script.chance(0.7):
+                self.script.report(
+                    "{I count|It's|Result:|That makes} $n {.$suffix|of them|with .$suffix}{ "
+                    "under $root|}.",
+                    n=number,
+                    suffix=suffix,
+                    root=self.root,
+                )
+
+        return Part(
+            words(
+                "{count|tell me how many there are of} the .$suffix files under $root",
+                suffix=suffix,
+                root=self.root,
+            ),
+            f"the .{suffix} count",
+            run,
+            lambda: self.refused(f'find {self.root} -name "*.{suffix}"', f"find: '{self.root}'"),
+            self.doubts,
+        )
+
+    def largest(self) -> Part:
+        words, top = self.script.words, self.script.rng.choice((3, 4))
+
+        def run() -> None:
+            ranked = sorted(self.files, key=lambda path: (-self.files[path][0], path))[:top]
+            self.run(
+                f'find {self.root} -type f -printf "%s %p\\n" | sort -rn | head -{top}',
+                "\n".join(f"{self.files[path][0]} {self.root}/{path}" for path in ranked),
+            )
+            if self.script.chance(0.7):
+                self.script.report(
+                    "{Biggest is|The largest one:|First place:} $path{ with|,} $size bytes.",
+                    path=ranked[0],
+                    size=f"{self.files[ranked[0]][0]:,}",
+                )
+
+        return Part(
+            words(
+                "{show|list|find} the $top {largest|biggest} files in $root",
+                top=top,
+                root=self.root,
+            ),
+            "the {largest files|big ones}",
+            run,
+            lambda: self.refused(f"du -a {self.root}", f"du: cannot read directory '{self.root}'"),
+            self.doubts,
+        )
+
+    def search(self) -> Part:
+        word, words = self.script.rng.choice(_WORDS), self.script.words
+
+        def run() -> None:
+            hits = [
+                (path, number, line)
+                for path, (_, lines) in sorted(self.files.items())
+                for number, line in enumerate(lines, 1)
+                if f" {word} " in line
+            ]
+            if self.script.size == "usual" and len(hits) > 6:
+                paths = sorted({path for path, _, _ in hits})
+                self.run(f"grep -rlw {word} {self.root} | wc -l", str(len(paths)))
+            else:
+                self.run(
+                    f"grep -rnw {word} {self.root}",
+                    "\n".join(f"{self.root}/{p}:{n}:{t}" for p, n, t in hits),
+                )
+                paths = sorted({path for path, _, _ in hits})
+            self.script.report(
+                "{`$word` occurs in|Found `$word` in|The word is in} {$n of the files|this "
+                "many files: $n}{, $lines lines in all.|.}",
+                word=word,
+                n=len(paths),
+                lines=len(hits),
+            )
+
+        return Part(
+            words(
+                "{search|grep|look} for '$word' in $root{ and say in how many files it is|, "
+                "how many files have it|}",
+                word=word,
+                root=self.root,
+            ),
+            f"the {word} search",
+            run,
+            lambda: self.refused(f"grep -rnw {word} {self.root}", f"grep: {self.root}"),
+            self.doubts,
+        )
+
+    def pack(self) -> Part:
+        rng, words = self.script.rng, self.script.words
+        folder = rng.choice(sorted({path.split("/")[0] for path in self.files}))
+        archive = f"/tmp/{folder}-{rng.randint(2, 28):02d}03.tar.gz"
+
+        def run() -> None:
+            inside = [path for path in sorted(self.files) if path.startswith(folder + "/")]
+            self.run(
+                f"tar czf {archive} -C {self.root} {folder} && tar tzf {archive} | wc -l",
+                str(len(inside) + 1),
+            )
+            if self.script.chance(0.6):
+                self.script.report(
+                    "{$archive holds|Packed into $archive,|The archive is $archive:} $n "
+                    "{files|files and the folder itself}.",
+                    archive=archive,
+                    n=len(inside),
+                )
+
+        return Part(
+            words(
+                "{pack|archive|tar up} the folder $folder {into|as} $archive",
+                folder=folder,
+                archive=archive,
+            ),
+            "the {archive|tarball|packing}",
+            run,
+            lambda: self.refused(f"tar czf {archive} -C {self.root} {folder}", f"tar: {folder}"),
+            self.doubts,
+        )
+
+    def rename(self) -> Part:
+        rng, words = self.script.rng, self.script.words
+        suffix = self.suffix()
+        target = rng.choice(("old", "archive-2025", "to_check", "keep"))
+
+        def run() -> None:
+            moved = self.having(suffix)
+            if self.script.chance(0.5):
+                self.script.say(
+                    "{That concerns|It would move|This moves} $n of the files{, $first among "
+                    "them|}. {Proceed?|Do it?|Okay to go on?}",
+                    n=len(moved),
+                    first=moved[0],
+                )
+                self.script.pending()
+                self.script.reply("{yes|go on|y|please do|sure, they are all old}{.|}")
+            folder = f"{self.root}/{target}"
+            find = f'find {self.root} -name "*.{suffix}" -exec mv -t {folder} {{}} +'
+            self.run(f"mkdir -p {folder} && {find}", "")
+            for path in moved:
+                self.files[f"{target}/{path.split('/')[-1]}"] = self.files.pop(path)
+            kept = [path for path in sorted(self.files) if path.startswith(target + "/")]
+            self.run(f"ls {self.root}/{target} | wc -l", str(len(kept)))
+            if self.script.chance(0.6):
+                self.script.report(
+                    "{$target now holds $n|In $target: $n|Moved; $target has $n now}{, none "
+                    "left elsewhere.|.}",
+                    n=len(kept),
+                    target=f"{self.root}/{target}",
+                )
+
+        return Part(
+            words(
+                "move {all|every one of} the .$suffix files {to|into} $root/$target",
+                suffix=suffix,
+                root=self.root,
+                target=target,
+            ),
+            f"the {{moving|.{suffix} files}}",
+            run,
+            lambda: self.refused(
+                f"mkdir -p {self.root}/{target}",
+                f"mkdir: cannot create directory '{self.root}/{target}'",
+            ),
+            self.doubts,
+        )
+
+    def trace(self) -> Part:
+        """A long piece of output, some of it in one very long line."""
+        rng, words = self.script.rng, self.script.words
+        lines = {"usual": rng.choice((6, 8)), "long": 45, "huge": 260}[self.script.size]
+        unit = rng.choice(("radio-ingest", "shop-worker", "mailgate", "tile-server"))
+
+        def run() -> None:
+            day, pid = rng.randint(1, 9), rng.randint(300, 9999)
+            shown = [
+                f"Mar {day:2d} {minute // 60:02d}:{minute % 60:02d} {unit}[{pid}]: "
+                f"{rng.choice(_WORDS)} {rng.choice(_STEMS)}={rng.randint(1, 999)}"
+                for minute in sorted(rng.sample(range(1440), lines))
+            ]
+            shown.append("payload=" + "".join(rng.choices("0123456789abcdef", k=400)))
+            warned = sum(" WARN " in line for line in shown)
+            self.run(f"journalctl -u {unit} -n {lines + 1} --no-pager", "\n".join(shown))
+            self.script.report(
+                "WARN {comes up|appears} {in $n of them|$n x}.",
+                n=warned,
+            )
+
+        return Part(
+            words(
+                "{print|show} the last $n log lines of $unit and count the WARN ones",
+                n=lines + 1,
+                unit=unit,
+            ),
+            "the {log|log lines|journal}",
+            run,
+            lambda: self.refused(f"journalctl -u {unit}", "No journal files were opened"),
+            self.doubts,
+        )
+
+    def doubts(self) -> Sequence[Doubt]:
+        words = self.script.words
+        total = sum(size for size, _ in self.files.values())
+        return (
+            (
+                "{How many files are there in all|Out of how many files|total number of files}?",
+                words("$n files under $root.", n=len(self.files), root=self.root),
+            ),
+            (
+                "{And how big is the whole folder|What does it all weigh|total size}?",
+                words("{Together|All files together|In sum} $kb kB.", kb=f"{total // 1000:,}"),
+            ),
+        )
+
+
+def converse(script: Script) -> str:
+    """Writes one conversation; returns the label of its goal."""
+    rng = script.rng
+    machine = _Machine(script)
+    makers = {
+        "count files": machine.count,
+        "largest files": machine.largest,
+        "search text": machine.search,
+        "pack folder": machine.pack,
+        "move files": machine.rename,
+        "read log": machine.trace,
+    }
+    count = {"usual": rng.choice((2, 3, 3, 4)), "long": 6, "huge": 3}[script.size]
+    chosen = rng.sample(sorted(makers), count)
+    if script.size == "huge" and "read log" not in chosen:
+        chosen[0] = "read log"
+    parts = [makers[kind]() for kind in chosen]
+    opening(script, [part.want for part in parts])
+    if script.chance(0.35):
+        script.pending()
+        if script.chance(0.5):
+            machine.run("pwd", machine.root)
+        script.say(
+            "{Anything I must not touch|Am I allowed to write there|Is this machine in production}?"
+        )
+        script.reply(
+            "{no, it's a copy|only what I listed|don't delete anything|be careful with "
+            "backup|nope, my own box}{.|}"
+        )
+    play(script, parts)
+    if script.outcome == "complete":
+        close(script)
+    return chosen[0]

@@ -1,0 +1,316 @@
+"""A conversation being written: its messages, its parts, and where it may break off."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Literal
+
+from engine.conversation import Message, ToolCall
+from engine.simulate.voice import Voice, expand
+
+Outcome = Literal["complete", "broken_off", "failed"]
+Size = Literal["usual", "long", "huge"]
+
+_THANKS = re.compile(r"\b(?:thanks|thank you|thx|cheers)\b", re.IGNORECASE)
+
+Doubt = tuple[str, str]
+"""A question about what was just reported, and the answer; both templates without values."""
+
+_LEADS = (
+    "{Sure|Of course|Certainly|No problem}{.|!}",
+    "{Okay|Alright|Right}.",
+    "{Thank you|Thanks} for {waiting|your patience}{.|!}",
+)
+_WELCOMES = ("{You're welcome|Glad to help|My pleasure|Welcome}{.|!}",)
+_TAILS = (
+    "{Let me know|Tell me} if {anything|something} {looks off|is not as you expected|needs "
+    "changing}.",
+    "{Is there anything|Anything} {else|} {you want me to check here|I should know|unclear "
+    "about this}?",
+    "{I hope|Hope} {that helps|this is what you needed}.",
+    "{Have a look|Please check} and {shout|say so} if {it's wrong|a detail is missing}.",
+    "{All good so far|Does that work for you|Is that okay}?",
+    "{Glad|Happy} {to help with this|I could look that up|to have that sorted}.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing the user asks for in the opening.
+
+    Attributes:
+        want: As a command, `add a bag to my booking`; no closing point.
+        nudge: As a noun, `the extra bag`.
+        run: Writes the steps that get it done, the report included.
+        fail: Writes the steps that do not get it done and say so.
+        doubts: Questions about the result, asked for after `run`.
+    """
+
+    want: str
+    nudge: str
+    run: Callable[[], None]
+    fail: Callable[[], None]
+    doubts: Callable[[], Sequence[Doubt]] = tuple
+
+
+@dataclass(slots=True)
+class Script:
+    """Messages written so far, with the voice of the user and the habits of the assistant.
+
+    Attributes:
+        rng: The only source of chance.
+        settled: Number of messages up to which something asked for is surely still open.
+    """
+
+    rng: Random
+    outcome: Outcome
+    size: Size = "usual"
+    messages: list[Message] = field(default_factory=list)
+    settled: int = 0
+    voice: Voice = field(init=False)
+    _warm: float = field(init=False)
+    _calls: int = 0
+
+    def __post_init__(self) -> None:
+        self.voice = Voice(self.rng)
+        self._warm = self.rng.choice((0.0, 0.1, 0.3, 0.5))
+
+    def chance(self, probability: float) -> bool:
+        """True with the given probability."""
+        return self.rng.random() < probability
+
+    def words(self, template: str, **values: object) -> str:
+        """`template` expanded, its values in place, fit to stand inside another template."""
+        return expand(self.rng, template, **values).replace("$", "$$")
+
+    def system(self, text: str) -> None:
+        """The instructions that stand before everything."""
+        self.messages.append(Message("system", text))
+
+    def user(self, template: str, **values: object) -> None:
+        """The user says something."""
+        self.messages.append(Message("user", self.voice.say(template, **values)))
+
+    def reply(self, template: str, **values: object) -> None:
+        """The user answers, now and then with a word on what came before."""
+        self.messages.append(Message("user", self.voice.reply(template, **values)))
+
+    def say(self, template: str, **values: object) -> None:
+        """The assistant says something."""
+        self.messages.append(Message("assistant", expand(self.rng, template, **values)))
+
+    def report(self, template: str, **values: object) -> None:
+        """The assistant reports a result, worded alike midway and at the end."""
+        text = expand(self.rng, template, **values)
+        if self.chance(self._warm):
+            thanked = _THANKS.search(self.messages[-1].content) if self.messages else None
+            lead = self.rng.choice(_WELCOMES if thanked else _LEADS)
+            text = f"{expand(self.rng, lead)} {text}"
+        if self.chance(self._warm):
+            gap = "\n\n" if "\n" in text else " "
+            text = f"{text}{gap}{expand(self.rng, self.rng.choice(_TAILS))}"
+        self.messages.append(Message("assistant", text))
+
+    def act(self, action: str, observation: str) -> None:
+        """An action written as text, and what it showed."""
+        self.messages += [Message("assistant", action), Message("tool", observation)]
+
+    def call(self, name: str, arguments: dict[str, Any], result: Any, text: str = "") -> None:
+        """A tool call and its answer; a `result` that is no text is written as JSON."""
+        self._calls += 1
+        call_id = f"call_{self.rng.getrandbits(32):08x}{self._calls:02d}"
+        call = ToolCall(name, json.dumps(arguments, ensure_ascii=False), call_id)
+        shown = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        self.messages += [
+            Message("assistant", text, tool_calls=(call,)),
+            Message("tool", shown, name=name, tool_call_id=call_id),
+        ]
+
+    def pending(self) -> None:
+        """Notes that up to here the work is not done, so that it may break off here."""
+        self.settled = len(self.messages)
+
+    def users(self, upto: int | None = None) -> int:
+        """Number of user messages among the first `upto`."""
+        return sum(message.role == "user" for message in self.messages[:upto])
+
+
+_FRAMES = (
+    "{Hi|Hello|Hey|Good morning|Good afternoon}{,|!} {could you|can you|would you} {please|} "
+    "$list?",
+    "{I need you to|I'd like you to|Please|Would you mind helping me} $list.",
+    "$list{. That's it.|.|. That would be all.| please.}",
+    "{I'm hoping|I was hoping} you {can|could} $list.",
+    "{Could|Can} {somebody|someone|you} $list{?|, please?|? Would be a big help.}",
+    "{Hello there|Hi there|Good day}. {What I need is this|My request}: $list.",
+)
+_LISTED = (
+    "{Hi|Hello|Hey}{,|.} {a few things|some things for today|here is what I need|my list}:\n$lines",
+    "{Please|Can you} {take care of|handle|help with} {these|the following}:\n$lines",
+    "$lines\n{In that order please.|Order does not matter.|All of it by today, please.|}",
+)
+
+
+def opening(script: Script, wants: Sequence[str], preface: str = "") -> None:
+    """The user's first message: all that is wanted, listed or in running text."""
+    rng = script.rng
+    if len(wants) > 1 and script.chance(0.3):
+        mark = rng.choice(("1. ", "1) ", "- "))
+        lines = "\n".join(
+            f"{mark.replace('1', str(number))}{want}" for number, want in enumerate(wants, 1)
+        )
+        frame = rng.choice(_LISTED)
+    else:
+        lines = ""
+        frame = rng.choice(_FRAMES)
+    running = wants[0]
+    if len(wants) > 1:
+        links = [
+            rng.choice((", ", ", then ", ", after that ", ", also ", " and ")) for _ in wants[1:-1]
+        ]
+        last = rng.choice((" and ", ", and then ", " and finally ", ", plus ", ". Then "))
+        for link, want in zip([*links, last], wants[1:], strict=True):
+            running += link + want
+    framed = frame.replace("$list", running).replace("$lines", lines)
+    script.user(f"{preface} {framed}" if preface else framed)
+
+
+_NUDGES = (
+    "{And|Now|Next|So,|Then} $nudge{.|?| please.|, please.| then.}",
+    "{What about|How about|And what about|Can we do} $nudge {now|next|}?",
+    "{Let's|We can|You can} {go on with|move on to|do|continue with} $nudge.",
+    "$nudge{ is still open.| next.| please.|?| is what's left on my side, or is there more "
+    "before it?}",
+    "{Go ahead with|On to|Carry on with|Please see to} $nudge{.|!}",
+    "{I'm still waiting for|Don't forget|You haven't done} $nudge{.|, yes?}",
+)
+
+
+_ASKED_BY_THE_WAY = (
+    "{||||{By the way|Quick question|Just so I know|One thing|Before I forget|While you are at it}"
+    "{:|,}|{Out of curiosity|Only to be sure|For my notes|My colleague asks}{:|,}}"
+)
+
+
+def play(script: Script, parts: Sequence[Part]) -> None:
+    """Writes the parts one after another; the failing outcome fails in one of them and gives up."""
+    failing = script.rng.randrange(len(parts)) if script.outcome == "failed" else None
+    for number, part in enumerate(parts):
+        if number and script.chance(0.75):
+            script.reply(script.rng.choice(_NUDGES).replace("$nudge", part.nudge))
+        script.pending()
+        if number == failing:
+            part.fail()
+            give_up(script, [other.nudge for other in parts[number + 1 :]])
+            return
+        part.run()
+        last = number == len(parts) - 1
+        if script.chance(0.3) and (doubts := part.doubts()):
+            question, answer = script.rng.choice(list(doubts))
+            script.reply(f"{_ASKED_BY_THE_WAY} {question}")
+            script.report(answer)
+            if not last:
+                script.pending()
+
+
+def give_up(script: Script, left: Sequence[str]) -> None:
+    """The user stops after a failure, in one way or another; nothing of `left` is done."""
+    rng = script.rng
+    style = rng.randrange(5)
+    if style == 0:
+        return
+    rest = f" {{Leave|Forget|Skip}} {left[0]} {{too|as well}}." if left and style < 3 else ""
+    if style == 1:
+        script.user(
+            "{That's a pity|What a shame|That doesn't help me|Then there is no point}{.|, really.}"
+            + rest
+        )
+    elif style == 2:
+        script.user(
+            "{I'll {try|look} elsewhere|I'll sort it out myself|I'll call them|Never mind "
+            "then}{.|, thanks anyway.}" + rest
+        )
+        script.say(
+            "{I'm sorry|Sorry|I apologise} {I couldn't|that I was not able to} {get this "
+            "done|do more here}{.|. Have a good day.|. You are welcome to come back.}"
+        )
+    elif style == 3:
+        script.user("{Really|Seriously}? {Is there no other way|Nothing you can do|Can you retry}?")
+        script.say(
+            "{Unfortunately not|I'm afraid not|No, sorry}{.|, I have no way around it.|; it "
+            "stays as it is.} {I understand that is frustrating.|}"
+        )
+    else:
+        script.user(
+            "{Okay, drop it|Leave it|Stop here then|Cancel the whole thing}{.|, thank you for "
+            "trying.|!}"
+        )
+
+
+def close(script: Script) -> None:
+    """What may follow when all is done; most often little or nothing."""
+    rng = script.rng
+    style = rng.random()
+    if script.users() < 2:
+        style = 0.5 + style / 2
+    if style < 0.6:
+        return
+    if style < 0.75:
+        script.user("{That's|This is} {all|everything|it} {I needed|for today|from me|}{.|!}")
+        if script.chance(0.6):
+            script.say(
+                "{Okay|Great|Good|Alright}{. Take care.|, I'll leave it at that.|. Bye for now.|!}"
+            )
+    elif style < 0.9:
+        script.user(
+            "{Thanks|Thank you|Many thanks|thx} {a lot|so much|for the {help|quick "
+            "work}|}{.|!|, bye.|, that was {easy|quick}.}"
+        )
+        if script.chance(0.6):
+            script.say(
+                "{You're welcome|Glad I could help|My pleasure|Any time}{.|!|, have a "
+                "{nice|great} {day|evening}.}"
+            )
+    else:
+        script.user("{Good|Fine|Lovely|Exactly what I wanted|Looks right to me}{.|!}")
+
+
+_LEAVE = (
+    "{Sorry|Oh}, {I have to|need to|must} {run|go|take a call|leave}{.|, back "
+    "{later|tomorrow}.|. The rest {another time|tomorrow}, thanks.}",
+    "{Phone is ringing|Meeting starts|My battery is at 2%|The kids are up}{, one sec.|, brb.|. "
+    "Thank you so far!|. Talk later.}",
+    "{Hold on|One moment|Wait}{, {let me|I'll} {look|check} {that|it} {up|first}.|, someone at "
+    "the door.}",
+)
+
+
+def break_off(script: Script) -> None:
+    """Cuts the conversation somewhere before everything asked for is done."""
+    rng = script.rng
+    messages = script.messages
+    roles = [message.role for message in messages]
+    fewest = 2 if script.users(script.settled) >= 2 else 1
+    places: list[int] = []
+    for upto in range(2, script.settled + 1):
+        if script.users(upto) < fewest or messages[upto - 1].tool_calls:
+            continue
+        if fewest == 1 and roles[upto - 1] == "user":
+            continue
+        here, after = roles[upto - 1], roles[upto] if upto < len(roles) else "user"
+        at_boundary = here in ("assistant", "tool") and after == "user"
+        places += [upto] * (3 if at_boundary else 1)
+    cut = rng.choice(places) if places else script.settled
+    del messages[cut:]
+    script.settled = cut
+    if fewest == 1 or (roles[cut - 1] == "assistant" and script.chance(0.35)):
+        script.user(rng.choice(_LEAVE))
+        if script.chance(0.5):
+            script.say(
+                "{No problem|Sure|Of course|Okay}{, I'll be here.|. I'll keep it as it is.|, "
+                "thanks for letting me know.|. Have a good day!}"
+            )

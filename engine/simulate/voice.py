@@ -1,0 +1,100 @@
+"""How people and assistants word things: interchangeable fragments and registers."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+from string import Template
+
+_CHOICE = re.compile(r"\{([^{}]*)\}")
+_SPACES = re.compile(r" {2,}")
+_BEFORE_POINT = re.compile(r" +([,.?!;:])(?=[\s]|$)")
+_WORD = re.compile(r"(?<![$\w/.*_@-])[a-z]{5,}(?![\w/*_@-]|\.\w)")
+_ARTICLE = re.compile(r"\b(?:the|a|an) (?=[a-z$])")
+_STARTS = re.compile(r"(^|[.?!]\s+|\n(?:\d[.)] |- )?)([a-z])")
+
+REGISTERS = ("plain", "plain", "terse", "hurried", "chatty", "formal", "foreign")
+
+_ASIDES = (
+    "{Sorry, typing|Writing} {this|} {on my phone|from the {bus|train|kitchen}|between two "
+    "meetings}.",
+    "{My colleague|My sister|A neighbour|My boss} {said|tells me|swears} you {can do|are good "
+    "at} {this|that sort of thing}.",
+    "{It's been|What} {a long|quite a|a mad} {day|week|morning} {here|} {already|}{.|!|, "
+    "believe me.}",
+    "{I did this|I tried} {once before|last {year|month}} and {made a mess of it|gave up "
+    "halfway|got lost}.",
+    "{No rush|Take your time}, {but|though} {today would be nice|I'd like it off my "
+    "list|before {four|five|lunch} is best}.",
+    "{My {son|daughter}|The dog|The cat} is {asleep|at my feet|shouting}, so {I have "
+    "{ten|twenty} minutes|bear with me}.",
+    "{I hope|Hopefully} {this makes sense|that is clear|I'm in the right place} 🙂",
+    "{Been|I've been} {putting|pushing} {this|it} off {for {days|weeks}|since "
+    "{January|Monday|the holidays}}.",
+)
+
+_ACKS = (
+    "{ok|OK|okay}.",
+    "{Great|Good|Perfect|Nice}{.|!|, thanks.|, thank you!|. Thanks.}",
+    "{Thanks|Thank you|thx|Cheers}{.|, that helps.|!|, good to know.}",
+    "{Right|Alright|Fine|Sure}.",
+    "{Hm|Hmm|Ah}, {ok|I see|fine}.",
+    "{Got it|Understood|Makes sense|Sounds good}{.|!|, thanks.}",
+)
+
+
+def expand(rng: Random, template: str, **values: object) -> str:
+    """Picks one of every `{a|b}` in `template`, innermost first, then fills in `$name` from `values`."""
+    return Template(_tidy(_choose(rng, template))).substitute(values)
+
+
+class Voice:
+    """How one user writes. The same register, typing and politeness all through a conversation."""
+
+    def __init__(self, rng: Random) -> None:
+        self.register = rng.choice(REGISTERS)
+        self.polite = rng.random() < 0.6
+        self._rng = rng
+        self._typos = {"hurried": 0.05, "foreign": 0.02}.get(self.register, 0.004)
+        self._asides = rng.sample(_ASIDES, 2) if self.register == "chatty" else []
+
+    def say(self, template: str, **values: object) -> str:
+        """`template` expanded and worded as this user would; values stay exact."""
+        return Template(self._styled(_tidy(_choose(self._rng, template)))).substitute(values)
+
+    def reply(self, template: str, **values: object) -> str:
+        """The same after a word on what was just said, thanks among them, as people do midway."""
+        ack = self._rng.choice(_ACKS) if self._rng.random() < (0.55 if self.polite else 0.2) else ""
+        return self.say(f"{ack} {template}", **values)
+
+    def _styled(self, text: str) -> str:
+        rng = self._rng
+        if self._asides and rng.random() < 0.5:
+            aside = _tidy(_choose(rng, self._asides.pop()))
+            text = f"{aside} {text}" if rng.random() < 0.4 else f"{text} {aside}"
+        if self.register == "foreign":
+            text = _ARTICLE.sub(lambda m: "" if rng.random() < 0.5 else m.group(), text)
+        text = _WORD.sub(lambda m: self._typed(m.group()), text)
+        if self.register == "hurried":
+            text = re.sub(r"(?<![$\w])[A-Z](?=[a-z' ])", lambda m: m.group().lower(), text)
+            return text.replace("'", "").rstrip(".")
+        return _STARTS.sub(lambda m: m.group(1) + m.group(2).upper(), text)
+
+    def _typed(self, word: str) -> str:
+        if self._rng.random() >= self._typos:
+            return word
+        at = self._rng.randrange(1, len(word) - 2)
+        if self._rng.random() < 0.5:
+            return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+        return word[:at] + word[at + 1 :]
+
+
+def _choose(rng: Random, template: str) -> str:
+    while match := _CHOICE.search(template):
+        chosen = rng.choice(match.group(1).split("|"))
+        template = template[: match.start()] + chosen + template[match.end() :]
+    return template
+
+
+def _tidy(text: str) -> str:
+    return _BEFORE_POINT.sub(r"\1", _SPACES.sub(" ", text)).strip()
