@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -20,8 +21,13 @@ Kind = Literal["chat", "action"]
 LOG_SEPARATOR = "\n\n"
 """Stands before every piece of a log but the first."""
 
+CALLS_HEADER = "TOOL CALLS: "
+"""Stands before the tool calls of a step."""
+
 STEP_OPENING = LOG_SEPARATOR + "TURN"
 """What every continuation of a log begins with: the fixed part of the next step's header."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,8 @@ class Message:
 
     Attributes:
         content: The text as imported; empty for a message that only calls tools.
-        model_view: The text a model reads instead of `content` when the leak guard changed it; None: the same.
+        model_view: What a model reads instead of content and tool calls when the leak guard changed them; calls
+            that stay are rendered in it. None: the same as imported.
         hidden: The leak guard keeps the whole message from a model.
     """
 
@@ -59,8 +66,10 @@ class Message:
 
     @property
     def seen(self) -> str:
-        """The text a model reads."""
-        return self.content if self.model_view is None else self.model_view
+        """The text a model reads, tool calls included."""
+        if self.model_view is not None:
+            return self.model_view
+        return with_calls(self.content, self.tool_calls) if self.tool_calls else self.content
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +131,9 @@ def render_log(messages: Iterable[Message]) -> list[LogPiece]:
             continue
         if not pieces or opens_turn(message.role):
             turn += 1
-        kind: Kind = "action" if message.tool_calls else "chat"
-        header = step_header(turn, len(pieces) + 1, message.role, kind, message.name)
         body = message.seen
-        if message.tool_calls:
-            calls = "TOOL CALLS: " + render_tool_calls(message.tool_calls)
-            body = f"{body}\n{calls}" if body else calls
+        kind: Kind = "action" if message.tool_calls and CALLS_HEADER in body else "chat"
+        header = step_header(turn, len(pieces) + 1, message.role, kind, message.name)
         text = (LOG_SEPARATOR if pieces else "") + header + "\n" + body
         pieces.append(LogPiece(index, message.role, turn, len(pieces) + 1, kind, text))
     return pieces
@@ -138,19 +144,35 @@ def opens_turn(role: Role) -> bool:
     return role in ("system", "developer", "user")
 
 
+def with_calls(text: str, calls: Sequence[ToolCall]) -> str:
+    """A text followed by the calls as a model reads them, on a line of their own."""
+    rendered = CALLS_HEADER + render_tool_calls(calls)
+    return f"{text}\n{rendered}" if text else rendered
+
+
 def render_tool_calls(calls: Sequence[ToolCall]) -> str:
     """Tool calls as one line of JSON with the arguments parsed where they are JSON."""
-    return json.dumps(
-        [{"name": call.name, "args": _parsed(call.arguments)} for call in calls],
-        ensure_ascii=False,
+    rendered = ", ".join(
+        f'{{"name": {_json(call.name)}, "args": {_arguments(call.arguments)}}}' for call in calls
     )
+    return f"[{rendered}]"
 
 
-def _parsed(arguments: str) -> Any:
+def _arguments(arguments: str) -> str:
     try:
-        return json.loads(arguments)
+        return _json(json.loads(arguments))
     except (ValueError, RecursionError):
-        return arguments
+        return _json(arguments)
+
+
+def _json(value: Any) -> str:
+    # Escapes within arguments may stand for lone surrogates.
+    return without_surrogates(json.dumps(value, ensure_ascii=False))
+
+
+def without_surrogates(text: str) -> str:
+    """The text with each lone surrogate replaced by U+FFFD: neither UTF-8 nor a database nor a tokeniser takes them."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def count_turns(messages: Iterable[Message]) -> int:

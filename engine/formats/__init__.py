@@ -1,0 +1,7 @@
+"""Reads conversations from files: one reader for each format, auto-detection, leak guard."""
+
+from engine.formats.detect import FORMATS
+from engine.formats.inputs import open_inputs
+from engine.formats.records import Detection, Input, Leak, Parsed, Rejected
+
+__all__ = ["FORMATS", "Detection", "Input", "Leak", "Parsed", "Rejected", "open_inputs"]

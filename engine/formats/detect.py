@@ -1,0 +1,171 @@
+"""What an input is: how its records are framed and which format they have, judged by content, not by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from engine.errors import FormatError
+from engine.formats.framing import Frame, Framing, Values, lines
+from engine.formats.normalise import kind_of, looks_like_message
+from engine.formats.readers import READERS, Reader, recognised
+from engine.formats.records import Detection
+from engine.formats.source import Source
+
+RECORDS_LOOKED_AT = 20
+BYTES_LOOKED_AT = 1 << 20
+
+FORMATS: tuple[str, ...] = tuple(reader.name for reader in READERS)
+
+_OTHER_KINDS = {
+    b"PK\x03\x04": "a zip archive",
+    b"PAR1": "a Parquet file",
+    b"SQLite format 3": "an SQLite database",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd",
+    b"BZh": "compressed with bzip2",
+    b"\xfd7zXZ": "compressed with xz",
+    b"%PDF": "a PDF file",
+    b"\xff\xfe": "text in UTF-16, not UTF-8",
+    b"\xfe\xff": "text in UTF-16, not UTF-8",
+}
+
+
+def frames(source: Source, framing: Framing) -> Iterator[Frame]:
+    """The records of a source from its beginning."""
+    if framing == "lines":
+        return lines(source)
+    return iter(Values(source, framing == "list", recognised))
+
+
+def examine(
+    source: Source, label: str, suffix: str, wanted: str | None
+) -> tuple[Reader, Framing, Detection]:
+    """Framing and format of a source; the source is read from and rewound.
+
+    Args:
+        label: How messages name the input.
+        suffix: Of the file's name without `.gz`; decides only where the content leaves it open.
+        wanted: The format a person chose; None to detect it.
+
+    Raises:
+        FormatError: Nothing was chosen and no format fits.
+    """
+    source.keep()
+    head = _head(source)
+    source.rewind()
+    framing = _framing(head, suffix)
+    source.keep()
+    sample = _sample(source, framing)
+    source.rewind()
+    values = [frame.value for frame in sample if frame.reason is None]
+    if framing == "list" and values and _one_conversation(values[0], wanted):
+        framing, values = "values", [values]
+    if wanted is not None:
+        reader = next(reader for reader in READERS if reader.name == wanted)
+        return reader, framing, Detection(wanted, "the format was chosen with --format")
+    reader, why = _best(values, sample, head, label)
+    return reader, framing, Detection(reader.name, why)
+
+
+def _head(source: Source) -> bytes:
+    """The first MiB, or less when the input is shorter."""
+    pieces: list[bytes] = []
+    size = 0
+    while size < BYTES_LOOKED_AT and (chunk := source.read()):
+        pieces.append(chunk)
+        size += len(chunk)
+    return b"".join(pieces)
+
+
+def _framing(head: bytes, suffix: str) -> Framing:
+    """How the records follow one another.
+
+    A first line that is whole JSON with more lines after it means JSON Lines. Otherwise most lines being closed
+    objects or lists means JSON Lines with a broken first one. Otherwise the input is one document.
+    """
+    rows = [row.strip() for row in islice(_rows(head), RECORDS_LOOKED_AT + 1)]
+    if not rows:
+        return "lines"
+    whole = rows[0][:1] in (b"{", b"[") and _is_json(rows[0])
+    closed = sum(row[:1] in (b"{", b"[") and row[-1:] in (b"}", b"]") for row in rows)
+    if (whole and len(rows) > 1) or (len(rows) > 1 and 2 * closed > len(rows)):
+        return "lines"
+    opening = rows[0].strip(b"[{ \t") == b"" and len(rows) > 1
+    if rows[0].startswith(b"[") and (whole or opening or suffix not in (".jsonl", ".ndjson")):
+        return "list"
+    if suffix in (".jsonl", ".ndjson") and not opening:
+        return "lines"
+    return "values" if rows[0].startswith(b"{") else "lines"
+
+
+def _rows(head: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(head):
+        end = head.find(b"\n", at)
+        end = len(head) if end < 0 else end
+        if row := head[at:end].strip():
+            yield row
+        at = end + 1
+
+
+def _is_json(row: bytes) -> bool:
+    try:
+        json.loads(row)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _sample(source: Source, framing: Framing) -> list[Frame]:
+    sample: list[Frame] = []
+    size = 0
+    for frame in frames(source, framing):
+        sample.append(frame)
+        size += len(frame.raw)
+        if len(sample) == RECORDS_LOOKED_AT or size > BYTES_LOOKED_AT:
+            break
+    return sample
+
+
+def _one_conversation(first: Any, wanted: str | None) -> bool:
+    """Whether a list whose first element is this is itself one bare list of messages."""
+    if wanted is None:
+        return looks_like_message(first) and not recognised(first)
+    return wanted == "messages" and isinstance(first, dict)
+
+
+def _best(values: list[Any], sample: list[Frame], head: bytes, label: str) -> tuple[Reader, str]:
+    """The reader that recognises most of the values, the earlier one where two recognise as many."""
+    best: tuple[int, Reader, str] | None = None
+    for reader in READERS:
+        seen = [why for value in values if (why := reader.recognise(value)) is not None]
+        if seen and (best is None or len(seen) > best[0]):
+            best = (len(seen), reader, seen[0])
+    if best is None:
+        raise FormatError(
+            f"{label} holds no conversations in a known format: {_seen(values, sample, head)}.",
+            f"Choose the format with --format: {', '.join(FORMATS)}.",
+        )
+    count, reader, why = best
+    if count < len(sample):
+        why += f" (seen in {count} of the first {len(sample)})"
+    return reader, why
+
+
+def _seen(values: list[Any], sample: list[Frame], head: bytes) -> str:
+    if not head.strip():
+        return "it is empty"
+    for magic, kind in _OTHER_KINDS.items():
+        if head.startswith(magic):
+            return f"it is {kind}"
+    if not values:
+        return sample[0].reason or "nothing in it is JSON" if sample else "nothing in it is JSON"
+    first = values[0]
+    if not isinstance(first, dict):
+        return f"its first record is {kind_of(first)}"
+    if not first:
+        return "its first record is an empty object"
+    keys = ", ".join(f"`{key[:40]}`" for key in list(first)[:8])
+    return f"its records have {keys}"

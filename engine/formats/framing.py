@@ -1,0 +1,288 @@
+"""From a stream of bytes to single records: JSON Lines, or JSON values that follow one another or stand in a list.
+
+Only one record is in memory at a time. A record that cannot be read becomes a frame with a reason, and reading goes
+on with the next one.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple
+
+from engine.formats.normalise import (
+    MAX_DEPTH,
+    BadRecord,
+    nested_deeper,
+    storable,
+)
+from engine.formats.source import CHUNK, Source
+
+MAX_RECORD = 64 << 20
+"""Bytes of the largest record that is read."""
+
+KEPT_OF_OVERSIZED = 1 << 20
+"""Bytes that are kept of a larger one."""
+
+Framing = Literal["lines", "list", "values"]
+
+
+class Frame(NamedTuple):
+    """One record: its place, its bytes and its value, or the reason why it has none."""
+
+    line: int | None
+    raw: bytes
+    value: Any
+    reason: str | None = None
+
+
+def _finite(digits: str) -> float | None:
+    number = float(digits)
+    return number if math.isfinite(number) else None
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=lambda name: None)
+"""Numbers that JSON cannot write again (NaN, infinities) are read as null."""
+
+_BLANK_OR_COMMA = re.compile(r"[ \t\r\n,]*")
+_RECORD_START = re.compile(r"(?<=[,\s])[\[{]")
+_MOST_EFFORT = 256 << 20
+"""Characters that may be parsed in vain while looking for the record after a broken one."""
+
+_LONGEST_LITERAL = 12
+"""A value cut off within a literal or an escape is reported at most this far before the end."""
+
+
+def load(raw: bytes, unit: str) -> Any:
+    """The JSON value of one record; raises BadRecord, whose reason calls the record `unit`."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadRecord(f"broken UTF-8 at byte {error.start}") from None
+    try:
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise BadRecord(_reason(error, unit)) from None
+    return _sound(raw, value)
+
+
+def _reason(error: Exception, unit: str, start: int = 0) -> str:
+    if isinstance(error, RecursionError):
+        return "nesting too deep"
+    if isinstance(error, json.JSONDecodeError):
+        return f"{unit} is not JSON: {error.msg} at character {error.pos - start + 1}"
+    return f"{unit} holds a number with too many digits"
+
+
+def _sound(raw: bytes, value: Any) -> Any:
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and nested_deeper(value, MAX_DEPTH):
+        raise BadRecord("nesting too deep")
+    if b"\\ud" in raw or b"\\uD" in raw:
+        return storable(value)
+    return value
+
+
+def lines(source: Source) -> Iterator[Frame]:
+    """Frames of JSON Lines; blank lines are counted but give none."""
+    number = 0
+    pending: list[bytes] = []
+    size = 0
+    while chunk := source.read():
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            number += 1
+            raw = b"".join([*pending, part]) if pending else part
+            if frame := _line(number, raw, size + len(part)):
+                yield frame
+            pending.clear()
+            size = 0
+        size += len(rest)
+        if rest and size - len(rest) <= MAX_RECORD:
+            pending.append(rest)
+        elif size > MAX_RECORD:
+            pending[:] = [b"".join(pending)[:KEPT_OF_OVERSIZED]]
+    raw = b"".join(pending)
+    last = _line(number + 1, raw, size)
+    if last and source.error and last.reason:
+        last = last._replace(reason=source.error)
+    elif source.error:
+        yield from [last] if last else []
+        last = Frame(number + 1 if last is None else number + 2, b"", None, source.error)
+    if last:
+        yield last
+
+
+def _line(number: int, raw: bytes, size: int) -> Frame | None:
+    if size > MAX_RECORD:
+        return Frame(number, raw[:KEPT_OF_OVERSIZED], None, _too_large())
+    raw = raw.removesuffix(b"\r")
+    if not raw or raw.isspace():
+        return None
+    try:
+        return Frame(number, raw, load(raw, "line"))
+    except BadRecord as bad:
+        return Frame(number, raw, None, bad.reason)
+
+
+def _too_large() -> str:
+    return f"record is larger than {MAX_RECORD >> 20} MiB"
+
+
+class Values:
+    """Frames of a JSON list's elements, or of JSON values that follow one another.
+
+    Args:
+        in_list: The input is one list and its elements are the records.
+        is_record: Whether a value is a record of this input; after a broken one reading goes on at the next.
+    """
+
+    def __init__(self, source: Source, in_list: bool, is_record: Callable[[Any], bool]) -> None:
+        self._source = source
+        self._in_list = in_list
+        self._is_record = is_record
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._text = ""
+        self._at = 0
+        self._ended = False
+
+    def __iter__(self) -> Iterator[Frame]:
+        number = 0
+        list_open = self._in_list and self._something_left()
+        if list_open:
+            self._at += 1
+        while self._something_left():
+            number += 1
+            if list_open and self._text[self._at] == "]":
+                list_open = False
+                self._at += 1
+                if self._something_left():
+                    yield self._tail(number, "there is something else after the list")
+                    return
+                break
+            frame = self._next(number)
+            if frame.reason and self._ended and self._at == len(self._text):
+                yield frame._replace(reason=self._source.error or frame.reason)
+                return
+            if number == 1 and not self._in_list and not self._something_left():
+                frame = frame._replace(line=None)
+            yield frame
+        if self._source.error:
+            yield Frame(number + 1, b"", None, self._source.error)
+        elif list_open:
+            yield Frame(number + 1, b"", None, "the list is not closed: the file was cut off")
+
+    def _something_left(self) -> bool:
+        """Skips blanks and commas; False at the end of the input."""
+        while True:
+            match = _BLANK_OR_COMMA.match(self._text, self._at)
+            self._at = match.end() if match else self._at
+            if self._at < len(self._text):
+                return True
+            if not self._more():
+                return False
+
+    def _more(self) -> bool:
+        """Reads as much again as is held, so that a long record is parsed few times; False at the end."""
+        if self._ended:
+            return False
+        pieces = [self._text[self._at :]]
+        wanted = max(CHUNK, len(pieces[0]))
+        self._at = 0
+        while wanted > 0:
+            chunk = self._source.read()
+            pieces.append(self._decoder.decode(chunk, final=not chunk))
+            wanted -= len(chunk)
+            if not chunk:
+                self._ended = True
+                break
+        self._text = "".join(pieces)
+        return True
+
+    def _next(self, number: int) -> Frame:
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+            except (ValueError, RecursionError) as error:
+                if not self._unfinished(error):
+                    return self._broken(number, _reason(error, "element", self._at))
+                if len(self._text) - self._at > MAX_RECORD:
+                    return self._broken(number, _too_large())
+                self._more()
+                continue
+            # A number that touches the end of what is held may have more digits.
+            if end < len(self._text) or not self._more():
+                break
+        text = self._text[self._at : end]
+        self._at = end
+        return _frame(number, text, value)
+
+    def _unfinished(self, error: Exception) -> bool:
+        """Whether the value may be whole once more of the input is read."""
+        if self._ended or not isinstance(error, json.JSONDecodeError):
+            return False
+        cut_off = error.pos >= len(self._text) - _LONGEST_LITERAL
+        return cut_off or error.msg.startswith("Unterminated string")
+
+    def _broken(self, number: int, reason: str) -> Frame:
+        """Skips to the next record and returns what lies before it as a frame with a reason."""
+        start = ""
+        search = self._at + 1
+        effort = _MOST_EFFORT
+        while effort > 0:
+            for match in _RECORD_START.finditer(self._text, search):
+                search = match.start()
+                try:
+                    value, end = _DECODER.raw_decode(self._text, search)
+                except (ValueError, RecursionError) as error:
+                    if self._unfinished(error):
+                        break
+                    effort -= max(1, getattr(error, "pos", search) - search)
+                else:
+                    effort -= end - search
+                    if self._is_record(value):
+                        raw = start or self._text[self._at : search].rstrip(", \t\r\n")
+                        self._at = search
+                        return Frame(number, _bytes(raw)[:MAX_RECORD], None, reason)
+                if effort <= 0:
+                    break
+            else:
+                search = len(self._text)
+            if len(self._text) - self._at > MAX_RECORD:
+                start = start or self._text[self._at : self._at + KEPT_OF_OVERSIZED]
+                self._at = search - 1
+            held_from = self._at
+            if not self._more():
+                break
+            search -= held_from
+        return self._tail(number, reason, start)
+
+    def _tail(self, number: int, reason: str, start: str = "") -> Frame:
+        """Everything that is left as one frame with a reason; of much only the beginning is kept."""
+        while not self._ended:
+            if len(self._text) - self._at > KEPT_OF_OVERSIZED:
+                start = start or self._text[self._at : self._at + KEPT_OF_OVERSIZED]
+                self._at = len(self._text)
+            self._more()
+        raw = start or self._text[self._at :]
+        self._at = len(self._text)
+        return Frame(number, _bytes(raw)[:MAX_RECORD], None, reason)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _frame(number: int, text: str, value: Any) -> Frame:
+    raw = _bytes(text)
+    if len(raw) > MAX_RECORD:
+        return Frame(number, raw[:KEPT_OF_OVERSIZED], None, _too_large())
+    try:
+        raw.decode("utf-8")
+        return Frame(number, raw, _sound(raw, value))
+    except UnicodeDecodeError as error:
+        return Frame(number, raw, None, f"broken UTF-8 at byte {error.start}")
+    except BadRecord as bad:
+        return Frame(number, raw, None, bad.reason)

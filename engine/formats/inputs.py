@@ -1,0 +1,243 @@
+"""Opens what a person names: files, folders and standard input, each as one `Input`."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from engine.errors import FormatError
+from engine.formats.detect import FORMATS, examine, frames
+from engine.formats.framing import KEPT_OF_OVERSIZED, Frame, Framing
+from engine.formats.leaks import guard
+from engine.formats.normalise import BadRecord
+from engine.formats.readers import Reader
+from engine.formats.records import Detection, Input, Parsed, Rejected
+from engine.formats.source import Source
+
+SUFFIXES = (".json", ".jsonl", ".ndjson")
+STANDARD_INPUT = "standard input"
+UNKNOWN = "unknown"
+
+
+def open_inputs(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    format: str | None = None,
+    stdin: BinaryIO | None = None,
+) -> Iterator[Input]:
+    """Opens files, folders and `-` (standard input) in the order given; a folder's files come in sorted order.
+
+    A file that was named and fits no format is an error; one found in a folder becomes an input of the format
+    `unknown` whose only record is rejected, so that one stray file does not keep the others out.
+
+    Args:
+        format: One of `FORMATS`; None to detect it for each input.
+        stdin: Read for `-`; the process's own standard input by default.
+
+    Raises:
+        FormatError: At the call, for a path or format that does not exist, a folder without conversations,
+            a named file that cannot be opened or fits no format.
+    """
+    if format is not None and format not in FORMATS:
+        raise FormatError(f"There is no format {format!r}.", f"Choose one of {', '.join(FORMATS)}.")
+    plan: list[_Conversations | str] = []
+    for given in paths:
+        path = os.fspath(given)
+        if path == "-":
+            plan.append(_stream(STANDARD_INPUT, stdin or sys.stdin.buffer, format))
+        elif os.path.isdir(path):
+            plan.extend(_files_in(path))
+        else:
+            plan.append(_named(path, format))
+    return _opened(plan, format)
+
+
+def _opened(plan: list[_Conversations | str], format: str | None) -> Iterator[Input]:
+    for entry in plan:
+        yield _found(entry, format) if isinstance(entry, str) else entry
+
+
+def _files_in(folder: str) -> list[str]:
+    found = [
+        os.path.join(parent, name)
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if _suffix(name) in SUFFIXES
+    ]
+    if not found:
+        raise FormatError(
+            f"The folder {folder} holds no conversations.",
+            f"Files ending in {', '.join(SUFFIXES)} are read, each also with .gz.",
+        )
+    return sorted(found)
+
+
+def _suffix(name: str) -> str:
+    return Path(name.lower().removesuffix(".gz")).suffix
+
+
+def _stem(name: str) -> str:
+    base = Path(name).name
+    base = base[:-3] if base.lower().endswith(".gz") else base
+    return base[: -len(_suffix(base))] if _suffix(base) in SUFFIXES else base
+
+
+def _named(path: str, format: str | None) -> _Conversations:
+    try:
+        status = os.stat(path)
+        if stat.S_ISREG(status.st_mode):
+            return _file(path, format)
+        return _stream(path, open(path, "rb"), format)
+    except FileNotFoundError:
+        raise FormatError(f"There is no file or folder {path}.", "Check the path.") from None
+    except OSError as error:
+        raise _cannot_open(path, error) from None
+
+
+def _cannot_open(path: str, error: OSError) -> FormatError:
+    return FormatError(
+        f"{path} cannot be opened: {error.strerror or error}.",
+        "Check that you may read it.",
+    )
+
+
+def _file(path: str, format: str | None) -> _Conversations:
+    with open(path, "rb") as file:
+        reader, framing, detection = examine(Source(file), path, _suffix(path), format)
+    size = os.path.getsize(path)
+    return _Conversations(path, size, detection, reader, framing, lambda: Source(open(path, "rb")))
+
+
+def _stream(label: str, stream: BinaryIO, format: str | None) -> _Conversations:
+    source = Source(stream)
+    reader, framing, detection = examine(source, label, "", format)
+    return _Conversations(label, None, detection, reader, framing, lambda: source)
+
+
+def _found(path: str, format: str | None) -> Input:
+    """A file of a folder; what cannot be read as conversations becomes one rejected record."""
+    try:
+        return _file(path, format)
+    except FormatError as error:
+        return _Unreadable(path, error.message)
+    except OSError as error:
+        return _Unreadable(path, _cannot_open(path, error).message)
+
+
+class _Conversations:
+    """One input whose format is known. A stream can be read once, a file as often as one likes."""
+
+    def __init__(
+        self,
+        label: str,
+        size: int | None,
+        detection: Detection,
+        reader: Reader,
+        framing: Framing,
+        opened: Callable[[], Source],
+    ) -> None:
+        self._label = label
+        self._size = size
+        self._detection = detection
+        self._reader = reader
+        self._framing = framing
+        self._opened = opened
+        self._source: Source | None = None
+        stem = "stdin" if label == STANDARD_INPUT else _stem(label)
+        self._stem = stem.encode("utf-8", "replace").decode("utf-8")
+
+    @property
+    def label(self) -> str:
+        return self._label
+
+    @property
+    def size(self) -> int | None:
+        return self._size
+
+    @property
+    def detection(self) -> Detection:
+        return self._detection
+
+    def position(self) -> int:
+        return self._source.position if self._source else 0
+
+    def records(self) -> Iterator[Parsed | Rejected]:
+        try:
+            self._source = self._opened()
+        except OSError as error:
+            yield Rejected(None, b"", _cannot_open(self._label, error).message)
+            return
+        ids = _Ids()
+        try:
+            for frame in frames(self._source, self._framing):
+                if frame.reason is not None:
+                    yield Rejected(frame.line, frame.raw, frame.reason)
+                else:
+                    yield self._record(frame, ids)
+        finally:
+            if self._size is not None:
+                self._source.close()
+
+    def _record(self, frame: Frame, ids: _Ids) -> Parsed | Rejected:
+        fallback = self._stem if frame.line is None else f"{self._stem}-{frame.line}"
+        try:
+            draft = self._reader.read(frame.value, fallback)
+        except BadRecord as bad:
+            return Rejected(frame.line, frame.raw, bad.reason)
+        conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
+        free = ids.free(conversation.external_id)
+        if free != conversation.external_id:
+            conversation = replace(conversation, external_id=free)
+        return Parsed(frame.line, frame.raw, conversation, leaks)
+
+
+class _Ids:
+    """The ids given so far; hashes of them, because an input may hold millions."""
+
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+
+    def free(self, wanted: str) -> str:
+        """The id itself, or with `#2`, `#3`... when it was given before."""
+        name, number = wanted, 1
+        while hash(name) in self._taken:
+            number += 1
+            name = f"{wanted}#{number}"
+        self._taken.add(hash(name))
+        return name
+
+
+class _Unreadable:
+    """A file of a folder that fits no format: one rejected record that says why."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self._path = path
+        self._reason = reason
+
+    @property
+    def label(self) -> str:
+        return self._path
+
+    @property
+    def size(self) -> int | None:
+        return os.path.getsize(self._path) if os.path.exists(self._path) else None
+
+    @property
+    def detection(self) -> Detection:
+        return Detection(UNKNOWN, self._reason)
+
+    def position(self) -> int:
+        return self.size or 0
+
+    def records(self) -> Iterator[Parsed | Rejected]:
+        try:
+            with open(self._path, "rb") as file:
+                beginning = file.read(KEPT_OF_OVERSIZED)
+        except OSError:
+            beginning = b""
+        yield Rejected(None, beginning, self._reason)

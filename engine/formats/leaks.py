@@ -1,0 +1,307 @@
+"""The leak guard: what gives the ending of a conversation away is listed and kept from a model.
+
+The content stays as imported; only `Message.model_view` and `Message.hidden` change, and fields of the record that
+state an outcome move to the truth. Rules: `stop-token`, `score-observation`, `finish-marker`, `truth-field`.
+
+Not covered: outcomes told in ordinary words ("your order is placed", "goodbye"), which are part of the conversation,
+and actions that end an episode but do something of their own (`click[Buy Now]`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from engine.conversation import Conversation, Message, ToolCall, with_calls
+from engine.formats.normalise import MAX_DEPTH, nested_deeper, storable
+from engine.formats.records import Leak
+
+STOP_TOKENS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
+
+TRUTH_FIELDS = frozenset(
+    (
+        "reward",
+        "rewards",
+        "reward_info",
+        "score",
+        "scores",
+        "success",
+        "successful",
+        "succeeded",
+        "solved",
+        "resolved",
+        "passed",
+        "correct",
+        "is_correct",
+        "rating",
+        "ratings",
+        "stars",
+        "grade",
+        "csat",
+        "nps",
+        "satisfaction",
+        "feedback",
+        "thumbs",
+        "winner",
+        "complete",
+        "completed",
+        "is_complete",
+        "completion",
+        "completion_level",
+        "complete_basis",
+        "task_completed",
+        "task_success",
+        "goal_achieved",
+        "finished",
+        "done",
+        "outcome",
+        "status",
+        "exit_status",
+        "termination_reason",
+        "end_reason",
+        "end_marker",
+        "finish_reason",
+        "stop_reason",
+        "truth",
+        "label",
+        "labels",
+        "gold",
+        "ground_truth",
+        "gold_answer",
+        "expected_answer",
+        "reference_answer",
+        "evaluation",
+        "eval_result",
+        "verdict",
+        "judgment",
+        "judgement",
+        "hallucination",
+        "hallucinations",
+    )
+)
+"""Names of record fields that state an outcome, in lower case with underscores."""
+
+FINISH_CALLS = frozenset(
+    (
+        "finish",
+        "finished",
+        "done",
+        "submit",
+        "submit_answer",
+        "final_answer",
+        "complete_task",
+        "task_complete",
+        "task_completed",
+        "finish_task",
+        "end_task",
+        "end_conversation",
+        "end_chat",
+        "terminate",
+        "attempt_completion",
+        "mark_complete",
+        "mark_task_complete",
+    )
+)
+"""Names of tools whose call only says that the work is over, in lower case with underscores."""
+
+_NESTED = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
+_OUTCOME_ARGUMENTS = frozenset(("return_type", "status", "success", "reward", "score", "outcome"))
+_ANSWER_ARGUMENTS = ("answer", "final_answer", "result", "response", "message", "text", "summary")
+_LONGEST_FOUND = 200
+
+_STOP_TOKEN = re.compile("|".join(map(re.escape, STOP_TOKENS)))
+
+_SCORE_PAGE = re.compile(r"Your score \(min [\d.]+, max [\d.]+\)", re.IGNORECASE)
+_SCORE_LINE = re.compile(
+    r"^[ \t*>\[(]*(?:observation:[ \t]*)?"
+    r"(?:(?:(?:your|the|final|total|task|episode|overall)[ \t]+)+score|"
+    r"(?:(?:your|the|final|total|task|episode|overall)[ \t]+)*reward)"
+    r"[ \t]*(?:\([^)\n]*\)[ \t]*)?(?::|=|is)[ \t]*[-+]?\d+(?:\.\d+)?"
+    r"(?:[ \t]*(?:/|out of)[ \t]*\d+(?:\.\d+)?)?[ \t*.,!\])]*"
+    r"(?:\s*(?:done|success|finished)[ \t]*[:=][ \t]*\w+[ \t.]*)?\s*\Z",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+_HAS_FINISH = re.compile(
+    r"finish|submit|terminate|exit|done|final answer|action: answer", re.IGNORECASE
+)
+_ACTION = r"(?:act|action)(?:[ \t]+\d+)?:\s*"
+_FINISH_WITH_ARGUMENT = re.compile(
+    rf"^(?:{_ACTION})?(?:finish|submit)[ \t]*(?:\[([^\n]*)\]|\(([^\n]*)\))[ \t.]*\Z"
+    rf"|^{_ACTION}answer\(([^\n]*)\)[ \t.]*\Z"
+    rf"|^{_ACTION}finish(?:\s+with)?\s+action input(?:[ \t]+\d+)?:\s*(.*)\Z",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+_FINISH_ALONE = re.compile(
+    rf"^(?:thought:[ \t]*exceeded max turns[^\n]*\n)?{_ACTION}(?:finish|finished|submit|done|exit|terminate)[ \t.]*\Z"
+    r"|^```\w*\s*\n(?:submit|exit|echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT)\s*\n```\s*\Z"
+    r"|\A(?:finish|submit|exit|terminate)\Z",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ANSWER_ACTION = re.compile(
+    rf"^{_ACTION}(?:final )?answer[ \t]*$\n?|^final answer:[ \t]*", re.IGNORECASE | re.MULTILINE
+)
+
+
+def guard(
+    conversation: Conversation,
+    fields: Mapping[str, Any] | None = None,
+    truth_fields: frozenset[str] = frozenset(),
+) -> tuple[Conversation, tuple[Leak, ...]]:
+    """The conversation as a model may read it, and what was kept from the model.
+
+    Args:
+        fields: What else stood in the record; names that state an outcome go to the truth, the rest to meta.
+        truth_fields: Further names that go to the truth.
+    """
+    leaks: list[Leak] = []
+    messages = list(conversation.messages)
+    _cut_stop_tokens(messages, leaks)
+    _cut_score(messages, leaks)
+    _cut_finish(messages, leaks)
+    changed = bool(leaks)
+    if not fields:
+        if not changed:
+            return conversation, ()
+        return replace(conversation, messages=tuple(messages)), tuple(leaks)
+    meta, truth = _divide(fields, truth_fields, leaks)
+    guarded = Conversation(
+        conversation.external_id,
+        tuple(messages) if changed else conversation.messages,
+        {**conversation.meta, **meta},
+        {**truth, **(conversation.truth or {})} if truth else conversation.truth,
+        conversation.created_at,
+    )
+    return guarded, tuple(leaks)
+
+
+def _divide(
+    fields: Mapping[str, Any], truth_fields: frozenset[str], leaks: list[Leak]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    meta: dict[str, Any] = {}
+    truth: dict[str, Any] = {}
+    for name, value in fields.items():
+        if _plain(name) in TRUTH_FIELDS or name in truth_fields:
+            truth[name] = value
+            if value is not None:
+                text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                leaks.append(Leak(None, "truth-field", f"{name} = {text}"[:_LONGEST_FOUND]))
+        elif name in _NESTED and isinstance(value, dict):
+            inner_meta, inner_truth = _divide(value, frozenset(), leaks)
+            if inner_meta:
+                meta[name] = inner_meta
+            truth |= inner_truth
+        else:
+            meta[name] = value
+    return meta, truth
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "_").replace(" ", "_")
+
+
+def _cut_stop_tokens(messages: list[Message], leaks: list[Leak]) -> None:
+    for index, message in enumerate(messages):
+        if "###" in message.content or (
+            message.tool_calls and any("###" in call.arguments for call in message.tool_calls)
+        ):
+            found = _STOP_TOKEN.findall(message.seen)
+            if found:
+                leaks.extend(Leak(index, "stop-token", token) for token in found)
+                messages[index] = _with_view(message, _STOP_TOKEN.sub("", message.seen))
+
+
+def _with_view(message: Message, view: str) -> Message:
+    view = view.rstrip()
+    return replace(message, model_view=view, hidden=not view)
+
+
+def _cut_score(messages: list[Message], leaks: list[Leak]) -> None:
+    """Looks at the last message of a tool or user, if at most one message follows it."""
+    for index in range(len(messages) - 1, max(-1, len(messages) - 3), -1):
+        message = messages[index]
+        if message.role not in ("tool", "user"):
+            continue
+        body = message.seen
+        if "score" not in (lower := body.lower()) and "reward" not in lower:
+            return
+        if page := _SCORE_PAGE.search(body):
+            leaks.append(Leak(index, "score-observation", body[page.start() :][:_LONGEST_FOUND]))
+            messages[index] = _with_view(message, "")
+        elif line := _SCORE_LINE.search(body):
+            leaks.append(Leak(index, "score-observation", line.group().strip()))
+            messages[index] = _with_view(message, _SCORE_LINE.sub("", body))
+        return
+
+
+def _cut_finish(messages: list[Message], leaks: list[Leak]) -> None:
+    """Looks at the last message of the assistant, if at most one message follows it."""
+    for index in range(len(messages) - 1, max(-1, len(messages) - 3), -1):
+        message = messages[index]
+        if message.role != "assistant":
+            continue
+        if message.tool_calls:
+            _cut_finish_calls(messages, index, leaks)
+        elif _HAS_FINISH.search(message.content):
+            _cut_finish_text(messages, index, leaks)
+        return
+
+
+def _cut_finish_text(messages: list[Message], index: int, leaks: list[Leak]) -> None:
+    body = messages[index].seen.rstrip()
+    found: list[str] = []
+    if match := _FINISH_WITH_ARGUMENT.search(body):
+        found.append(match.group())
+        argument = next((text for text in match.groups() if text is not None), "")
+        body = body[: match.start()] + _answer(argument)
+    elif match := _FINISH_ALONE.search(body):
+        found.append(match.group())
+        body = body[: match.start()]
+    else:
+        found = [match.group().strip() for match in _ANSWER_ACTION.finditer(body)]
+        body = _ANSWER_ACTION.sub("", body)
+    if found:
+        leaks.extend(Leak(index, "finish-marker", text[:_LONGEST_FOUND]) for text in found)
+        messages[index] = _with_view(messages[index], body)
+
+
+def _cut_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) -> None:
+    message = messages[index]
+    finishing = [call for call in message.tool_calls if _plain(call.name) in FINISH_CALLS]
+    if not finishing:
+        return
+    others = [call for call in message.tool_calls if call not in finishing]
+    text = message.content if message.model_view is None else _STOP_TOKEN.sub("", message.content)
+    parts = [text, *(_STOP_TOKEN.sub("", _answer(call.arguments)) for call in finishing)]
+    view = "\n".join(part for part in parts if part)
+    leaks.extend(Leak(index, "finish-marker", _as_text(call)) for call in finishing)
+    messages[index] = _with_view(message, with_calls(view, others) if others else view)
+    if index + 1 < len(messages) and messages[index + 1].role == "tool" and not others:
+        leaks.append(Leak(index + 1, "finish-marker", messages[index + 1].content[:_LONGEST_FOUND]))
+        messages[index + 1] = _with_view(messages[index + 1], "")
+
+
+def _as_text(call: ToolCall) -> str:
+    return f"{call.name}({call.arguments})"[:_LONGEST_FOUND]
+
+
+def _answer(arguments: str) -> str:
+    """What a finishing call says to the user, without the wrapping; empty when it says nothing."""
+    try:
+        value = storable(json.loads(arguments))
+    except (ValueError, RecursionError):
+        return arguments.strip()
+    if nested_deeper(value, MAX_DEPTH):
+        return arguments.strip()
+    if isinstance(value, dict):
+        named = next((value[key] for key in _ANSWER_ARGUMENTS if key in value), None)
+        said = {key: entry for key, entry in value.items() if key not in _OUTCOME_ARGUMENTS}
+        value = (
+            named if named is not None else next(iter(said.values())) if len(said) == 1 else said
+        )
+    if isinstance(value, str):
+        return value.strip()
+    return json.dumps(value, ensure_ascii=False) if value or value == 0 else ""

@@ -1,0 +1,117 @@
+"""Bytes of one input, decompressed, in chunks, with the position in the file and a way back to the beginning."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+CHUNK = 1 << 18
+GZIP_MAGIC = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+
+
+class Source:
+    """Reads a binary stream in chunks; gzip is recognised by its first bytes, a byte order mark is dropped.
+
+    Attributes:
+        position: Bytes taken from the stream so far, compressed ones where it is compressed.
+        error: Why the data ended early (a truncated or damaged gzip file, a failing disk); None while all is well.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.position = 0
+        self.error: str | None = None
+        self._stream = stream
+        self._chunks = self._decompressed()
+        self._kept: list[bytes] | None = None
+        self._replay: list[bytes] = []
+
+    def keep(self) -> None:
+        """From now on what is read is remembered, so that `rewind` can give it again."""
+        self._kept = []
+
+    def rewind(self) -> None:
+        """The chunks read since `keep` come again, and are no longer remembered afterwards."""
+        self._replay = [*(self._kept or []), *self._replay]
+        self._kept = None
+
+    def read(self) -> bytes:
+        """The next chunk, empty at the end; memory is bounded whatever the compression."""
+        chunk = self._replay.pop(0) if self._replay else next(self._chunks, b"")
+        if self._kept is not None and chunk:
+            self._kept.append(chunk)
+        return chunk
+
+    def close(self) -> None:
+        """Closes the stream."""
+        self._stream.close()
+
+    def _take(self) -> bytes:
+        try:
+            data = self._stream.read(CHUNK)
+        except OSError as error:
+            self.error = f"reading failed: {error.strerror or error}"
+            return b""
+        self.position += len(data)
+        return data
+
+    def _decompressed(self) -> Iterator[bytes]:
+        start = b""
+        while len(start) < len(_BOM) and (more := self._take()):
+            start += more
+        plain = self._gunzipped(start) if start.startswith(GZIP_MAGIC) else self._plain(start)
+        first = b""
+        for chunk in plain:
+            first += chunk
+            if len(first) >= len(_BOM):
+                break
+        if first := first.removeprefix(_BOM):
+            yield first
+        yield from plain
+
+    def _plain(self, start: bytes) -> Iterator[bytes]:
+        while start:
+            yield start
+            start = self._take()
+
+    def _gunzipped(self, data: bytes) -> Iterator[bytes]:
+        """All members of a gzip stream; zero padding after them is allowed, anything else is an error."""
+        member = zlib.decompressobj(wbits=31)
+        while data or (data := self._take()):
+            before = member.copy()
+            try:
+                out = member.decompress(data, CHUNK * 4)
+            except zlib.error as error:
+                self.error = f"the gzip data are damaged: {error}"
+                yield from _readable(before, data)
+                return
+            if out:
+                yield out
+            data = member.unconsumed_tail
+            if member.eof:
+                data = member.unused_data.lstrip(b"\0")
+                while not data and (more := self._take()):
+                    data = more.lstrip(b"\0")
+                if not data:
+                    return
+                if not data.startswith(GZIP_MAGIC[: len(data)]):
+                    self.error = "there is something else after the gzip data"
+                    return
+                member = zlib.decompressobj(wbits=31)
+        if rest := member.flush():
+            yield rest
+        if self.error is None:
+            self.error = "the gzip data end early: the file was cut off"
+
+
+def _readable(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+    """What comes out of damaged data before the damage, fed in small steps because a failing step yields nothing."""
+    step = 64
+    for at in range(0, len(data), step):
+        try:
+            out = member.decompress(data[at : at + step])
+        except zlib.error:
+            return
+        if out:
+            yield out
