@@ -22,6 +22,7 @@ from engine.store.writer import Writer
 T = TypeVar("T")
 
 _BUSY_MS = 5000
+_INTERRUPTS = 20
 _NO_SIDE_FILES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _NOT_OURS = "It was not written by this program; choose another file."
 
@@ -49,7 +50,7 @@ class Project:
         self._immutable = immutable
         self._lock = lock
         self._local = threading.local()
-        self._readers: dict[threading.Thread, sqlite3.Connection] = {}
+        self._readers: list[_Reader] = []
         self._guard = threading.Lock()
         self._closed = False
         self._conn: sqlite3.Connection | None = None
@@ -167,30 +168,46 @@ class Project:
             )
         with told(self._real):
             if self._writer is None or self._closed:
-                raise ProjectError("The project is closed.")
+                raise _closed()
             return self._writer.submit(fn).result()
 
     def reader(self) -> sqlite3.Connection:
-        """This thread's own connection, which cannot write. Closed with the project or after its thread."""
-        conn: sqlite3.Connection | None = getattr(self._local, "conn", None)
-        if self._closed:
-            raise ProjectError("The project is closed.")
-        if conn is None:
-            with told(self._real):
-                conn = _connect(self._real, "ro", immutable=self._immutable)
-                conn.execute("PRAGMA query_only = ON")
-            self._local.conn = conn
-            with self._guard:
-                for thread in [t for t in self._readers if not t.is_alive()]:
-                    self._readers.pop(thread).close()
-                self._readers[threading.current_thread()] = conn
-        return conn
+        """This thread's own connection, which cannot write.
+
+        It is closed with the project if its thread has ended by then or is the one that closes; a thread that
+        lives on is better served by `reading`.
+
+        Raises:
+            ProjectError: the project is closed, or can no longer be opened.
+        """
+        mine = self._mine()
+        mine.handed_out = True
+        return mine.conn
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """This thread's reader, with failures told as ProjectError."""
-        with told(self._real):
-            yield self.reader()
+        """This thread's reader for the length of a block, with failures told as ProjectError."""
+        mine = self._mine()
+        with told(self._real), mine.in_use:
+            if self._closed:
+                raise _closed()
+            yield mine.conn
+
+    def _mine(self) -> _Reader:
+        if self._closed:
+            raise _closed()
+        mine: _Reader | None = getattr(self._local, "reader", None)
+        if mine is None:
+            with told(self._real):
+                conn = _connect(self._real, "ro", immutable=self._immutable)
+                conn.execute("PRAGMA query_only = ON")
+            mine = self._local.reader = _Reader(conn, threading.current_thread())
+            with self._guard:
+                for reader in [r for r in self._readers if not r.thread.is_alive()]:
+                    self._readers.remove(reader)
+                    reader.conn.close()
+                self._readers.append(mine)
+        return mine
 
     def close(self, timeout: float = 5.0) -> None:
         """Finishes what is being written, folds the write-ahead log into the file and lets go of the lock.
@@ -202,11 +219,10 @@ class Project:
             if self._closed:
                 return
             self._closed = True
-            readers = list(self._readers.values())
+            readers = list(self._readers)
             self._readers.clear()
-        for conn in readers:
-            conn.interrupt()
-            conn.close()
+        for reader in readers:
+            reader.close()
         ended = self._writer is None or self._writer.close(timeout)
         if ended and self._conn is not None:
             # after a full disk the log cannot be folded in; the next open does it
@@ -226,6 +242,41 @@ class Project:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class _Reader:
+    """One thread's connection.
+
+    Attributes:
+        handed_out: The thread has the connection itself, so that nobody else knows when it is in use.
+    """
+
+    def __init__(self, conn: sqlite3.Connection, thread: threading.Thread) -> None:
+        self.conn = conn
+        self.thread = thread
+        self.handed_out = False
+        self.in_use = threading.RLock()
+
+    def close(self) -> None:
+        """Ends a query that runs and closes, unless another thread may be inside the connection.
+
+        Python crashes when a connection is closed under a running query; one that is left open here is closed
+        when its thread lets go of it.
+        """
+        self.conn.interrupt()
+        own = self.thread is threading.current_thread() or not self.thread.is_alive()
+        if self.handed_out and not own:
+            return
+        for _ in range(_INTERRUPTS):
+            if self.in_use.acquire(timeout=0.05):
+                self.conn.close()
+                self.in_use.release()
+                return
+            self.conn.interrupt()  # the last one may have come between two queries
+
+
+def _closed() -> ProjectError:
+    return ProjectError("The project is closed.")
 
 
 class _NotWritable(Exception):

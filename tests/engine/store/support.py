@@ -1,0 +1,183 @@
+"""Small conversations, small projects, and what is compared about them."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sqlite3
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from engine.conversation import Conversation, Message, Role, ToolCall
+from engine.store import imports, runs, scores, settings
+from engine.store.project import Project
+from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
+
+T = TypeVar("T")
+REPOSITORY = Path(__file__).resolve().parents[3]
+NOT_CONTENT = {"run_id", "started_at", "finished_at", "given_at", "pid"}
+
+
+@dataclass(frozen=True)
+class Leaked:
+    """A leak as the formats report it."""
+
+    message: int | None
+    rule: str
+    found: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record as the formats hand it on."""
+
+    conversation: Conversation
+    line: int | None = None
+    raw: bytes = b"{}"
+    leaks: Sequence[Leaked] = field(default=())
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A record that could not be read."""
+
+    line: int | None
+    raw: bytes
+    reason: str
+
+
+def talk(external_id: str, *contents: str, **known: Any) -> Record:
+    """A record whose messages alternate between user and assistant."""
+    roles: tuple[Role, Role] = ("user", "assistant")
+    messages = tuple(Message(roles[n % 2], text) for n, text in enumerate(contents))
+    raw = repr((external_id, contents, known)).encode()
+    return Record(Conversation(external_id, messages, **known), raw=raw)
+
+
+def with_tools(external_id: str) -> Record:
+    """A record with every field a message can have."""
+    return Record(
+        Conversation(
+            external_id,
+            (
+                Message("system", "You help with flights."),
+                Message("user", "Book me to Zürich 🛫", name="ann"),
+                Message("assistant", "", tool_calls=(ToolCall("book", '{"to": "ZRH"}', "c1"),)),
+                Message("tool", '{"ok": true}', name="book", tool_call_id="c1"),
+                Message("assistant", "Booked. ###STOP###", model_view="Booked."),
+                Message("user", "###STOP###", model_view="", hidden=True),
+            ),
+            meta={"model": "m\ud800", "n": 1},
+            truth={"reward": 1.0},
+            created_at="2024-05-01",
+        ),
+        line=3,
+        raw=b'{"id": "tools"}\xff\x00',
+        leaks=(Leaked(4, "stop-token", "###STOP###"), Leaked(None, "truth-field", "reward")),
+    )
+
+
+def fill(project: Project, records: Sequence[Record], label: str = "a.jsonl") -> imports.Added:
+    """Imports records as one source."""
+
+    def work(conn: sqlite3.Connection) -> imports.Added:
+        source = imports.source(conn, "/data/" + label, label, "uniform", "it looked like it")
+        return imports.add(conn, source, records)
+
+    return project.write(work)
+
+
+def give_scores(
+    project: Project,
+    by_id: dict[int, float | None],
+    config: str = "config-a",
+    make_current: bool = True,
+) -> None:
+    """Scores conversations with one boundary each; None is unscored with a reason."""
+
+    def work(conn: sqlite3.Connection) -> None:
+        run_id = runs.create(
+            conn, stage="score", config_hash=config, params={}, fingerprints={}, code_version="test"
+        )
+        scores.register(conn, ScoreConfig(config, "base", "tiny.gguf"))
+        if make_current:
+            settings.put_score_config(conn, config)
+        scores.add(
+            conn,
+            config,
+            run_id,
+            [
+                ScoreEntry(key, (), "too long", 10)
+                if p is None
+                else ScoreEntry(key, (BoundaryEntry(1, 2, 1, p, 1 - p),), None, 10)
+                for key, p in by_id.items()
+            ],
+        )
+        runs.finish(conn, run_id, "done", "scored")
+
+    project.write(work)
+
+
+def content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Everything in a project file but runs, times and the inner tables of the search index."""
+    conn = sqlite3.connect(path)
+    try:
+        tables = [
+            name
+            for (name,) in conn.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+                " AND name NOT LIKE 'message_fts%' AND name NOT IN ('run', '_sqlite_migrations')"
+            )
+        ]
+        found = {}
+        for table in sorted(tables):
+            columns = [row[1] for row in conn.execute(f"PRAGMA table_info({table})")]
+            names = ", ".join(c for c in columns if c not in NOT_CONTENT)
+            found[table] = sorted(conn.execute(f"SELECT {names} FROM {table}"), key=repr)
+        return found
+    finally:
+        conn.close()
+
+
+def check_whole(path: Path) -> None:
+    """Asserts that the file, its references and its search index are sound."""
+    conn = sqlite3.connect(path)
+    try:
+        assert conn.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert conn.execute("PRAGMA foreign_key_check").fetchall() == []
+        # fails unless the index holds exactly the words of the messages
+        conn.execute("INSERT INTO message_fts (message_fts, rank) VALUES ('integrity-check', 1)")
+    finally:
+        conn.close()
+
+
+def in_child(work: Callable[[], T]) -> T:
+    """Runs `work` in a forked process, which may drop rights or be limited, and returns its result."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        _child(work, writing)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        data = pipe.read()
+    os.waitpid(pid, 0)
+    ok, value = pickle.loads(data)
+    assert ok, value
+    result: T = value
+    return result
+
+
+def _child(work: Callable[[], Any], writing: int) -> NoReturn:
+    try:
+        answer = (True, work())
+    except BaseException:  # noqa: BLE001 - told to the parent, which fails the test
+        answer = (False, traceback.format_exc())
+    with os.fdopen(writing, "wb") as pipe:
+        pickle.dump(answer, pipe)
+    sys.stdout.flush()
+    os._exit(0)
