@@ -16,15 +16,15 @@ Outcome = Literal["complete", "broken_off", "failed"]
 Size = Literal["usual", "long", "huge"]
 
 _THANKS = re.compile(r"\b(?:thanks|thank you|thx|cheers)\b", re.IGNORECASE)
+_ASKING = re.compile(
+    r"\?$|^(?:Sure|I can help|Let me look).*(?:need|tell me)|\bgive me\b|\bI need\b"
+)
 
 Doubt = tuple[str, str]
 """A question about what was just reported, and the answer; both templates without values."""
 
-_LEADS = (
-    "{Sure|Of course|Certainly|No problem}{.|!}",
-    "{Okay|Alright|Right}.",
-    "{Thank you|Thanks} for {waiting|your patience}{.|!}",
-)
+_GRANTS = ("{Sure|Of course|Certainly|No problem|Okay|Alright}{.|!}",)
+_RETURNS = ("{Okay|Alright|Right|So}.", "{Thank you|Thanks} for {waiting|your patience}{.|!}")
 _WELCOMES = ("{You're welcome|Glad to help|My pleasure|Welcome}{.|!}",)
 _TAILS = (
     "{Let me know|Tell me} if {anything|something} {looks off|is not as you expected|needs "
@@ -97,7 +97,8 @@ class Script:
 
     def reply(self, template: str, **values: object) -> None:
         """The user answers, now and then with a word on what came before."""
-        self.messages.append(Message("user", self.voice.reply(template, **values)))
+        asked = _ASKING.search(self.messages[-1].content) is not None
+        self.messages.append(Message("user", self.voice.reply(template, asked, **values)))
 
     def say(self, template: str, **values: object) -> None:
         """The assistant says something."""
@@ -107,13 +108,17 @@ class Script:
         """The assistant reports a result, worded alike midway and at the end."""
         text = expand(self.rng, template, **values)
         if self.chance(self._warm):
-            thanked = _THANKS.search(self.messages[-1].content) if self.messages else None
-            lead = self.rng.choice(_WELCOMES if thanked else _LEADS)
-            text = f"{expand(self.rng, lead)} {text}"
+            text = f"{expand(self.rng, self.rng.choice(self._leads()))} {text}"
         if self.chance(self._warm):
             gap = "\n\n" if "\n" in text else " "
             text = f"{text}{gap}{expand(self.rng, self.rng.choice(_TAILS))}"
         self.messages.append(Message("assistant", text))
+
+    def _leads(self) -> tuple[str, ...]:
+        before = self.messages[-1]
+        if before.role != "user":
+            return _RETURNS
+        return _WELCOMES if _THANKS.search(before.content) else _GRANTS
 
     def act(self, action: str, observation: str) -> None:
         """An action written as text, and what it showed."""
@@ -139,19 +144,20 @@ class Script:
         return sum(message.role == "user" for message in self.messages[:upto])
 
 
+_GREETING = "{Hi|Hello|Hey|Hi there|Hello there|Good morning|Good afternoon|Good day}{.|!}"
 _FRAMES = (
-    "{Hi|Hello|Hey|Good morning|Good afternoon}{,|!} {could you|can you|would you} {please|} "
-    "$list?",
-    "{I need you to|I'd like you to|Please|Would you mind helping me} $list.",
+    "{could you|can you|would you} {please|} $list?",
+    "{I need you to|I'd like you to|please|would you mind helping me:} $list.",
     "$list{. That's it.|.|. That would be all.| please.}",
     "{I'm hoping|I was hoping} you {can|could} $list.",
-    "{Could|Can} {somebody|someone|you} $list{?|, please?|? Would be a big help.}",
-    "{Hello there|Hi there|Good day}. {What I need is this|My request}: $list.",
+    "{could|can} {somebody|someone|you} $list{?|, please?|? Would be a big help.}",
+    "{what I need is this|my request|the task for today}: $list.",
 )
 _LISTED = (
-    "{Hi|Hello|Hey}{,|.} {a few things|some things for today|here is what I need|my list}:\n$lines",
-    "{Please|Can you} {take care of|handle|help with} {these|the following}:\n$lines",
-    "$lines\n{In that order please.|Order does not matter.|All of it by today, please.|}",
+    "{a few things|some things for today|here is what I need|my list}:\n$lines",
+    "{please|can you} {take care of|handle|help with} {these|the following}:\n$lines",
+    "{for today:|to do:|tasks:|}\n$lines\n"
+    "{In that order please.|Order does not matter.|All of it by {today|noon|Friday}, please.|}",
 )
 
 
@@ -176,15 +182,16 @@ def opening(script: Script, wants: Sequence[str], preface: str = "") -> None:
         for link, want in zip([*links, last], wants[1:], strict=True):
             running += link + want
     framed = frame.replace("$list", running).replace("$lines", lines)
-    script.user(f"{preface} {framed}" if preface else framed)
+    greeting = _GREETING if script.chance(0.5) else ""
+    script.user(f"{greeting} {preface} {framed}".strip())
 
 
 _NUDGES = (
     "{And|Now|Next|So,|Then} $nudge{.|?| please.|, please.| then.}",
     "{What about|How about|And what about|Can we do} $nudge {now|next|}?",
     "{Let's|We can|You can} {go on with|move on to|do|continue with} $nudge.",
-    "$nudge{ is still open.| next.| please.|?| is what's left on my side, or is there more "
-    "before it?}",
+    "{Still open|Next|To do}: $nudge{.|, please.|, if you can.}",
+    "$nudge{ next.| please.| then?}",
     "{Go ahead with|On to|Carry on with|Please see to} $nudge{.|!}",
     "{I'm still waiting for|Don't forget|You haven't done} $nudge{.|, yes?}",
 )
@@ -192,13 +199,14 @@ _NUDGES = (
 
 _ASKED_BY_THE_WAY = (
     "{||||{By the way|Quick question|Just so I know|One thing|Before I forget|While you are at it}"
-    "{:|,}|{Out of curiosity|Only to be sure|For my notes|My colleague asks}{:|,}}"
+    ":|{Out of curiosity|Only to be sure|For my notes|My colleague asks}:}"
 )
 
 
 def play(script: Script, parts: Sequence[Part]) -> None:
     """Writes the parts one after another; the failing outcome fails in one of them and gives up."""
     failing = script.rng.randrange(len(parts)) if script.outcome == "failed" else None
+    doubted: set[str] = set()
     for number, part in enumerate(parts):
         if number and script.chance(0.75):
             script.reply(script.rng.choice(_NUDGES).replace("$nudge", part.nudge))
@@ -209,8 +217,10 @@ def play(script: Script, parts: Sequence[Part]) -> None:
             return
         part.run()
         last = number == len(parts) - 1
-        if script.chance(0.3) and (doubts := part.doubts()):
-            question, answer = script.rng.choice(list(doubts))
+        doubts = {doubt[0]: doubt for doubt in part.doubts() if doubt[0] not in doubted}
+        if doubts and script.chance(0.3):
+            question, answer = script.rng.choice(list(doubts.values()))
+            doubted.add(question)
             script.reply(f"{_ASKED_BY_THE_WAY} {question}")
             script.report(answer)
             if not last:
@@ -220,7 +230,7 @@ def play(script: Script, parts: Sequence[Part]) -> None:
 def give_up(script: Script, left: Sequence[str]) -> None:
     """The user stops after a failure, in one way or another; nothing of `left` is done."""
     rng = script.rng
-    style = rng.randrange(5)
+    style = rng.randrange(0 if script.users() > 1 else 1, 5)
     if style == 0:
         return
     rest = f" {{Leave|Forget|Skip}} {left[0]} {{too|as well}}." if left and style < 3 else ""
@@ -256,7 +266,7 @@ def close(script: Script) -> None:
     rng = script.rng
     style = rng.random()
     if script.users() < 2:
-        style = 0.5 + style / 2
+        style = 0.6 + style * 0.4
     if style < 0.6:
         return
     if style < 0.75:

@@ -11,7 +11,7 @@ _SPACES = re.compile(r" {2,}")
 _BEFORE_POINT = re.compile(r" +([,.?!;:])(?=[\s]|$)")
 _WORD = re.compile(r"(?<![$\w/.*_@-])[a-z]{5,}(?![\w/*_@-]|\.\w)")
 _ARTICLE = re.compile(r"\b(?:the|a|an) (?=[a-z$])")
-_STARTS = re.compile(r"(^|[.?!]\s+|\n(?:\d[.)] |- )?)([a-z])")
+_STARTS = re.compile(r"(^|[.?!]\s+|(?:^|\n)(?:\d[.)] |- )?)([a-z])")
 
 REGISTERS = ("plain", "plain", "terse", "hurried", "chatty", "formal", "foreign")
 
@@ -42,6 +42,12 @@ _ACKS = (
     "{Got it|Understood|Makes sense|Sounds good}{.|!|, thanks.}",
 )
 
+_ANSWERS = (
+    "{ok|OK|okay|Sure|Of course|Hm|Ah}.",
+    "{Thanks|Thank you|Good question|Good that you ask}{.|!}",
+    "{Let me see|One moment|Wait|Yes, so}{.|...}",
+)
+
 
 def expand(rng: Random, template: str, **values: object) -> str:
     """Picks one of every `{a|b}` in `template`, innermost first, then fills in `$name` from `values`."""
@@ -62,16 +68,18 @@ class Voice:
         """`template` expanded and worded as this user would; values stay exact."""
         return Template(self._styled(_tidy(_choose(self._rng, template)))).substitute(values)
 
-    def reply(self, template: str, **values: object) -> str:
-        """The same after a word on what was just said, thanks among them, as people do midway."""
-        ack = self._rng.choice(_ACKS) if self._rng.random() < (0.55 if self.polite else 0.2) else ""
+    def reply(self, template: str, asked: bool, **values: object) -> str:
+        """The same after a word on what was just said or asked, thanks among them, as people do midway."""
+        words = _ANSWERS if asked else _ACKS
+        ack = self._rng.choice(words) if self._rng.random() < (0.55 if self.polite else 0.2) else ""
         return self.say(f"{ack} {template}", **values)
 
     def _styled(self, text: str) -> str:
         rng = self._rng
         if self._asides and rng.random() < 0.5:
             aside = _tidy(_choose(rng, self._asides.pop()))
-            text = f"{aside} {text}" if rng.random() < 0.4 else f"{text} {aside}"
+            ended = text if text[-1] in ".?!:" else text + "."
+            text = f"{aside} {text}" if rng.random() < 0.4 else f"{ended} {aside}"
         if self.register == "foreign":
             text = _ARTICLE.sub(lambda m: "" if rng.random() < 0.5 else m.group(), text)
         text = _WORD.sub(lambda m: self._typed(m.group()), text)

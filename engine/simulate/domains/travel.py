@@ -211,7 +211,7 @@ class _Trip:
             )
             self.seat = wish
             script.report(
-                "{Seat|You have|I put you in} $seat{ now|}, {a $kind seat|on the $kind}{.|, at "
+                "{Seat|You have|I put you in} $seat{ now|}, {by the $kind|on the $kind}{.|, at "
                 "no charge.| in place of the old one.}",
                 seat=wish,
                 kind=kind,
@@ -232,7 +232,9 @@ class _Trip:
             )
 
         return Part(
-            script.words("{get me|give me|find me} {a|some} $kind seat", kind=kind),
+            script.words(
+                "{get|give|find} me $kind seat", kind=f"{'an' if kind == 'aisle' else 'a'} {kind}"
+            ),
             f"the {kind} seat",
             run,
             fail,

@@ -1,0 +1,30 @@
+"""The demo's conversations, made once for all tests of this folder."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from engine.conversation import Conversation
+from engine.simulate.samples import sample_conversations
+
+
+@cache
+def corpus() -> tuple[Conversation, ...]:
+    """What the demo imports: 150 conversations of the default seed."""
+    return tuple(sample_conversations())
+
+
+def truth(conversation: Conversation, key: str) -> object:
+    """One entry of what is known about a conversation."""
+    assert conversation.truth is not None
+    return conversation.truth[key]
+
+
+def in_domain(domain: str) -> list[Conversation]:
+    """The conversations of one domain."""
+    return [c for c in corpus() if truth(c, "domain") == domain]
+
+
+def with_outcome(outcome: str) -> list[Conversation]:
+    """The conversations that ended in one way."""
+    return [c for c in corpus() if truth(c, "outcome") == outcome]
