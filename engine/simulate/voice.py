@@ -61,6 +61,7 @@ class Voice:
         self.register = rng.choice(REGISTERS)
         self.polite = rng.random() < 0.6
         self._rng = rng
+        self._said = 0
         self._typos = {"hurried": 0.05, "foreign": 0.02}.get(self.register, 0.004)
         self._asides = rng.sample(_ASIDES, 2) if self.register == "chatty" else []
 
@@ -76,7 +77,8 @@ class Voice:
 
     def _styled(self, text: str) -> str:
         rng = self._rng
-        if self._asides and rng.random() < 0.5:
+        self._said += 1
+        if self._asides and self._said <= 3 and rng.random() < 0.5:
             aside = _tidy(_choose(rng, self._asides.pop()))
             ended = text if text[-1] in ".?!:" else text + "."
             text = f"{aside} {text}" if rng.random() < 0.4 else f"{ended} {aside}"

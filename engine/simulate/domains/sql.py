@@ -261,7 +261,8 @@ class _Database:
 
     def average(self) -> Part:
         s, rng, words = self.schema, self.script.rng, self.script.words
-        town = rng.choice(TOWNS)
+        towns = self.connection.execute(f"SELECT DISTINCT town FROM {s.parties} ORDER BY town")
+        town = rng.choice([row[0] for row in towns.fetchall()])
         query = (
             f"SELECT COUNT(*), ROUND(AVG(e.{s.amount}), 2) FROM {s.events} e "
             f"JOIN {s.parties} p ON p.id = e.{s.party}_id WHERE p.town = '{town}'"

@@ -303,6 +303,8 @@ class _Account:
         )
 
     def doubts(self) -> Sequence[Doubt]:
+        if not self.looked_up:
+            return ()
         words = self.script.words
         return (
             (
