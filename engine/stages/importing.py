@@ -1,0 +1,220 @@
+"""Import: files of conversations into the project.
+
+To resume means to import again: what is there already is recognised by its content, so a second import of the
+same files changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, Literal
+
+from engine.errors import Cancelled, FormatError
+from engine.formats import open_inputs
+from engine.formats.inputs import SUFFIXES
+from engine.formats.records import Input, Parsed, Rejected
+from engine.jobs import Progress
+from engine.store import imports, runs
+from engine.store.project import Project
+
+STDIN = "-"
+
+BATCH_RECORDS = 500
+BATCH_BYTES = 4 << 20
+BATCH_SECONDS = 0.25
+
+
+class ImportStage:
+    """Imports paths, `-` being `stdin`, in the order given.
+
+    A record that is not a conversation goes to the quarantine. An input that cannot be opened is counted and
+    named in the summary; only when nothing at all could be opened the run fails.
+
+    Attributes:
+        read: Records read so far: new + duplicate + unchanged + quarantined.
+        quarantined: Records that could not be read, those included that were in the quarantine already.
+    """
+
+    name = "import"
+    lane: Literal["model", "cpu"] = "cpu"
+
+    def __init__(
+        self,
+        project: Project,
+        paths: Sequence[str],
+        format: str | None = None,
+        stdin: BinaryIO | None = None,
+    ) -> None:
+        self._project = project
+        self._paths = tuple(paths)
+        self._format = format
+        self._stdin = stdin
+        self._interrupted = threading.Event()
+        self._total = _total_bytes(self._paths)
+        self._before = 0
+        self._refused: list[FormatError] = []
+        self._opened = 0
+        self.read = 0
+        self.new = 0
+        self.duplicate = 0
+        self.unchanged = 0
+        self.quarantined = 0
+        self.leaks = 0
+
+    @property
+    def title(self) -> str:
+        """What a person reads."""
+        first = os.path.basename(self._paths[0].rstrip("/")) if self._paths[0] != STDIN else "stdin"
+        more = len(self._paths) - 1
+        return f"Importing {first}" + (f" and {more} more" if more else "")
+
+    @property
+    def unit(self) -> str:
+        """Bytes as on disk, or records where the size cannot be known."""
+        return "records" if self._total is None else "bytes"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """What was asked for."""
+        return {"paths": list(self._paths), "format": self._format}
+
+    @property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """What was read and by what."""
+        return {
+            "bytes": self._total,
+            "python": platform.python_version(),
+            "sqlite": sqlite3.sqlite_version,
+        }
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Imports batch by batch; each is one transaction, with the run's counter.
+
+        Raises:
+            FormatError: nothing could be opened.
+            Cancelled: `interrupt` was called.
+        """
+        for path in self._paths:
+            inputs = open_inputs([path], format=self._format, stdin=self._stdin)
+            try:
+                for source in inputs:
+                    yield from self._import(source, run_id)
+            except FormatError as error:
+                self._refused.append(error)
+        if self._refused and not self._opened:
+            raise self._refused[0]
+
+    def interrupt(self) -> None:
+        """Stops before the next record; the batch at hand is dropped."""
+        self._interrupted.set()
+
+    def summary(self) -> str:
+        """What came of it in one sentence with counts."""
+        text = (
+            f"Read {self.read:,}: {self.new:,} new, {self.duplicate:,} duplicate,"
+            f" {self.unchanged:,} unchanged, {self.quarantined:,} quarantined"
+        )
+        if self.leaks:
+            text += f"; {self.leaks:,} leaks of the ending kept from the model"
+        for error in self._refused:
+            text += f"; not read: {error.message.rstrip('.')}"
+        return text + "."
+
+    def _import(self, source: Input, run_id: int) -> Iterator[Progress]:
+        detection = source.detection
+        self._opened += 1
+        label = _storable(source.label)
+        source_id = self._project.write(
+            lambda conn: imports.source(
+                conn, _place(source.label), label, detection.format, detection.why
+            )
+        )
+        for batch in self._batches(source):
+            yield self._commit(source, source_id, run_id, batch)
+        self._before += source.size or 0
+
+    def _batches(self, source: Input) -> Iterator[list[Parsed | Rejected]]:
+        batch: list[Parsed | Rejected] = []
+        size = 0
+        began = time.monotonic()
+        for record in source.records():
+            if self._interrupted.is_set():
+                raise Cancelled("The import was cancelled.")
+            batch.append(record)
+            size += len(record.raw)
+            if (
+                len(batch) >= BATCH_RECORDS
+                or size >= BATCH_BYTES
+                or time.monotonic() - began >= BATCH_SECONDS
+            ):
+                yield batch
+                batch = []
+                size = 0
+                began = time.monotonic()
+        if batch:
+            yield batch
+
+    def _commit(
+        self, source: Input, source_id: int, run_id: int, batch: list[Parsed | Rejected]
+    ) -> Progress:
+        parsed = [record for record in batch if isinstance(record, Parsed)]
+        rejected = [record for record in batch if isinstance(record, Rejected)]
+        read = self.read + len(batch)
+        done = read if self._total is None else self._before + source.position()
+
+        def store(conn: sqlite3.Connection) -> imports.Added:
+            added = imports.add(conn, source_id, parsed)
+            imports.quarantine(conn, source_id, rejected)
+            runs.count(conn, run_id, done, self._total)
+            return added
+
+        added = self._project.write(store)
+        self.read = read
+        self.new += added.new
+        self.duplicate += added.duplicate
+        self.unchanged += added.unchanged
+        self.leaks += added.leaks
+        self.quarantined += len(rejected)
+        return Progress(done, self._total, f"{self.read:,} records")
+
+
+def _total_bytes(paths: Sequence[str]) -> int | None:
+    """Bytes on disk of everything that will be read; None when some of it has no size."""
+    total = 0
+    for path in paths:
+        if path == STDIN:
+            return None
+        if os.path.isdir(path):
+            for folder, _, names in os.walk(path):
+                total += sum(
+                    _size(os.path.join(folder, name))
+                    for name in names
+                    if name.lower().removesuffix(".gz").endswith(SUFFIXES)
+                )
+        elif os.path.exists(path) and not os.path.isfile(path):
+            return None
+        else:
+            total += _size(path)
+    return total
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
+
+
+def _place(label: str) -> str:
+    """Where a source stands, the same however it was named; what is not a file stands under its label."""
+    return _storable(os.path.realpath(label) if os.path.exists(label) else label)
+
+
+def _storable(name: str) -> str:
+    """A file name as text; bytes in it that are not UTF-8 become U+FFFD."""
+    return os.fsencode(name).decode("utf-8", "replace")
