@@ -1,1 +1,1 @@
-"""Textual only: screens and their widgets. They see of the engine rows, events, errors and the ports they are handed."""
+"""Textual only: screens and their widgets. Of the engine they see rows, events, errors, text and their ports."""

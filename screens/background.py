@@ -1,0 +1,142 @@
+"""Work off the UI thread: a few daemon threads, and one way to hand a result back to a widget.
+
+Textual's own thread workers run on asyncio's executor, which an app joins when it quits, so one slow call
+would hold up quitting. Daemon threads are simply left behind. They are reused, because the project file
+keeps one connection for each thread that reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, TypeVar
+
+from textual.dom import DOMNode
+from textual.worker import Worker
+
+from engine.errors import WorkbenchError
+
+T = TypeVar("T")
+THREADS = 6
+
+
+class _DaemonPool:
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._started = 0
+        self._lock = Lock()
+        self._queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        future: Future[T] = Future()
+
+        def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                result = work()
+            except BaseException as error:  # noqa: BLE001 - raised again where the result is awaited
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        with self._lock:
+            if self._started < self._size:
+                self._started += 1
+                Thread(target=self._serve, daemon=True, name="workbench-reader").start()
+        self._queue.put(run)
+        return future
+
+    def _serve(self) -> None:
+        while True:
+            self._queue.get()()
+
+
+_POOL = _DaemonPool(THREADS)
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Awaits `work()` done on a daemon thread; raises what it raises."""
+    return await asyncio.wrap_future(_POOL.submit(work))
+
+
+def background(
+    node: DOMNode,
+    work: Callable[[], T],
+    then: Callable[[T], None],
+    failed: Callable[[WorkbenchError], None],
+    *,
+    group: str,
+) -> Worker[Any]:
+    """Runs `work` off the UI thread, then `then(result)` or `failed(error)` on it.
+
+    A later call with the same node and group replaces an earlier one, whose result is dropped, as are the
+    results for a node that is gone. An error nobody foresaw is logged and reaches `failed` too.
+    """
+
+    async def body() -> None:
+        try:
+            result = await in_thread(work)
+        except WorkbenchError as error:
+            failed(error)
+        except Exception as error:
+            logging.getLogger(__name__).exception("background work failed")
+            failed(unforeseen(error))
+        else:
+            then(result)
+
+    return node.run_worker(body(), group=group, exclusive=True)
+
+
+def unforeseen(error: Exception) -> WorkbenchError:
+    """An error of no known kind as one that can be shown."""
+    return WorkbenchError(
+        f"Something went wrong that was not foreseen: {type(error).__name__}: {error}",
+        "The log has the details; the project file keeps what was committed.",
+    )
+
+
+_WRITER = _DaemonPool(1)
+_unwritten: set[Future[Any]] = set()
+
+
+def write_in_order(
+    node: DOMNode,
+    work: Callable[[], T],
+    then: Callable[[T], None],
+    failed: Callable[[WorkbenchError], None],
+) -> Worker[Any]:
+    """As `background`, for what a person decided: nothing replaces it, and the order of calls is kept.
+
+    It is handed to the writing thread before this returns, and is written even if the node goes away.
+    """
+    future = _WRITER.submit(work)
+    _unwritten.add(future)
+    future.add_done_callback(_unwritten.discard)
+
+    async def body() -> None:
+        try:
+            # A cancelled wait must not cancel the write.
+            result = await asyncio.shield(asyncio.wrap_future(future))
+        except WorkbenchError as error:
+            failed(error)
+        except Exception as error:
+            logging.getLogger(__name__).exception("a write failed")
+            failed(unforeseen(error))
+        else:
+            then(result)
+
+    return node.run_worker(body(), group="write")
+
+
+async def all_written(seconds: float) -> bool:
+    """Waits until everything a person decided is written, at most so long; whether it is."""
+    pending = [asyncio.wrap_future(future) for future in tuple(_unwritten)]
+    if pending:
+        _, late = await asyncio.wait(pending, timeout=seconds)
+        return not late
+    return True

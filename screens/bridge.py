@@ -1,0 +1,53 @@
+"""From engine events to screens: events arrive on any thread and leave on the UI thread.
+
+`EngineFeed.receive` only posts a message, which is safe from any thread and harmless after the app has quit.
+The app hands each message to `publish`, and whoever subscribed to `signal` hears it, in inactive modes too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textual.app import App
+from textual.message import Message
+from textual.signal import Signal
+
+from engine.events import Event, JobEnded, JobProgress
+
+
+class EngineMessage(Message, bubble=False):
+    """An engine event on its way to the UI thread."""
+
+    def __init__(self, event: Event) -> None:
+        super().__init__()
+        self.event = event
+
+    def can_replace(self, message: Message) -> bool:
+        """Newer progress of a job replaces older progress that is still pending."""
+        if not isinstance(message, EngineMessage):
+            return False
+        old, new = message.event, self.event
+        return (
+            isinstance(new, JobProgress)
+            and isinstance(old, JobProgress)
+            and new.job_id == old.job_id
+        )
+
+
+class EngineFeed:
+    """The events of the engine as a signal of the app."""
+
+    def __init__(self, app: App[Any]) -> None:
+        self._app = app
+        self.signal: Signal[Event] = Signal(app, "engine events")
+        self.last_ended: JobEnded | None = None
+
+    def receive(self, event: Event) -> None:
+        """The engine's listener; may be called from any thread."""
+        self._app.post_message(EngineMessage(event))
+
+    def publish(self, event: Event) -> None:
+        """Tells the subscribers; on the UI thread only."""
+        if isinstance(event, JobEnded):
+            self.last_ended = event
+        self.signal.publish(event)

@@ -1,0 +1,102 @@
+"""Typed dialogs: a line of text, a choice, an error. Escape leaves each without an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Generic, TypeVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from engine.errors import WorkbenchError
+from engine.text import display_safe
+
+T = TypeVar("T")
+
+
+def hint_line(*pairs: tuple[str, str]) -> Content:
+    """Keys and what they do, as the last line of a dialog."""
+    parts: list[tuple[str, str]] = []
+    for key, meaning in pairs:
+        parts += [(key, "bold $tone-accent"), (f" {meaning}   ", "$tone-muted")]
+    return Content.assemble(*parts)
+
+
+class TextDialog(ModalScreen[str | None]):
+    """Asks for one line; None when it was left."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
+
+    def __init__(self, title: str, *, value: str = "", placeholder: str = "") -> None:
+        super().__init__()
+        self._title, self._value, self._placeholder = title, value, placeholder
+
+    def compose(self) -> ComposeResult:
+        """Title, input, keys."""
+        with Vertical(classes="dialog") as box:
+            box.border_title = Content(display_safe(self._title))
+            yield Input(self._value, placeholder=self._placeholder)
+            yield Static(hint_line(("enter", "takes it"), ("escape", "leaves it")))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter answers."""
+        self.dismiss(event.value)
+
+
+class ChoiceDialog(ModalScreen[T | None], Generic[T]):
+    """Asks for one of several values; None when it was left."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
+
+    def __init__(
+        self, title: str, choices: Sequence[tuple[T, str | Content]], chosen: T | None = None
+    ) -> None:
+        super().__init__()
+        self._title, self._choices, self._chosen = title, choices, chosen
+
+    def compose(self) -> ComposeResult:
+        """Title, list, keys."""
+        with Vertical(classes="dialog") as box:
+            box.border_title = Content(display_safe(self._title))
+            prompts = [
+                prompt if isinstance(prompt, Content) else Content(display_safe(prompt))
+                for _, prompt in self._choices
+            ]
+            yield OptionList(*[Option(prompt) for prompt in prompts], markup=False)
+            yield Static(hint_line(("enter", "chooses"), ("escape", "leaves it")))
+
+    def on_mount(self) -> None:
+        """Starts on what is in force."""
+        values = [value for value, _ in self._choices]
+        if self._chosen in values:
+            self.query_one(OptionList).highlighted = values.index(self._chosen)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Enter or a click answers."""
+        self.dismiss(self._choices[event.option_index][0])
+
+
+class ErrorDialog(ModalScreen[None]):
+    """What happened, and what to do."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,enter,q,space", "dismiss(None)", "Go on")
+    ]
+
+    def __init__(self, error: WorkbenchError, title: str = "That did not work") -> None:
+        super().__init__()
+        self._error, self._title = error, title
+
+    def compose(self) -> ComposeResult:
+        """Title, message, hint, keys."""
+        with Vertical(classes="dialog error") as box:
+            box.border_title = Content(display_safe(self._title))
+            yield Static(Content(display_safe(self._error.message)))
+            if self._error.hint:
+                yield Static(Content.styled(display_safe(self._error.hint), "$tone-accent"))
+            yield Static(hint_line(("enter", "goes on")))

@@ -1,0 +1,65 @@
+"""How numbers are written and drawn, once for all screens. Pure."""
+
+from __future__ import annotations
+
+import math
+
+BAR_WIDTH = 8
+_Z95 = 1.959964
+
+
+def digits_for(noise: float | None) -> int:
+    """How many digits of a probability mean something when equal work differs by `noise`: one or two."""
+    if noise is None or noise <= 0.01:
+        return 2
+    return 1
+
+
+def probability(p: float | None, digits: int = 2) -> str:
+    """A probability without its leading zero, `.63`; `1.0` when it rounds to one, a dash for None."""
+    if p is None:
+        return "–"
+    text = f"{p:.{digits}f}"
+    return "1.0" if text.startswith("1") else text[1:]
+
+
+def bar(p: float | None, width: int = BAR_WIDTH) -> str:
+    """A probability as a bar of `width` cells; blank for None."""
+    if p is None:
+        return " " * width
+    full = round(min(max(p, 0.0), 1.0) * width)
+    return "▇" * full + "▁" * (width - full)
+
+
+def rate(part: int, whole: int) -> str:
+    """A share with the half-width of its 95% Wilson interval, `71% ± 3`; a dash when there is nothing to share."""
+    if whole <= 0:
+        return "–"
+    share = part / whole
+    z2 = _Z95 * _Z95
+    half = (
+        _Z95 * math.sqrt(share * (1 - share) / whole + z2 / (4 * whole * whole)) / (1 + z2 / whole)
+    )
+    shown = f"{100 * half:.0f}" if half >= 0.0095 else f"{100 * half:.1f}"
+    return f"{100 * share:.0f}% ± {shown}"
+
+
+def duration(seconds: float | None) -> str:
+    """A time to wait in words, `40 s`, `6 min`, `3 h 10 min`; `an unknown time` for None."""
+    if seconds is None:
+        return "an unknown time"
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def amount(number: float) -> str:
+    """A count in at most five characters, `912`, `12.4k`, `3.1M`."""
+    for limit, divisor, unit in ((1e3, 1, ""), (1e6, 1e3, "k"), (1e9, 1e6, "M")):
+        if number < limit:
+            value = number / divisor
+            return f"{value:.0f}{unit}" if divisor == 1 or value >= 100 else f"{value:.1f}{unit}"
+    return f"{number / 1e9:.1f}G"

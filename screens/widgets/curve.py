@@ -1,0 +1,130 @@
+"""The curve of `p_end` over the boundaries of one conversation, with the threshold and the cursor marked."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.strip import Strip
+from textual.widget import Widget
+
+from engine.rows import CurvePoint, DecisionRule
+from screens import figures
+from screens.widgets.states import STATE_LOOKS, TONES
+
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True, slots=True)
+class CurveData:
+    """What is drawn: the points, the rule that is in force, and how many digits mean something."""
+
+    points: tuple[CurvePoint, ...] = ()
+    rule: DecisionRule = field(default_factory=DecisionRule)
+    digits: int = 2
+
+
+def spread(points: int, width: int) -> list[range]:
+    """For each column the points it stands for: few points get up to three columns each, many share one."""
+    if points == 0 or width <= 0:
+        return []
+    if points <= width:
+        cells = min(3, width // points)
+        return [range(index, index + 1) for index in range(points) for _ in range(cells)]
+    return [
+        range(column * points // width, (column + 1) * points // width) for column in range(width)
+    ]
+
+
+def block_rows(values: Sequence[float], height: int) -> list[str]:
+    """Values in [0, 1] as `height` rows of block characters, top row first; no value is drawn as nothing."""
+    eighths = [max(1, round(min(max(value, 0.0), 1.0) * height * 8)) for value in values]
+    return [
+        "".join(_EIGHTHS[min(8, max(0, level - 8 * row))] for level in eighths)
+        for row in reversed(range(height))
+    ]
+
+
+class Curve(Widget):
+    """A chart as high as the widget less one line, and below it the mark of the cursor with its figures."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = TONES
+    DEFAULT_CSS = "Curve { height: 4; }"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._data = CurveData()
+        self._at: int | None = None
+
+    def show(self, data: CurveData, at: int | None = None) -> None:
+        """Draws `data`; `at` is the index of the marked point, None marks the last."""
+        self._data, self._at = data, at
+        self.refresh()
+
+    @property
+    def marked(self) -> int | None:
+        """Index of the marked point; None when there are none."""
+        points = len(self._data.points)
+        if points == 0:
+            return None
+        return points - 1 if self._at is None else min(self._at, points - 1)
+
+    def mark_message(self, message: int) -> None:
+        """Marks the last boundary that is not after this message, the first one before that."""
+        before = bisect_right(self._data.points, message, key=lambda point: point.message)
+        self._at = max(0, before - 1)
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """One row of the chart, or the line of the mark."""
+        width, height = self.size
+        base = self.rich_style
+        points = self._data.points
+        columns = spread(len(points), width)
+        if not columns:
+            text = "no curve: nothing has been scored" if y == 0 else ""
+            style = base + self.get_component_rich_style("tone--muted", partial=True)
+            return Strip([Segment(text, style)]).crop_extend(0, width, base)
+        at = self.marked or 0
+        if y == height - 1:
+            return self._mark_line(columns, at, width)
+        # A column that stands for many points shows the highest: a peak is what one looks for.
+        values = [max(points[index].p_end_normalised for index in column) for column in columns]
+        rows = height - 1
+        threshold_row = rows - 1 - min(rows - 1, int(self._data.rule.threshold * rows))
+        segments = []
+        for column, value, block in zip(columns, values, block_rows(values, rows)[y], strict=True):
+            tone = STATE_LOOKS[self._data.rule.state(value)].tone_class
+            if block == " " and y == threshold_row:
+                block, tone = "┄", "tone--muted"
+            style = base + self.get_component_rich_style(tone, partial=True)
+            if at in column:
+                style = style + self.get_component_rich_style("tone--bright", partial=True)
+            segments.append(Segment(block, style))
+        if y == threshold_row and width > len(columns):
+            style = base + self.get_component_rich_style("tone--muted", partial=True)
+            label = f"┄ {figures.probability(self._data.rule.threshold)}"
+            segments.append(Segment(label, style))
+        return Strip(segments).crop_extend(0, width, base)
+
+    def _mark_line(self, columns: list[range], at: int, width: int) -> Strip:
+        base = self.rich_style
+        point = self._data.points[at]
+        first = next(index for index, column in enumerate(columns) if at in column)
+        number = figures.probability(point.p_end_normalised, self._data.digits)
+        label = f"turn {point.turn} {number}"
+        state = self._data.rule.state(point.p_end_normalised)
+        tone = self.get_component_rich_style(STATE_LOOKS[state].tone_class, partial=True)
+        bright = self.get_component_rich_style("tone--bright", partial=True)
+        room_right = first + 2 + len(label) <= width
+        mark = Segment("▲", base + bright)
+        text = Segment(label, base + tone)
+        if room_right:
+            parts = [Segment(" " * first, base), mark, Segment(" ", base), text]
+        else:
+            parts = [Segment(" " * max(0, first - len(label) - 1), base), text]
+            parts += [Segment(" ", base), mark]
+        return Strip(parts).crop_extend(0, width, base)

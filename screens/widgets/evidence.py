@@ -1,0 +1,101 @@
+"""The evidence beside a decision: why, the curve, what the model says remains, what the human said."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.text import display_safe, one_line
+from screens import figures
+from screens.facts import Facts
+from screens.widgets.curve import Curve, CurveData
+from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
+
+NOTE_LIMIT = 2_000
+
+
+class Evidence(VerticalScroll, can_focus=False):
+    """Four short sections; `show(None)` empties them."""
+
+    def __init__(self, title: str, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._title = title
+
+    def compose(self) -> ComposeResult:
+        """The sections, each with a title that narrow layouts hide."""
+        for name, title in (
+            ("why", self._title),
+            ("curve", "Curve of p end"),
+            ("remaining", "Remaining tasks (model)"),
+            ("note", "You"),
+        ):
+            section = Curve(id=name) if name == "curve" else Static(id=name)
+            section.add_class("section")
+            section.border_title = title
+            yield section
+
+    def show(self, facts: Facts | None, why: str = "") -> None:
+        """Shows the facts of one conversation; `why` is the reason it stands here, if there is one."""
+        empty = Content("")
+        if facts is None:
+            for name in ("why", "remaining", "note"):
+                self.query_one(f"#{name}", Static).update(empty)
+            self.query_one(Curve).show(CurveData())
+            return
+        self.query_one("#why", Static).update(why_content(facts, why))
+        points = facts.score.curve if facts.score is not None else ()
+        self.query_one(Curve).show(CurveData(points, facts.rule, facts.digits))
+        self.query_one("#remaining", Static).update(remaining_content(facts))
+        self.query_one("#note", Static).update(note_content(facts))
+
+    def mark(self, message: int) -> None:
+        """Marks on the curve the last boundary that is not after this message."""
+        self.query_one(Curve).mark_message(message)
+
+
+def why_content(facts: Facts, why: str = "") -> Content:
+    """State, figure and reason of one conversation."""
+    look = STATE_LOOKS[facts.row.state]
+    p = facts.row.p_end_normalised
+    parts: list[Content | tuple[str, str] | str] = []
+    if why:
+        parts.append((one_line(why) + "\n", "bold"))
+    parts.append((f"{look.glyph} {look.word}", look.tone_variable))
+    if p is not None:
+        parts.append((f"  {figures.bar(p)} ", look.tone_variable))
+        parts.append((figures.probability(p, facts.digits), f"bold {look.tone_variable}"))
+        threshold = figures.probability(facts.rule.threshold)
+        parts.append((f"  threshold {threshold}", "$tone-muted"))
+    if facts.row.reason:
+        parts.append((f"\n{one_line(facts.row.reason)}", "$tone-muted"))
+    if facts.score is None:
+        parts.append(("\nno run has reached it yet", "$tone-muted"))
+    return Content.assemble(*parts)
+
+
+def remaining_content(facts: Facts) -> Content:
+    """The remaining tasks as the model wrote them, or why there are none."""
+    remaining = facts.remaining
+    if remaining is None:
+        return Content.styled("nothing was asked for this conversation", "$tone-muted")
+    if not remaining.text.strip():
+        reason = one_line(remaining.reason or "the model gave nothing usable")
+        return Content.styled(f"none: {reason}", "$tone-muted")
+    return Content.styled(display_safe(remaining.text.strip()[:NOTE_LIMIT]), "$tone-model")
+
+
+def note_content(facts: Facts) -> Content:
+    """The verdict that stands, bright, and the note."""
+    current = facts.current
+    if current is None or (current.verdict is None and not current.note):
+        return Content.styled("no verdict yet", "$tone-muted")
+    parts: list[tuple[str, str]] = []
+    if current.verdict is not None:
+        look = VERDICT_LOOKS[current.verdict]
+        parts.append((f"{look.glyph} {look.word}", f"bold {look.tone_variable}"))
+    if current.note:
+        gap = "  " if parts else ""
+        parts.append((gap + display_safe(current.note[:NOTE_LIMIT]), "bold"))
+    return Content.assemble(*parts)

@@ -1,0 +1,101 @@
+"""The bottom line of every screen: the job that runs, or what became of the last one."""
+
+from __future__ import annotations
+
+from textual.app import RenderResult
+from textual.content import Content
+from textual.widget import Widget
+
+from engine.events import Event, JobEnded, JobProgress, JobStarted
+from engine.text import one_line
+from screens import figures
+from screens.bridge import EngineFeed
+from screens.ports import Jobs
+
+_OUTCOMES = {
+    "done": ("✓", "$tone-complete"),
+    "cancelled": ("–", "$tone-muted"),
+    "failed": ("✗", "$tone-incomplete"),
+}
+
+
+class JobsBar(Widget):
+    """Progress, rate, time left and the key that cancels, on one line."""
+
+    DEFAULT_CSS = "JobsBar { height: 1; padding: 0 1; }"
+
+    def __init__(self, jobs: Jobs, feed: EngineFeed) -> None:
+        super().__init__()
+        self._jobs = jobs
+        self._feed = feed
+        self._live: dict[int, JobProgress] = {}
+
+    def on_mount(self) -> None:
+        """Takes over what runs already, then listens."""
+        self._live = {job.job_id: job for job in self._jobs.active()}
+        self._feed.signal.subscribe(self, self._heard)
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, JobStarted):
+            self._live.setdefault(
+                event.job_id,
+                JobProgress(event.job_id, event.stage, event.title, 0, None, "", None, None, ""),
+            )
+        elif isinstance(event, JobProgress):
+            self._live[event.job_id] = event
+        elif isinstance(event, JobEnded):
+            self._live.pop(event.job_id, None)
+        else:
+            return
+        self.refresh()
+
+    def render(self) -> RenderResult:
+        """The line."""
+        width = self.size.width
+        if self._live:
+            return _running_line(list(self._live.values()), width)
+        ended = self._feed.last_ended
+        if ended is not None:
+            glyph, colour = _OUTCOMES[ended.outcome]
+            text = f" {one_line(ended.title)}: {one_line(ended.message)}"
+            line = Content.assemble((glyph, colour), (text, "$tone-muted"))
+        elif interrupted := self._jobs.interrupted():
+            run = interrupted[-1]
+            of = f" of {run.total:,}" if run.total is not None else ""
+            line = Content.assemble(
+                ("◌ ", "$tone-borderline"),
+                (f"{one_line(run.stage)} was interrupted at {run.done:,}{of}; ", "$tone-muted"),
+                ("starting it again goes on from there", "$tone-muted"),
+            )
+        else:
+            line = Content.styled("no job is running", "$tone-muted")
+        return line.truncate(width, ellipsis=True)
+
+
+def _running_line(jobs: list[JobProgress], width: int) -> Content:
+    job = jobs[0]
+    hint = Content.assemble(("x", "bold $tone-accent"), (" cancel", "$tone-muted"))
+    bar = ""
+    if job.total:
+        cells = 24 if width >= 110 else 10
+        bar = figures.bar(job.done / job.total, cells)
+    done = f"{job.done:,}" if job.total is None else f"{job.done:,} of {job.total:,}"
+    facts = [f"{done} {job.unit}".rstrip()]
+    if job.rate is not None:
+        facts.append(
+            f"{figures.amount(job.rate)}/s" if job.rate >= 1 else f"{job.rate * 60:.0f}/min"
+        )
+    if job.eta_seconds is not None:
+        facts.append(f"{figures.duration(job.eta_seconds)} left")
+    if job.note:
+        facts.append(one_line(job.note))
+    if len(jobs) > 1:
+        facts.append(f"{len(jobs) - 1} more waiting")
+    line = Content.assemble(
+        (f"▸ {one_line(job.title)} ", "bold"),
+        (f"{bar} " if bar else "", "$tone-accent"),
+        " · ".join(facts),
+    )
+    room = max(0, width - hint.cell_length - 2)
+    line = line.truncate(room, ellipsis=True)
+    return Content.assemble(line, " " * (width - line.cell_length - hint.cell_length), hint)

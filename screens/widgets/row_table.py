@@ -1,0 +1,348 @@
+"""The one table of the program: virtual, over ids in memory and pages of rows fetched by key.
+
+An order of a million rows is eight megabytes of ids; only the rows of visible pages are ever read, off the UI
+thread, and a line whose row has not arrived is drawn as a placeholder. The cursor belongs to an id, so it
+survives a refresh that moves rows.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from engine.errors import WorkbenchError
+from engine.text import display_safe
+from screens.background import background
+from screens.widgets.states import TONES
+
+RowT = TypeVar("RowT")
+Piece = tuple[str, str]
+"""Text and the component class it is drawn in, empty for the plain style."""
+
+PAGE = 200
+FRESH_PAGES = 20
+CACHED_ROWS = (FRESH_PAGES + 1) * PAGE  # so that every row of a fresh page is at hand
+GAP = 2
+
+
+@dataclass(frozen=True)
+class Column(Generic[RowT]):
+    """One column.
+
+    Attributes:
+        key: Name by which the header is pressed and the sort mark is set.
+        width: Cells; for the flexible column the least it may have.
+        cell: The pieces of a row's cell, as imported: the table makes them safe.
+        flexible: Takes the width that is left; exactly one column has it.
+        keep: Columns with the lowest number are dropped first when the table is narrow.
+    """
+
+    key: str
+    title: str
+    width: int
+    cell: Callable[[RowT], Sequence[Piece]]
+    flexible: bool = False
+    right: bool = False
+    keep: int = 9
+
+
+class RowTable(ScrollView, Generic[RowT], can_focus=True, inherit_bindings=False):
+    """A table with a row cursor; `fetch` reads rows by id off the UI thread and may leave out ids that are gone."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = TONES
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Row up", show=False),
+        Binding("down,j", "move(1)", "Row down", show=False),
+        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("pagedown", "page(1)", "Page down", show=False),
+        Binding("home", "move_to(0)", "First row", show=False),
+        Binding("end", "move_to(-1)", "Last row", show=False),
+        Binding("enter", "open", "Open", show=True),
+    ]
+    DEFAULT_CSS = "RowTable { overflow-x: hidden; overflow-y: auto; }"
+
+    class Highlighted(Message):
+        """The cursor stands on another row."""
+
+        def __init__(self, table: RowTable[RowT], row_id: int) -> None:
+            super().__init__()
+            self.table, self.row_id = table, row_id
+
+    class Opened(Highlighted):
+        """A row was opened by key or click."""
+
+    class HeaderPressed(Message):
+        """The title of a column was clicked."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    class Failed(Message):
+        """A page could not be read."""
+
+        def __init__(self, error: WorkbenchError) -> None:
+            super().__init__()
+            self.error = error
+
+    def __init__(
+        self,
+        columns: Sequence[Column[RowT]],
+        fetch: Callable[[Sequence[int]], list[RowT]],
+        row_id: Callable[[RowT], int],
+        *,
+        id: str | None = None,
+    ) -> None:
+        super().__init__(id=id)
+        self._columns = columns
+        self._fetch = fetch
+        self._row_id = row_id
+        self._ids = array("q")
+        self._rows: OrderedDict[int, RowT] = OrderedDict()
+        self._fresh: dict[int, None] = {}  # pages read since the last change, oldest first
+        self._wanted: list[int] = []
+        self._loading = False
+        self._cursor = 0
+        self._sort: tuple[str, bool] | None = None
+
+    @property
+    def ids(self) -> array[int]:
+        """The ids in the order shown; not to be changed."""
+        return self._ids
+
+    @property
+    def cursor_index(self) -> int:
+        """Where the cursor stands; 0 in an empty table."""
+        return self._cursor
+
+    @property
+    def cursor_id(self) -> int | None:
+        """Id of the row under the cursor."""
+        return self._ids[self._cursor] if self._ids else None
+
+    def cached(self, row_id: int) -> RowT | None:
+        """The row of this id if it has been read."""
+        return self._rows.get(row_id)
+
+    def show(self, ids: array[int], sort: tuple[str, bool] | None = None) -> None:
+        """Shows these ids; rows seen before are drawn as they were until they have been read again.
+
+        Args:
+            ids: In the order to show.
+            sort: Column key and whether it is descending, for the mark in the header.
+        """
+        before = self.cursor_id
+        self._ids, self._sort = ids, sort
+        self._fresh.clear()
+        self._wanted.clear()
+        if before is not None and not self._holds(self._cursor, before):
+            try:
+                self._cursor = ids.index(before)
+            except ValueError:
+                self._cursor = min(self._cursor, max(0, len(ids) - 1))
+        self.virtual_size = Size(self.size.width, len(ids) + 1)
+        self._reveal()
+        self.refresh()
+        if self.cursor_id is not None and self.cursor_id != before:
+            self.post_message(self.Highlighted(self, self.cursor_id))
+
+    def move_to_id(self, row_id: int) -> None:
+        """Puts the cursor on this id if it is shown."""
+        if not self._holds(self._cursor, row_id) and row_id in self._ids:
+            self._go(self._ids.index(row_id))
+
+    def _holds(self, index: int, row_id: int) -> bool:
+        return index < len(self._ids) and self._ids[index] == row_id
+
+    # Movement
+
+    def action_move(self, delta: int) -> None:
+        """Moves the cursor by `delta` rows."""
+        self._go(self._cursor + delta)
+
+    def action_page(self, direction: int) -> None:
+        """Moves the cursor by a screenful."""
+        self._go(self._cursor + direction * max(1, self.size.height - 2))
+
+    def action_move_to(self, index: int) -> None:
+        """Moves the cursor to a row, counted from the end when negative."""
+        self._go(index if index >= 0 else len(self._ids) + index)
+
+    def action_open(self) -> None:
+        """Opens the row under the cursor."""
+        if self.cursor_id is not None:
+            self.post_message(self.Opened(self, self.cursor_id))
+
+    def _go(self, index: int) -> None:
+        if not self._ids:
+            return
+        index = min(max(index, 0), len(self._ids) - 1)
+        if index != self._cursor:
+            self._cursor = index
+            self._reveal()
+            self.refresh()
+            self.post_message(self.Highlighted(self, self._ids[index]))
+
+    def _reveal(self) -> None:
+        shown = max(1, self.size.height - 1)
+        top = round(self.scroll_offset.y)
+        if self._cursor < top:
+            self.scroll_to(y=self._cursor, animate=False)
+        elif self._cursor >= top + shown:
+            self.scroll_to(y=self._cursor - shown + 1, animate=False)
+
+    def on_resize(self) -> None:
+        """Keeps the cursor in sight."""
+        self.virtual_size = Size(self.size.width, len(self._ids) + 1)
+        self._reveal()
+
+    def on_click(self, event: events.Click) -> None:
+        """A click moves the cursor, a second one on the same row opens it; on the header it names a column."""
+        if event.y == 0:
+            key = self._column_at(event.x)
+            if key is not None:
+                self.post_message(self.HeaderPressed(key))
+            return
+        index = event.y - 1 + round(self.scroll_offset.y)
+        if index >= len(self._ids):
+            return
+        if index == self._cursor:
+            self.action_open()
+        self._go(index)
+
+    # Drawing
+
+    def _shown_columns(self, width: int) -> list[tuple[Column[RowT], int]]:
+        columns = list(self._columns)
+        while len(columns) > 1:
+            needed = sum(column.width + GAP for column in columns)
+            if needed <= width:
+                break
+            columns.remove(min(columns, key=lambda column: column.keep))
+        spare = width - sum(column.width + GAP for column in columns)
+        return [
+            (column, column.width + (max(0, spare) if column.flexible else 0)) for column in columns
+        ]
+
+    def _column_at(self, x: int) -> str | None:
+        left = 1
+        for column, width in self._shown_columns(self.size.width):
+            if left <= x < left + width:
+                return column.key
+            left += width + GAP
+        return None
+
+    def render_line(self, y: int) -> Strip:
+        """One line: the header, a row, or nothing below the last row."""
+        width = self.size.width
+        base = self.rich_style
+        if y == 0:
+            return self._header(width, base)
+        index = y - 1 + round(self.scroll_offset.y)
+        if index >= len(self._ids):
+            return Strip.blank(width, base)
+        page = index // PAGE
+        if page not in self._fresh:
+            self._want(page)
+        if index == self._cursor:
+            name = "tone--cursor" if self.has_focus else "tone--cursor-blurred"
+            base = base + self.get_component_rich_style(name)
+        row = self._rows.get(self._ids[index])
+        if row is None:
+            text = "…" if page not in self._fresh else "no longer in the project"
+            style = base + self._tone("tone--muted", index)
+            return Strip([Segment(" " + text, style)]).crop_extend(0, width, base)
+        segments = [Segment(" ", base)]
+        for column, cells in self._shown_columns(width):
+            pieces = [
+                Segment(display_safe(text), base + self._tone(tone, index))
+                for text, tone in column.cell(row)
+            ]
+            segments.extend(_fitted(pieces, cells, base, column.right))
+            segments.append(Segment(" " * GAP, base))
+        return Strip(segments).crop_extend(0, width, base)
+
+    def _tone(self, name: str, index: int) -> Style:
+        if not name:
+            return Style.null()
+        style = self.get_component_rich_style(name, partial=True)
+        return style.without_color if index == self._cursor and name == "tone--muted" else style
+
+    def _header(self, width: int, base: Style) -> Strip:
+        style = base + self.get_component_rich_style("tone--header", partial=True)
+        segments = [Segment(" ", style)]
+        for column, cells in self._shown_columns(width):
+            title = column.title
+            if self._sort is not None and self._sort[0] == column.key:
+                title += " ▾" if self._sort[1] else " ▴"
+            segments.extend(_fitted([Segment(title, style)], cells, style, column.right))
+            segments.append(Segment(" " * GAP, style))
+        return Strip(segments).crop_extend(0, width, style)
+
+    # Pages
+
+    def _want(self, page: int) -> None:
+        if page in self._wanted:
+            return
+        self._wanted.append(page)
+        if not self._loading:
+            self._loading = True
+            self.call_next(self._load_next)
+
+    def _load_next(self) -> None:
+        top = round(self.scroll_offset.y)
+        visible = range(top // PAGE, (top + self.size.height) // PAGE + 1)
+        pages = [page for page in self._wanted if page in visible]
+        self._wanted = pages[:-1]
+        self._loading = bool(pages)
+        if not pages:
+            return
+        page = pages[-1]
+        ids = self._ids
+        wanted = ids[page * PAGE : (page + 1) * PAGE]
+
+        def arrived(rows: list[RowT]) -> None:
+            for row in rows:
+                self._rows[self._row_id(row)] = row
+                self._rows.move_to_end(self._row_id(row))
+            while len(self._rows) > CACHED_ROWS:
+                self._rows.popitem(last=False)
+            done()
+
+        def failed(error: WorkbenchError) -> None:
+            self.post_message(self.Failed(error))
+            done()
+
+        def done() -> None:
+            if ids is self._ids:
+                self._fresh[page] = None
+                if len(self._fresh) > FRESH_PAGES:
+                    del self._fresh[next(iter(self._fresh))]
+            self.refresh()
+            self.call_next(self._load_next)
+
+        background(self, lambda: self._fetch(wanted), arrived, failed, group="page")
+
+
+def _fitted(pieces: list[Segment], width: int, pad: Style, right: bool) -> list[Segment]:
+    """The pieces in exactly `width` cells, cut with an ellipsis where they are longer."""
+    strip = Strip(pieces)
+    if strip.cell_length > width:
+        cut = strip.crop(0, max(0, width - 1))
+        style = pieces[-1].style if pieces else pad
+        return [*Strip([*cut, Segment("…", style)]).adjust_cell_length(width, pad)]
+    padding = Segment(" " * (width - strip.cell_length), pad)
+    return [padding, *pieces] if right else [*pieces, padding]
