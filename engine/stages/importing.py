@@ -100,9 +100,8 @@ class ImportStage:
             Cancelled: `interrupt` was called.
         """
         for path in self._paths:
-            inputs = open_inputs([path], format=self._format, stdin=self._stdin)
             try:
-                for source in inputs:
+                for source in open_inputs([path], format=self._format, stdin=self._stdin):
                     yield from self._import(source, run_id)
             except FormatError as error:
                 self._refused.append(error)

@@ -1,0 +1,289 @@
+"""Importing files into a project."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.conversation import Conversation, Message
+from engine.errors import Cancelled, FormatError
+from engine.formats.records import Detection, Parsed, Rejected
+from engine.jobs import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
+from engine.rows import ListQuery
+from engine.stages import importing
+from engine.stages.importing import ImportStage
+from engine.store import conversations, imports, runs
+from engine.store.project import Project
+from tests.engine.store.support import REPOSITORY, check_whole, content
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """An empty project."""
+    with Project.open(tmp_path / "p.wb", create=True) as opened:
+        yield opened
+
+
+def line(name: str, *contents: str, **more: Any) -> str:
+    """One conversation in the uniform form."""
+    messages = [
+        {"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(contents)
+    ]
+    return json.dumps({"id": name, "dataset": "d", "messages": messages, **more}) + "\n"
+
+
+def execute(project: Project, *paths: str | Path, **options: Any) -> tuple[ImportStage, RunOutcome]:
+    """Imports paths and returns the stage with what came of it."""
+    stage = ImportStage(project, [str(path) for path in paths], **options)
+    return stage, JobRunner(project, lambda event: None).run(stage)
+
+
+def counted(stage: ImportStage) -> tuple[int, int, int, int, int]:
+    """(read, new, duplicate, unchanged, quarantined)."""
+    return stage.read, stage.new, stage.duplicate, stage.unchanged, stage.quarantined
+
+
+class TestCounting:
+    def test_every_record_is_counted_once(self, project: Project, tmp_path: Path) -> None:
+        """New, duplicate, unchanged and quarantined records add up to those read, and the summary says so."""
+        path = tmp_path / "a.jsonl"
+        path.write_text(
+            line("1", "hi", "hello")
+            + line("2", "bye", "goodbye", truth={"reward": 1})
+            + "not json\n"
+            + line("3", "hi", "hello")
+        )
+        stage, outcome = execute(project, path)
+        assert counted(stage) == (4, 2, 1, 0, 1)
+        assert isinstance(outcome, JobDone)
+        assert outcome.message.startswith("Read 4: 2 new, 1 duplicate, 0 unchanged, 1 quarantined")
+        (bad,) = imports.quarantined(project.reader())
+        assert (bad.source, bad.line, bad.raw) == (str(path), 3, b"not json")
+
+    def test_importing_twice_changes_nothing(self, project: Project, tmp_path: Path) -> None:
+        """A second import of the same file, even under another spelling of its path, adds no row."""
+        path = tmp_path / "a.jsonl"
+        path.write_text(
+            line("1", "a") + line("2", "a") + line("3", "b", truth={"x": 1}) + "{}\n" + "[\n"
+        )
+        execute(project, path)
+        before = content(Path(project.path))
+        stage, _ = execute(project, f"{tmp_path}/./a.jsonl")
+        assert counted(stage) == (5, 0, 0, 3, 2)
+        assert content(Path(project.path)) == before
+
+    def test_the_same_content_elsewhere_keeps_its_id_bytes_and_truth(
+        self, project: Project, tmp_path: Path
+    ) -> None:
+        """A duplicate in another file loses nothing: its id, bytes and truth are kept beside its twin."""
+        (tmp_path / "a.jsonl").write_text(line("1", "a"))
+        (tmp_path / "b.jsonl").write_text(line("other", "a", truth={"goal": "g"}))
+        stage, _ = execute(project, tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+        assert counted(stage) == (2, 1, 1, 0, 0)
+        (alias,) = content(Path(project.path))["alias"]
+        assert "other" in alias
+        assert line("other", "a", truth={"goal": "g"}).strip().encode() in alias
+        assert '{"goal":"g"}' in alias
+
+    def test_the_run_keeps_the_counter(self, project: Project, tmp_path: Path) -> None:
+        """The run record ends with all bytes counted, its parameters and the summary."""
+        path = tmp_path / "a.jsonl"
+        path.write_text("".join(line(str(n), str(n)) for n in range(1200)))
+        stage, outcome = execute(project, path)
+        (run,) = runs.all_runs(project.reader())
+        assert (run.stage, run.state, run.message) == ("import", "done", outcome.message)
+        assert run.done == run.total == path.stat().st_size
+        assert run.params == {"paths": [str(path)], "format": None}
+        assert stage.unit == "bytes"
+
+
+class TestInputs:
+    def test_a_folder(self, project: Project, tmp_path: Path) -> None:
+        """A folder's files are one source each; files of other kinds count neither as input nor as size."""
+        folder = tmp_path / "in"
+        folder.mkdir()
+        (folder / "b.jsonl").write_text(line("b", "b"))
+        (folder / "a.jsonl").write_text(line("a", "a"))
+        (folder / "notes.txt").write_text("x" * 1000)
+        _, outcome = execute(project, folder)
+        assert isinstance(outcome, JobDone)
+        assert imports.source_labels(project.reader()) == [
+            str(folder / "a.jsonl"),
+            str(folder / "b.jsonl"),
+        ]
+        (run,) = runs.all_runs(project.reader())
+        assert run.done == run.total
+
+    def test_standard_input(self, project: Project) -> None:
+        """Standard input has no size, so records are counted."""
+        stage, _ = execute(project, "-", stdin=io.BytesIO(line("1", "a").encode()))
+        assert counted(stage) == (1, 1, 0, 0, 0)
+        assert stage.unit == "records"
+        (run,) = runs.all_runs(project.reader())
+        assert (run.done, run.total) == (1, None)
+
+    def test_one_of_several_cannot_be_opened(self, project: Project, tmp_path: Path) -> None:
+        """The rest is imported, and the summary names what was not read."""
+        (tmp_path / "a.jsonl").write_text(line("1", "a"))
+        stage, outcome = execute(project, tmp_path / "missing.jsonl", tmp_path / "a.jsonl")
+        assert isinstance(outcome, JobDone)
+        assert stage.new == 1
+        assert "not read" in outcome.message
+        assert "missing.jsonl" in outcome.message
+
+    def test_the_only_one_cannot_be_opened(self, project: Project, tmp_path: Path) -> None:
+        """The run fails with the reason and a hint."""
+        _, outcome = execute(project, tmp_path / "missing.jsonl")
+        assert isinstance(outcome, JobFailed)
+        assert "missing.jsonl" in outcome.message
+        assert outcome.hint
+
+    def test_a_name_that_is_not_utf8(self, project: Project, tmp_path: Path) -> None:
+        """A file whose name is not text can be imported."""
+        path = str(tmp_path) + "/\udcff.jsonl"
+        try:
+            Path(path).write_text(line("1", "a"))
+        except OSError:
+            pytest.skip("the file system takes UTF-8 names only")
+        stage, outcome = execute(project, path)
+        assert isinstance(outcome, JobDone)
+        assert stage.new == 1
+
+
+class _Endless:
+    """An input without end, which tells when enough of it has been read."""
+
+    label = "endless"
+    size = None
+    detection = Detection("uniform", "made up")
+
+    def __init__(self) -> None:
+        self.flowing = threading.Event()
+
+    def position(self) -> int:
+        return 0
+
+    def records(self) -> Iterator[Parsed | Rejected]:
+        number = 0
+        while True:
+            number += 1
+            if number == 1001:
+                self.flowing.set()
+            text = str(number)
+            yield Parsed(number, text.encode(), Conversation(text, (Message("user", text),)))
+
+
+class TestStopping:
+    def test_cancel(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A cancelled import stops, keeps whole batches and says what it has done."""
+        endless = _Endless()
+        monkeypatch.setattr(importing, "open_inputs", lambda *a, **k: iter([endless]))
+        monkeypatch.setattr(importing, "BATCH_SECONDS", 3600.0)
+        stage = ImportStage(project, ["-"])
+        runner = JobRunner(project, lambda event: None)
+        outcomes: list[RunOutcome] = []
+        thread = threading.Thread(target=lambda: outcomes.append(runner.run(stage)))
+        thread.start()
+        endless.flowing.wait()
+        runner.cancel(1)
+        thread.join()
+        (outcome,) = outcomes
+        assert isinstance(outcome, JobCancelled)
+        assert stage.read == outcome.done >= 1000
+        assert stage.read % importing.BATCH_RECORDS == 0
+        found = conversations.ids(project.reader(), ListQuery())
+        assert list(found) == list(range(1, stage.read + 1))
+
+    def test_interrupt_reaches_the_reader_of_records(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An interrupt before the first record imports nothing."""
+        monkeypatch.setattr(importing, "open_inputs", lambda *a, **k: iter([_Endless()]))
+        stage = ImportStage(project, ["-"])
+        stage.interrupt()
+        with pytest.raises(Cancelled):
+            list(stage.run(1))
+        assert stage.read == 0
+
+    def test_an_error_in_the_middle_keeps_what_was_committed(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A reader that breaks half-way fails the run; the batches before stay."""
+
+        class Breaking(_Endless):
+            def records(self) -> Iterator[Parsed | Rejected]:
+                for record in super().records():
+                    if record.line == 700:
+                        raise RuntimeError("half-way")
+                    yield record
+
+        monkeypatch.setattr(importing, "open_inputs", lambda *a, **k: iter([Breaking()]))
+        monkeypatch.setattr(importing, "BATCH_SECONDS", 3600.0)
+        _, outcome = execute(project, "-")
+        assert isinstance(outcome, JobFailed)
+        assert "half-way" in outcome.message
+        assert len(conversations.ids(project.reader(), ListQuery())) == 500
+
+
+def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path) -> None:
+    """After kill -9 at random moments, again and again, a last import leaves the same content, bit for bit."""
+    rng = random.Random(20)
+    words = ["the", "of", "order", "flight", "book", "cancel", "ticket", "☂", "42"]
+    source = tmp_path / "in.jsonl"
+    with source.open("w") as file:
+        for number in range(4000):
+            text = " ".join(rng.choices(words, k=60))
+            file.write(line(f"c{number}", text, f"answer {number % 3500}", truth={"n": number}))
+            if number % 7 == 0:
+                file.write(line(f"twin of {number}", text, f"answer {number % 3500}"))
+            if number % 50 == 0:
+                file.write(f"broken {number}\n")
+
+    whole = tmp_path / "whole.wb"
+    with Project.open(whole, create=True) as project:
+        stage, outcome = execute(project, source)
+    assert isinstance(outcome, JobDone)
+    assert (stage.new, stage.duplicate, stage.quarantined) == (4000, 572, 80)
+
+    killed = tmp_path / "killed.wb"
+    reached = []
+    for _ in range(6):
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tests.engine.stages.import_child", str(killed), str(source)],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+        )
+        assert child.stdout is not None
+        child.stdout.readline()
+        try:
+            child.wait(rng.uniform(0.0, 0.8))
+        except subprocess.TimeoutExpired:
+            child.kill()
+        child.wait()
+        child.stdout.close()
+        check_whole(killed)
+        reached.append(len(content(killed)["conversation"]))
+    assert reached == sorted(reached)
+
+    with Project.open(killed) as project:
+        assert all(run.state in ("interrupted", "done") for run in runs.all_runs(project.reader()))
+        execute(project, source)
+    check_whole(killed)
+    assert content(killed) == content(whole)
+
+
+def test_format_errors_are_ours(project: Project, tmp_path: Path) -> None:
+    """A format that does not exist is the same error whether it comes from a stage or from the reader."""
+    (tmp_path / "a.jsonl").write_text(line("1", "a"))
+    stage = ImportStage(project, [str(tmp_path / "a.jsonl")], format="nonsense")
+    with pytest.raises(FormatError, match="nonsense"):
+        list(stage.run(1))
