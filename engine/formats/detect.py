@@ -19,6 +19,7 @@ BYTES_LOOKED_AT = 1 << 20
 
 FORMATS: tuple[str, ...] = tuple(reader.name for reader in READERS)
 
+_OPENING = (b"{", b"[")
 _OTHER_KINDS = {
     b"PK\x03\x04": "a zip archive",
     b"PAR1": "a Parquet file",
@@ -32,11 +33,15 @@ _OTHER_KINDS = {
 }
 
 
-def frames(source: Source, framing: Framing) -> Iterator[Frame]:
-    """The records of a source from its beginning."""
+def frames(source: Source, framing: Framing, reader: Reader | None = None) -> Iterator[Frame]:
+    """The records of a source from its beginning; the reader, once known, tells records from their parts."""
     if framing == "lines":
         return lines(source)
-    return iter(Values(source, framing == "list", recognised))
+    if reader is None:
+        return iter(Values(source, framing == "list", recognised))
+    return iter(
+        Values(source, framing == "list", lambda value: reader.recognise(value) is not None)
+    )
 
 
 def examine(
@@ -88,16 +93,18 @@ def _framing(head: bytes, suffix: str) -> Framing:
     rows = [row.strip() for row in islice(_rows(head), RECORDS_LOOKED_AT + 1)]
     if not rows:
         return "lines"
-    whole = rows[0][:1] in (b"{", b"[") and _is_json(rows[0])
-    closed = sum(row[:1] in (b"{", b"[") and row[-1:] in (b"}", b"]") for row in rows)
-    if (whole and len(rows) > 1) or (len(rows) > 1 and 2 * closed > len(rows)):
+    whole = rows[0][:1] in _OPENING and _is_json(rows[0])
+    if whole and len(rows) > 1 and (rows[0][:1] == b"{" or rows[1][:1] in _OPENING):
         return "lines"
-    opening = rows[0].strip(b"[{ \t") == b"" and len(rows) > 1
-    if rows[0].startswith(b"[") and (whole or opening or suffix not in (".jsonl", ".ndjson")):
-        return "list"
-    if suffix in (".jsonl", ".ndjson") and not opening:
+    closed = sum(row[:1] in _OPENING and row[-1:] in (b"}", b"]") for row in rows)
+    if len(rows) > 1 and 2 * closed > len(rows):
         return "lines"
-    return "values" if rows[0].startswith(b"{") else "lines"
+    if rows[0][:1] not in _OPENING:
+        return "lines"
+    spread_out = rows[0].strip(b"[{ \t") == b"" and len(rows) > 1
+    if suffix in (".jsonl", ".ndjson") and not spread_out and any(map(_is_json, rows)):
+        return "list" if len(rows) == 1 and rows[0][:1] == b"[" else "lines"
+    return "list" if rows[0][:1] == b"[" else "values"
 
 
 def _rows(head: bytes) -> Iterator[bytes]:

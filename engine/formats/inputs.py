@@ -174,7 +174,7 @@ class _Conversations:
             return
         ids = _Ids()
         try:
-            for frame in frames(self._source, self._framing):
+            for frame in frames(self._source, self._framing, self._reader):
                 if frame.reason is not None:
                     yield Rejected(frame.line, frame.raw, frame.reason)
                 else:

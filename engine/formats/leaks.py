@@ -126,7 +126,7 @@ _SCORE_LINE = re.compile(
 )
 
 _HAS_FINISH = re.compile(
-    r"finish|submit|terminate|exit|done|final answer|action: answer", re.IGNORECASE
+    r"finish|submit|terminate|exit|done|final answer|action: answer|answer\(", re.IGNORECASE
 )
 _ACTION = r"(?:act|action)(?:[ \t]+\d+)?:\s*"
 _FINISH_WITH_ARGUMENT = re.compile(

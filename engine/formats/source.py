@@ -106,11 +106,10 @@ class Source:
 
 
 def _readable(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """What comes out of damaged data before the damage, fed in small steps because a failing step yields nothing."""
-    step = 64
-    for at in range(0, len(data), step):
+    """What comes out of damaged data before the damage, fed byte by byte because a failing step yields nothing."""
+    for at in range(len(data)):
         try:
-            out = member.decompress(data[at : at + step])
+            out = member.decompress(data[at : at + 1])
         except zlib.error:
             return
         if out:

@@ -1,0 +1,210 @@
+"""Records are cut out of files exactly, one at a time, and broken ones do not take others with them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.formats import Parsed, Rejected, framing, open_inputs
+from tests.engine.formats.reading import opened, parsed, read
+
+
+def record(name: str, text: str = "hi") -> dict[str, object]:
+    return {"id": name, "messages": [{"role": "user", "content": text}]}
+
+
+def line(name: str, text: str = "hi") -> bytes:
+    return json.dumps(record(name, text)).encode()
+
+
+def ids(records: list[Parsed | Rejected]) -> list[str]:
+    """Ids of what was read, reasons of what was not."""
+    return [
+        r.conversation.external_id if isinstance(r, Parsed) else f"! {r.reason}" for r in records
+    ]
+
+
+SHAPES: list[tuple[str, Callable[[list[bytes]], bytes], list[int | None]]] = [
+    ("lines", lambda rows: b"\n".join(rows) + b"\n", [1, 2, 3]),
+    ("no newline at the end", lambda rows: b"\n".join(rows), [1, 2, 3]),
+    ("blank lines", lambda rows: b"\n\n  \n".join(rows), [1, 4, 7]),
+    ("Windows line ends", lambda rows: b"\r\n".join(rows) + b"\r\n", [1, 2, 3]),
+    ("byte order mark", lambda rows: b"\xef\xbb\xbf" + b"\n".join(rows), [1, 2, 3]),
+    ("list", lambda rows: b"[" + b",".join(rows) + b"]", [1, 2, 3]),
+    ("list, one a line", lambda rows: b"[\n" + b",\n".join(rows) + b"\n]\n", [1, 2, 3]),
+    ("list without commas", lambda rows: b"[ " + b" ".join(rows) + b" ]", [1, 2, 3]),
+    ("list after a mark", lambda rows: b"\xef\xbb\xbf [" + b",".join(rows) + b"]", [1, 2, 3]),
+]
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize(("make", "lines"), [s[1:] for s in SHAPES], ids=[s[0] for s in SHAPES])
+def test_raw_bytes_and_places_are_exact(
+    make: Callable[[list[bytes]], bytes], lines: list[int | None], packed: bool
+) -> None:
+    """In whatever shape the records stand, each comes with its own bytes and its line or position."""
+    rows = [line("a"), line("b", "Grüße \U0001f680".encode().decode()), line("c")]
+    data = make(rows)
+    records = parsed(gzip.compress(data) if packed else data)
+    assert [r.raw for r in records] == rows
+    assert [r.line for r in records] == lines
+    assert [r.conversation.external_id for r in records] == ["a", "b", "c"]
+
+
+def test_single_object_has_no_line() -> None:
+    """A document that is one record, written over many lines, has no line number and takes the input's name."""
+    data = json.dumps({"messages": [{"role": "user", "content": "hi"}]}, indent=2).encode()
+    (found,) = parsed(data)
+    assert (found.line, found.conversation.external_id, found.raw) == (None, "stdin", data)
+
+
+def test_objects_written_one_after_another() -> None:
+    """Pretty-printed objects that follow one another are one record each."""
+    data = b"\n".join(json.dumps(record(name), indent=2).encode() for name in "abc")
+    assert ids(read(data)) == ["a", "b", "c"]
+
+
+def test_list_of_messages_is_one_conversation() -> None:
+    """A file that is one list of messages is one conversation; a line that is one list is one too."""
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]
+    (whole,) = parsed(json.dumps(messages, indent=1).encode())
+    assert (whole.line, len(whole.conversation.messages)) == (None, 2)
+    (whole,) = parsed(json.dumps(messages).encode(), "messages")
+    assert len(whole.conversation.messages) == 2
+    many = parsed(json.dumps([messages, messages]).encode())
+    assert [len(r.conversation.messages) for r in many] == [2, 2]
+    many = parsed((json.dumps(messages) + "\n").encode() * 3)
+    assert [r.line for r in many] == [1, 2, 3]
+
+
+def test_broken_line_is_named_and_the_rest_is_read() -> None:
+    """A line that is not JSON is rejected with the place of the fault and its bytes; its neighbours are read."""
+    broken = b'{"id": "b", "messages": [}'
+    records = read(b"\n".join([line("a"), broken, line("c")]))
+    assert ids(records) == ["a", "! line is not JSON: Expecting value at character 26", "c"]
+    assert (records[1].line, records[1].raw) == (2, broken)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b'{"id": "b", "messages": [}',
+        b'{"id": "b, "messages": [{"role": "user", "content": "hi"}]}',
+        b'{"id": "b", "messages": [{"role": "user", "content": "hi"]}',
+        b'{"id": "b", "messages": [{"role": "user", "content": "hi"}, {"role": "user"',
+        b'{"id": "b", "messages": [{"role": "user", "content": "h\x01i"}]}',
+        b"nonsense",
+        b'{"id": 1' + b"1" * 5000 + b"}",
+        b'{"id": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+    ],
+    ids=lambda broken: broken[:50].decode(errors="replace"),
+)
+def test_list_goes_on_after_a_broken_element(broken: bytes) -> None:
+    """The elements after a broken one are read, and the broken one keeps its bytes."""
+    rows = [line("a"), broken, line("c"), line("d")]
+    records = read(b"[" + b", ".join(rows) + b"]", "openai")
+    assert [name for name in ids(records) if name[0] != "!"] == ["a", "c", "d"]
+    (rejected,) = [r for r in records if isinstance(r, Rejected)]
+    assert (rejected.line, rejected.raw) == (2, broken)
+
+
+def test_list_that_is_cut_off() -> None:
+    """A list that ends in the middle gives what was whole and says that it was cut off."""
+    data = b"[" + line("a") + b", " + line("b")
+    assert ids(read(data)) == ["a", "b", "! the list is not closed: the file was cut off"]
+    assert ids(read(data[:-5]))[0] == "a"
+    assert len(read(data[:-5])) == 2
+
+
+def test_text_after_a_list_is_rejected() -> None:
+    """What follows a closed list is not dropped silently."""
+    records = read(b"[" + line("a") + b"]\ntrailing")
+    assert ids(records) == ["a", "! there is something else after the list"]
+    assert records[1].raw == b"trailing"
+
+
+@pytest.mark.parametrize("shape", ["lines", "list"])
+def test_truncated_gzip_gives_what_was_readable(shape: str) -> None:
+    """Of a gzip file that was cut off the whole records are read and the tail is one rejected record."""
+    rows = [line(str(n), f"message {n * 7919}") for n in range(3000)]
+    data = b"\n".join(rows) if shape == "lines" else b"[" + b",\n".join(rows) + b"]"
+    packed = gzip.compress(data)
+    records = read(packed[: len(packed) // 2], "openai")
+    *whole, tail = records
+    assert len(whole) > 1000
+    assert ids(whole) == [str(n) for n in range(len(whole))]
+    assert isinstance(tail, Rejected)
+    assert tail.reason == "the gzip data end early: the file was cut off"
+    assert rows[len(whole)].startswith(tail.raw)
+
+
+def test_damaged_gzip_says_so() -> None:
+    """A gzip file whose checksum is wrong gives its records and a rejected tail."""
+    packed = bytearray(gzip.compress(line("a") + b"\n" + line("b") + b"\n"))
+    packed[-8] ^= 0xFF
+    records = read(bytes(packed))
+    assert ids(records)[:2] == ["a", "b"]
+    assert "damaged" in ids(records)[2]
+
+
+def test_gzip_of_several_members_and_padding() -> None:
+    """Concatenated gzip files read as one, zero padding at the end is ignored, other bytes are reported."""
+    packed = gzip.compress(line("a") + b"\n") + gzip.compress(line("b") + b"\n")
+    assert ids(read(packed + b"\0" * 700)) == ["a", "b"]
+    assert ids(read(packed + b"junk"))[2] == "! there is something else after the gzip data"
+
+
+def test_oversized_record_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record over the limit is rejected with its beginning, in lines and in lists, and the rest is read."""
+    monkeypatch.setattr(framing, "MAX_RECORD", 1 << 20)
+    monkeypatch.setattr(framing, "KEPT_OF_OVERSIZED", 1 << 10)
+    rows = [line("a"), line("b", "x" * (3 << 20)), line("c"), line("d")]
+    for data in (b"\n".join(rows), b"[" + b",".join(rows) + b"]"):
+        records = read(data)
+        assert ids(records) == ["a", "! record is larger than 1 MiB", "c", "d"]
+        assert records[1].raw == rows[1][: 1 << 10]
+
+
+def test_fifty_megabyte_line_is_read() -> None:
+    """A record of 50 MB is below the limit and read like any other, in a line and in a list."""
+    row = line("big", "word " * 10_000_000)
+    assert ids(read(row + b"\n" + line("b"))) == ["big", "b"]
+    assert ids(read(b"[" + row + b"," + line("b") + b"]")) == ["big", "b"]
+
+
+def test_position_counts_compressed_bytes(tmp_path: Path) -> None:
+    """The position rises from the first to the last byte on disk while records are read."""
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(b"\n".join(line(str(n)) for n in range(50_000)), 0))
+    (found,) = open_inputs([path])
+    assert found.size == path.stat().st_size
+    positions = [found.position() for _ in found.records()]
+    assert positions == sorted(positions)
+    assert 0 < positions[0] < found.size
+    assert positions[-1] == found.size
+
+
+def test_broken_utf8_is_rejected_with_its_place() -> None:
+    """A record that is not UTF-8 names the byte; decoding never guesses."""
+    broken = line("b").replace(b"hi", b"h\xff")
+    at = broken.index(b"\xff")
+    for data in (
+        b"\n".join([line("a"), broken, line("c")]),
+        b"[" + b",".join([line("a"), broken, line("c")]) + b"]",
+    ):
+        records = read(data)
+        assert ids(records) == ["a", f"! broken UTF-8 at byte {at}", "c"]
+        assert records[1].raw == broken
+
+
+def test_format_stays_open_for_a_second_reading(tmp_path: Path) -> None:
+    """A file can be read again from the beginning; a stream can be looked at before it is read."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(line("a") + b"\n" + line("b"))
+    (found,) = open_inputs([path])
+    assert ids(list(found.records())) == ids(list(found.records())) == ["a", "b"]
+    assert opened(path.read_bytes()).detection == found.detection

@@ -1,0 +1,41 @@
+"""Each format is normalised as its golden file says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.formats import FORMATS, open_inputs
+from tests.engine.formats.reading import as_json
+
+GOLDEN = Path(__file__).parent / "golden"
+INPUTS = sorted(GOLDEN.glob("*.input.*"))
+
+
+def normalised(path: Path) -> str:
+    """What an input is read as, in the form of the golden files."""
+    (opened,) = open_inputs([path])
+    records = [as_json(record) for record in opened.records()]
+    found = {"why": opened.detection.why, "records": records}
+    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+
+
+@pytest.mark.parametrize("path", INPUTS, ids=lambda path: path.name)
+def test_native_records_become_the_expected_conversations(path: Path) -> None:
+    """A file in its native form gives, record by record, the conversations and leaks of the golden file."""
+    expected = GOLDEN / path.name.replace(".input", ".expected").replace(".jsonl", ".json")
+    assert normalised(path) == expected.read_text(encoding="utf-8")
+
+
+def test_every_format_has_a_golden_file() -> None:
+    """No format is read without an example of its normalised form."""
+    assert {path.name.split(".")[0] for path in INPUTS} == set(FORMATS)
+
+
+@pytest.mark.parametrize("path", INPUTS, ids=lambda path: path.name)
+def test_file_is_recognised_as_its_format(path: Path) -> None:
+    """Detection takes each example for what it is."""
+    (opened,) = open_inputs([path])
+    assert opened.detection.format == path.name.split(".")[0]

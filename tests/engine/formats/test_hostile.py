@@ -1,0 +1,269 @@
+"""Whatever the bytes are, each record is either read or rejected; nothing is raised, nothing lost."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.conversation import content_hash, render_log
+from engine.errors import FormatError
+from engine.formats import FORMATS, Parsed, Rejected
+from tests.engine.formats.reading import one, read
+
+FORMAT = st.sampled_from(FORMATS)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(codec=None), max_size=10)
+    | st.sampled_from(["\0", "\ud800", "###STOP###", "user", "assistant", "Action: submit"])
+)
+KEYS = [
+    *("id", "messages", "role", "content", "from", "value", "conversations", "tool_calls"),
+    *("function", "name", "arguments", "traj", "task_id", "truth", "reward", "metadata"),
+    *("type", "text", "\ud801"),
+]
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(KEYS),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+CALL = {"id": "c", "function": {"name": "finish", "arguments": '{"answer": 1}'}}
+VALID: dict[str, Any] = {
+    "uniform": {
+        "id": "a",
+        "dataset": "d",
+        "truth": {"reward": 1.0},
+        "messages": [
+            {"role": "user", "content": "hi ###STOP###"},
+            {"role": "assistant", "content": 'TOOL CALLS: [{"name": "a"}]', "tool_calls": [CALL]},
+        ],
+    },
+    "openai": {
+        "id": 1,
+        "created": 1.5e9,
+        "metadata": {"score": 1},
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "image_url"}]},
+            {"role": "assistant", "content": None, "tool_calls": [CALL], "function_call": CALL},
+            {"role": "tool", "tool_call_id": "c", "name": "finish", "content": "Reward: 1.0"},
+        ],
+    },
+    "sharegpt": {
+        "id": "s",
+        "system": "be kind",
+        "conversations": [
+            {"from": "human", "value": "hi"},
+            {"from": "function_call", "value": '{"name": "a", "arguments": {}}'},
+            {"from": "gpt", "value": "Finish[ho]"},
+        ],
+    },
+    "tau_bench": {
+        "task_id": 1,
+        "trial": 0,
+        "reward": 1.0,
+        "info": {},
+        "traj": [{"role": "user", "content": "hi"}],
+    },
+    "messages": [{"role": "user", "content": "hi"}, {"from": "gpt", "value": "ho"}],
+}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Paths to everything within a JSON value."""
+    entries = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    for key, entry in entries:
+        yield (*path, key)
+        yield from places(entry, (*path, key))
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> tuple[str, Any]:
+    """A valid record of some format in which one to three values were replaced or taken away."""
+    format = draw(FORMAT)
+    value = copy.deepcopy(VALID[format])
+    for _ in range(draw(st.integers(1, 3))):
+        path = draw(st.sampled_from(sorted(places(value), key=str) or [()]))
+        if not path:
+            return format, draw(JSON)
+        parent = value
+        for key in path[:-1]:
+            parent = parent[key]
+        if draw(st.booleans()):
+            parent[path[-1]] = draw(JSON)
+        else:
+            del parent[path[-1]]
+    return format, value
+
+
+def check(record: Parsed | Rejected) -> None:
+    """A record can be stored, shown to a model and exported."""
+    if isinstance(record, Rejected):
+        assert record.reason
+        return
+    conversation = record.conversation
+    assert conversation.messages
+    everything = [conversation.external_id, conversation.created_at or ""]
+    for message in conversation.messages:
+        everything += [
+            message.content,
+            message.name or "",
+            message.tool_call_id or "",
+            message.seen,
+        ]
+        for call in message.tool_calls:
+            everything += [call.name, call.arguments, call.call_id or ""]
+        assert not message.hidden or message.model_view == ""
+    everything += [leak.found for leak in record.leaks]
+    everything += [piece.text for piece in render_log(conversation.messages)]
+    for extra in (conversation.meta, conversation.truth):
+        everything.append(json.dumps(extra, ensure_ascii=False, allow_nan=False))
+    for text in everything:
+        text.encode("utf-8")
+    content_hash(conversation.messages)
+
+
+@given(st.binary(max_size=300), FORMAT)
+def test_random_bytes(data: bytes, format: str) -> None:
+    """Bytes without any sense are rejected, not raised."""
+    for record in read(data, format):
+        check(record)
+
+
+@given(st.lists(JSON, max_size=4), FORMAT)
+def test_wrong_types_in_lines(values: list[Any], format: str) -> None:
+    """Of JSON Lines with any JSON in them every line is read or rejected, in order."""
+    rows = [json.dumps(value).encode() for value in values]
+    # A closing line keeps the whole from being taken for a single document.
+    records = read(b"\n".join([*rows, b"{}", b"{}", b"{}", b"{}"]), format)
+    assert [record.line for record in records] == list(range(1, len(rows) + 5))
+    assert [record.raw for record in records[: len(rows)]] == rows
+    for record in records:
+        check(record)
+
+
+@given(mutated())
+def test_mutated_records(case: tuple[str, Any]) -> None:
+    """A valid record with parts replaced or missing is read or rejected, as a line and as a list element."""
+    format, value = case
+    row = json.dumps(value).encode()
+    for data in (row + b"\n" + row, b"[" + row + b"," + row + b"]"):
+        records = read(data, format)
+        assert len(records) >= 1
+        for record in records:
+            check(record)
+
+
+@given(mutated(), st.data())
+def test_damaged_records_do_not_hide_the_next(case: tuple[str, Any], data: st.DataObject) -> None:
+    """A line in which one byte was changed costs at most that line."""
+    format, value = case
+    good = json.dumps(VALID[format]).encode()
+    row = bytearray(json.dumps(value).encode())
+    at = data.draw(st.integers(0, len(row) - 1))
+    row[at] = data.draw(st.integers(0, 255).filter(lambda byte: byte not in b"\r\n"))
+    records = read(b"\n".join([good, bytes(row), good]), format)
+    by_line = {record.line: record for record in records}
+    assert isinstance(by_line[1], Parsed)
+    assert isinstance(by_line[3], Parsed)
+    for record in records:
+        check(record)
+
+
+@given(st.data())
+def test_gzip_cut_anywhere(data: st.DataObject) -> None:
+    """A gzip file cut at any byte gives a beginning of its records and one rejected tail."""
+    rows = [json.dumps({**VALID["openai"], "id": n}).encode() for n in range(30)]
+    packed = gzip.compress(b"\n".join(rows) + b"\n")
+    cut = data.draw(st.integers(2, len(packed) - 1))
+    *whole, tail = read(packed[:cut], "openai")
+    assert [record.raw for record in whole] == rows[: len(whole)]
+    assert isinstance(tail, Rejected)
+
+
+@given(st.binary(max_size=200))
+def test_detection_reads_or_says_why_not(data: bytes) -> None:
+    """Without a chosen format bytes are read, or refused with a sentence and a hint."""
+    try:
+        records = read(data)
+    except FormatError as error:
+        refusal = error
+    else:
+        for record in records:
+            check(record)
+        return
+    assert refusal.message
+    assert refusal.hint
+
+
+@pytest.mark.parametrize("depth", [150, 199, 250, 900, 100_000])
+@pytest.mark.parametrize("key", ["meta", "truth", "arguments"])
+def test_deep_nesting(depth: int, key: str) -> None:
+    """Nesting is read up to a limit and rejected beyond it, wherever it stands."""
+    deep = "[" * depth + "]" * depth
+    call = f'{{"name": "a", "arguments": {deep if key == "arguments" else 1}}}'
+    fields = f', "{key}": {{"a": {deep}}}' if key != "arguments" else ""
+    row = (
+        f'{{"truth": {{}}, "messages": [{{"role": "user", "content": "", "tool_calls": [{call}]}}]{fields}}}'
+    ).encode()
+    for data in (row + b"\n" + row, b"[" + row + b"]"):
+        for record in read(data, "uniform"):
+            check(record)
+            assert isinstance(record, Parsed) == (depth < 198)
+            if isinstance(record, Rejected):
+                assert record.reason == "nesting too deep"
+
+
+def test_surrogates_are_replaced_everywhere() -> None:
+    """Lone surrogates become U+FFFD in contents, names, ids, meta and truth; whole pairs stay emoji."""
+    row = (
+        rb'{"id": "a\ud800", "truth": {"g\udc00": "\uD800"}, "x\ud800": ["\ud800"], "messages": [{"role": '
+        rb'"user", "name": "n\ud800", "content": "hi \ud83d\ude80 \ud83d"}]}'
+    )
+    found = one(row)
+    conversation = found.conversation
+    assert found.raw == row
+    assert conversation.external_id == "a\ufffd"
+    assert conversation.truth == {"g\ufffd": "\ufffd"}
+    assert conversation.meta == {"x\ufffd": ["\ufffd"]}
+    assert conversation.messages[0].name == "n\ufffd"
+    assert conversation.messages[0].content == "hi \U0001f680 \ufffd"
+
+
+def test_numbers_that_json_cannot_write_become_null() -> None:
+    """NaN and infinities in meta and truth are null, so that both can be written as JSON again."""
+    row = b'{"truth": {"a": NaN, "b": 1e999, "c": 1.5}, "z": -Infinity, "messages": [{"role": "user", "content": ""}]}'
+    conversation = one(row).conversation
+    assert conversation.truth == {"a": None, "b": None, "c": 1.5}
+    assert conversation.meta == {"z": None}
+    assert math.isfinite(conversation.truth["c"])
+
+
+def test_nul_and_duplicate_keys() -> None:
+    """NUL characters are kept, and of duplicate keys the last counts."""
+    row = b'{"id": "a", "id": "b", "messages": [{"role": "user", "content": "x\\u0000y"}]}'
+    conversation = one(row).conversation
+    assert conversation.external_id == "b"
+    assert conversation.messages[0].content == "x\0y"

@@ -1,0 +1,206 @@
+"""Files, folders and standard input are opened, recognised and named."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from engine.errors import FormatError
+from engine.formats import FORMATS, Detection, Parsed, Rejected, open_inputs
+from tests.engine.formats.reading import opened, parsed, read
+
+ROW = b'{"messages": [{"role": "user", "content": "hi"}]}\n'
+TAU = b'[{"task_id": 1, "traj": [{"role": "user", "content": "hi"}]}]'
+SHAREGPT = b'{"conversations": [{"from": "human", "value": "hi"}]}\n'
+
+
+def external_ids(path: Path) -> list[str]:
+    return [
+        record.conversation.external_id
+        for found in open_inputs([path])
+        for record in found.records()
+        if isinstance(record, Parsed)
+    ]
+
+
+def test_folder_is_walked_in_sorted_order(tmp_path: Path) -> None:
+    """All files with a known ending are inputs, in sorted order, subfolders too; others are left alone."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(ROW))
+    (tmp_path / "a.ndjson").write_bytes(ROW)
+    (tmp_path / "sub" / "C.JSON").write_bytes(TAU)
+    (tmp_path / "notes.txt").write_bytes(b"not for us")
+    found = list(open_inputs([str(tmp_path)]))
+    assert [os.path.relpath(entry.label, tmp_path) for entry in found] == [
+        "a.ndjson",
+        "b.jsonl.gz",
+        os.path.join("sub", "C.JSON"),
+    ]
+    assert [entry.detection.format for entry in found] == ["openai", "openai", "tau_bench"]
+
+
+def test_stray_file_in_a_folder_keeps_nothing_out(tmp_path: Path) -> None:
+    """A file of a folder that holds no conversations is one rejected record, and the others are read."""
+    (tmp_path / "a.json").write_bytes(b'{"name": "settings"}')
+    (tmp_path / "b.jsonl").write_bytes(ROW)
+    stray, good = open_inputs([tmp_path])
+    (rejected,) = stray.records()
+    assert isinstance(rejected, Rejected)
+    assert "its records have `name`" in rejected.reason
+    assert rejected.raw == b'{"name": "settings"}'
+    assert stray.detection.format == "unknown"
+    assert [isinstance(record, Parsed) for record in good.records()] == [True]
+
+
+def test_what_is_missing_is_said_at_once(tmp_path: Path) -> None:
+    """A missing path, an empty folder and an unknown format are errors with a hint, before anything is read."""
+    with pytest.raises(FormatError, match="There is no file or folder") as missing:
+        open_inputs([tmp_path / "absent.jsonl"])
+    assert missing.value.hint
+    with pytest.raises(FormatError, match="holds no conversations") as empty:
+        open_inputs([tmp_path])
+    assert ".jsonl" in empty.value.hint
+    with pytest.raises(FormatError, match="no format 'yaml'") as unknown:
+        open_inputs([tmp_path], format="yaml")
+    assert all(name in unknown.value.hint for name in FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "it is empty"),
+        (b"  \n \n", "it is empty"),
+        (b'{"a": 1, "b": 2}', "its records have `a`, `b`"),
+        (b"[1, 2]", "its first record is a number"),
+        (b"{}", "an empty object"),
+        (b"hello", "not JSON: Expecting value at character 1"),
+        (b"PK\x03\x04rest", "a zip archive"),
+        ("[]".encode("utf-16"), "UTF-16"),
+    ],
+)
+def test_unknown_content_is_named(data: bytes, words: str) -> None:
+    """When no format fits, the error says what was seen and how to choose one."""
+    with pytest.raises(FormatError) as error:
+        opened(data)
+    assert words in error.value.message
+    assert "--format" in error.value.hint
+
+
+def test_detection_says_what_it_saw() -> None:
+    """The reason names the keys that decided, and how many of the first records had them if not all did."""
+    assert opened(SHAREGPT).detection == Detection(
+        "sharegpt", "the records have `conversations` with from and value"
+    )
+    assert opened(SHAREGPT * 3 + b"{}\n").detection.why.endswith("(seen in 3 of the first 4)")
+
+
+def test_detection_survives_a_broken_beginning() -> None:
+    """Broken records at the beginning do not hide what the others are."""
+    assert opened(b'{"conversations": [}\n' + SHAREGPT * 3).detection.format == "sharegpt"
+    assert opened(b'[{"conversations": [}, ' + SHAREGPT + b"]").detection.format == "sharegpt"
+
+
+def test_majority_decides() -> None:
+    """Of mixed records the format that fits most is taken and the others are rejected."""
+    assert opened(ROW + SHAREGPT * 2).detection.format == "sharegpt"
+    reasons = [r.reason for r in read(ROW + SHAREGPT * 2) if isinstance(r, Rejected)]
+    assert reasons == ["no messages"]
+
+
+def test_chosen_format_is_used() -> None:
+    """With a format given, that one reads, whatever the content looks like, and the reason says so."""
+    found = opened(ROW, "sharegpt")
+    assert found.detection == Detection("sharegpt", "the format was chosen with --format")
+    (rejected,) = found.records()
+    assert isinstance(rejected, Rejected)
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.jsonl"])
+@pytest.mark.parametrize("data", [ROW * 2, b"[" + ROW + b"," + ROW + b"]", gzip.compress(ROW * 2)])
+def test_content_decides_not_the_ending(tmp_path: Path, name: str, data: bytes) -> None:
+    """A list called .jsonl, lines called .json and gzip without .gz are read for what they are."""
+    (tmp_path / name).write_bytes(data)
+    assert external_ids(tmp_path / name) == ["x-1", "x-2"]
+
+
+def test_ids_come_from_the_file_name_when_there_are_none(tmp_path: Path) -> None:
+    """A record without an id is called after its file and its line."""
+    path = tmp_path / "my.chats.jsonl.gz"
+    path.write_bytes(gzip.compress(b"\n" + ROW + ROW))
+    assert external_ids(path) == ["my.chats-2", "my.chats-3"]
+
+
+def test_ids_are_unique_within_a_file() -> None:
+    """A record whose id came before gets a number behind it."""
+    row = ROW.replace(b"{", b'{"id": "a", ', 1)
+    assert [r.conversation.external_id for r in parsed(row * 3)] == ["a", "a#2", "a#3"]
+
+
+def test_standard_input_has_no_size() -> None:
+    """Standard input is named so and its size is unknown, its position is the bytes read."""
+    found = opened(ROW)
+    assert (found.label, found.size) == ("standard input", None)
+    assert len(list(found.records())) == 1
+    assert found.position() == len(ROW)
+
+
+def test_standard_input_stays_open() -> None:
+    """Reading standard input does not close it for the rest of the program."""
+    stream = io.BytesIO(ROW)
+    (found,) = open_inputs(["-"], stdin=stream)
+    assert len(list(found.records())) == 1
+    assert not stream.closed
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are a Unix matter")
+def test_named_pipe_is_read_once(tmp_path: Path) -> None:
+    """A pipe, as a shell gives for a process substitution, is read like standard input."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(ROW * 5,))
+    writer.start()
+    (found,) = open_inputs([pipe])
+    assert len(list(found.records())) == 5
+    writer.join()
+    assert found.size is None
+
+
+def test_file_that_vanishes_is_a_rejected_record(tmp_path: Path) -> None:
+    """A file that is gone when its turn comes is reported, and nothing is raised."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(ROW)
+    (found,) = open_inputs([path])
+    path.unlink()
+    (rejected,) = found.records()
+    assert isinstance(rejected, Rejected)
+    assert "cannot be opened" in rejected.reason
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ({"role": "narrator", "content": ""}, "message 2 has role 'narrator'"),
+        ({"content": "x"}, "message 2 has no role"),
+        ({"role": ["user"], "content": "x"}, "message 2 has a role that is a list"),
+        ({"role": "user"}, "message 2 has no content"),
+        ({"role": "user", "content": 3}, "message 2 has content that is a number"),
+        ({"role": "user", "content": [3]}, "message 2 has a content part that is a number"),
+        ("hello", "message 2 is text, not an object"),
+        ({"role": "assistant", "tool_calls": {}}, "message 2 has tool_calls that are an object"),
+        ({"role": "assistant", "tool_calls": [1]}, "message 2 has a tool call that is a number"),
+        ({"role": "tool", "content": "", "name": []}, "message 2 has a name that is a list"),
+    ],
+)
+def test_reasons_name_the_message(message: object, reason: str) -> None:
+    """A record with a bad message says which one and what is wrong with it."""
+    first = {"role": "user", "content": "hi"}
+    row = json.dumps({"messages": [first, message]}).encode()
+    (rejected,) = read(row, "openai")
+    assert isinstance(rejected, Rejected)
+    assert rejected.reason == reason

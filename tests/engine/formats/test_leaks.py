@@ -1,0 +1,201 @@
+"""What gives the ending away is listed and kept from the model; ordinary text is left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.conversation import Conversation, Message, ToolCall, render_log
+from engine.formats.leaks import STOP_TOKENS, guard
+from engine.formats.records import Leak
+
+OPENING = Message("user", "How many files are there?")
+
+
+def guarded(*messages: Message, **fields: Any) -> tuple[Conversation, tuple[Leak, ...]]:
+    return guard(Conversation("a", (OPENING, *messages)), fields)
+
+
+def seen_last(*messages: Message) -> str:
+    """What a model reads of the last message: its text, or nothing when it is hidden."""
+    conversation, _ = guarded(*messages)
+    last = conversation.messages[-1]
+    return "(hidden)" if last.hidden else last.seen
+
+
+@pytest.mark.parametrize("token", STOP_TOKENS)
+def test_stop_token_is_cut(token: str) -> None:
+    """A stop token leaves the model's view wherever it stands; the content keeps it and the leak names it."""
+    conversation, leaks = guarded(
+        Message("assistant", f"say {token} to end"), Message("user", f"Thanks! {token}\n")
+    )
+    assert [message.seen for message in conversation.messages[1:]] == ["say  to end", "Thanks!"]
+    assert conversation.messages[2].content == f"Thanks! {token}\n"
+    assert leaks == (Leak(1, "stop-token", token), Leak(2, "stop-token", token))
+
+
+def test_message_that_is_only_a_stop_token_is_hidden() -> None:
+    """Nothing of such a message reaches the log, not even its header."""
+    conversation, _ = guarded(Message("assistant", "Done."), Message("user", "###STOP###"))
+    assert conversation.messages[2].hidden
+    assert [piece.message for piece in render_log(conversation.messages)] == [0, 1]
+
+
+def test_stop_token_beside_tool_calls() -> None:
+    """Where a token stands in a step with calls, or in their arguments, the calls stay without it."""
+    calls = (ToolCall("note", '{"text": "bye ###STOP###"}'),)
+    assert seen_last(Message("assistant", "ok ###STOP###", tool_calls=calls)) == (
+        'ok \nTOOL CALLS: [{"name": "note", "args": {"text": "bye "}}]'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Your score (min 0.0, max 1.0): 0.7", "(hidden)"),
+        ("Thank you for shopping!\nYour code: X\nYour score (min 0.0, max 1.0)\n0.66", "(hidden)"),
+        ("Reward: 1.0", "(hidden)"),
+        ("Observation: Reward: 0.34", "(hidden)"),
+        ("ls: 3 files\nReward: 1.0, done: True", "ls: 3 files"),
+        ("The end.\nYour final score is 100.", "The end."),
+        ("Total score = 3/5", "(hidden)"),
+    ],
+)
+@pytest.mark.parametrize("role", ["tool", "user"])
+def test_closing_score_is_cut(text: str, left: str, role: Any) -> None:
+    """A score stated by the environment at the end is kept from the model."""
+    assert seen_last(Message("assistant", "ls"), Message(role, text)) == left
+    _, leaks = guarded(Message("assistant", "ls"), Message(role, text))
+    assert [leak.rule for leak in leaks] == ["score-observation"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My score is too low for a ride.",
+        "What is the final score from Don's 3 dart throws?",
+        "name: Apollo\nscore: 8.5",
+        "Reward: 1.0' at line 2, near the end of the query",
+        "Reward points: 300",
+    ],
+)
+def test_ordinary_talk_of_scores_stays(text: str) -> None:
+    """Scores that are part of the matter are not touched."""
+    assert seen_last(Message("assistant", "ok"), Message("user", text)) == text
+
+
+def test_scores_in_the_middle_and_of_the_assistant_stay() -> None:
+    """Only the end of a conversation can give the ending away, and only the environment states scores."""
+    middle = Message("tool", "Reward: 0.0")
+    rest = [Message("assistant", "again"), Message("tool", "ok"), Message("assistant", "so")]
+    assert guarded(Message("assistant", "ls"), middle, *rest)[1] == ()
+    assert guarded(Message("assistant", "Your final score is 3/3!"))[1] == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("finish", "(hidden)"),
+        ("submit", "(hidden)"),
+        ("Finish[42]", "42"),
+        ("Thought: I know it.\nAction 3: Finish[Paris]", "Thought: I know it.\nParis"),
+        ("Thought: I can submit.\nAction: submit", "Thought: I can submit."),
+        ("Thought: EXCEEDED MAX TURNS: submit\nAction: submit", "(hidden)"),
+        (
+            'Thought: so.\n\nAction: finish with Action Input: {"answer": 33.4}',
+            "Thought: so.\n\n33.4",
+        ),
+        (
+            'Action: Finish\nAction Input: {"return_type": "give_answer", "final_answer": "Yes"}',
+            "Yes",
+        ),
+        ('Action: Finish\nAction Input: {"return_type": "give_up"}', "(hidden)"),
+        ("It is 59.6.\nAction: Answer\nFinal Answer: [59.6]", "It is 59.6.\n[59.6]"),
+        ("Think: counted.\n\nAct: answer(220)", "Think: counted.\n\n220"),
+        ("Think: all set.\n\nAct: finish", "Think: all set."),
+        ("I submit the patch.\n```\nsubmit\n```", "I submit the patch."),
+    ],
+)
+def test_finish_marker_is_cut_and_the_answer_stays(text: str, left: str) -> None:
+    """The closing step of an agent loses the word that ends the episode and keeps what it says to the user."""
+    assert seen_last(Message("assistant", text)) == left
+    conversation, leaks = guarded(Message("assistant", text))
+    assert conversation.messages[1].content == text
+    assert {leak.rule for leak in leaks} == {"finish-marker"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Done.",
+        "done",
+        "Please finish the form and submit it.",
+        "To exit, press q.\nThen you are done.",
+        "click[Buy Now]",
+        "```bash\nfor f in *; do\n  submit $f\ndone\n```",
+        "The final answer is yours to give.",
+    ],
+)
+def test_ordinary_closing_words_stay(text: str) -> None:
+    """Words such as done and finish in running text or code are not markers."""
+    assert guarded(Message("assistant", text))[1] == ()
+
+
+def test_finish_marker_before_a_last_observation() -> None:
+    """An agent's `submit` counts as closing although the environment still echoes something."""
+    conversation, leaks = guarded(
+        Message("assistant", "Thought: enough.\nAction: submit"), Message("tool", "3")
+    )
+    assert conversation.messages[1].seen == "Thought: enough."
+    assert leaks == (Leak(1, "finish-marker", "Action: submit"),)
+
+
+def test_finishing_call_without_text_is_hidden_with_its_answer() -> None:
+    """A call that only ends the work is hidden together with the tool's reply to it."""
+    conversation, leaks = guarded(
+        Message("assistant", "", tool_calls=(ToolCall("submit", "{}"),)), Message("tool", "bye")
+    )
+    assert [message.hidden for message in conversation.messages] == [False, True, True]
+    assert [leak.rule for leak in leaks] == ["finish-marker"] * 2
+
+
+def test_finishing_call_leaves_text_answer_and_other_calls() -> None:
+    """Text, answer and other calls of a finishing step stay in the model's view."""
+    finish = ToolCall("complete_task", '{"answer": "3 files", "status": "success"}')
+    other = ToolCall("note", "{}")
+    message = Message("assistant", "Counted.", tool_calls=(other, finish))
+    assert seen_last(message) == 'Counted.\n3 files\nTOOL CALLS: [{"name": "note", "args": {}}]'
+    alone = Message("assistant", "Counted.", tool_calls=(finish,))
+    conversation, _ = guarded(alone)
+    assert render_log(conversation.messages)[-1].kind == "chat"
+    assert conversation.messages[1].tool_calls == (finish,)
+
+
+def test_outcome_fields_become_truth() -> None:
+    """Fields that state an outcome go to the truth and are listed, also within metadata; the rest is meta."""
+    conversation, leaks = guarded(
+        Message("assistant", "3"),
+        Reward=1.0,
+        model="m",
+        metadata={"termination-reason": "user_stop", "team": "a"},
+        rating=None,
+    )
+    assert conversation.truth == {"Reward": 1.0, "termination-reason": "user_stop", "rating": None}
+    assert conversation.meta == {"model": "m", "metadata": {"team": "a"}}
+    assert leaks == (
+        Leak(None, "truth-field", "Reward = 1.0"),
+        Leak(None, "truth-field", "termination-reason = user_stop"),
+    )
+
+
+def test_truth_of_the_record_wins_over_fields() -> None:
+    """Where a record has a truth of its own, a field of the same name does not overwrite it."""
+    conversation = Conversation("a", (OPENING,), truth={"reward": 1.0})
+    assert guard(conversation, {"reward": 0.0, "score": 2})[0].truth == {"reward": 1.0, "score": 2}
+
+
+def test_clean_conversation_is_handed_back_as_it_is() -> None:
+    """Where there is nothing to guard the very same object comes back."""
+    conversation = Conversation("a", (OPENING, Message("assistant", "### Heading\n3")))
+    assert guard(conversation)[0] is conversation

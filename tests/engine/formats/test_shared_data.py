@@ -1,0 +1,67 @@
+"""Real conversations are read without loss."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.formats import Parsed, open_inputs
+from engine.formats.normalise import RENDERED_CALLS
+from tests.shared_data import original_files, shared_files
+
+ORIGINALS = original_files(
+    "tau_bench", "openai_messages", "sharegpt", "code_feedback", "agent_flan"
+)
+NOT_CONVERSATIONS = "MockAirlineDomainEnv-few_shot.jsonl"
+
+if shared_files():
+
+    @pytest.mark.parametrize("path", shared_files(), ids=lambda path: path.name)
+    def test_uniform_file_is_read_whole(path: Path) -> None:
+        """Every record of a uniform file keeps its id, roles, contents and calls; none is rejected."""
+        (opened,) = open_inputs([path])
+        assert opened.detection.format == "uniform"
+        with gzip.open(path) as file:
+            lines = file.read().splitlines()
+        records = list(opened.records())
+        assert len(records) == len(lines)
+        assert opened.position() == opened.size
+        for record, raw in zip(records, lines, strict=True):
+            assert isinstance(record, Parsed)
+            expected = json.loads(raw)
+            assert record.raw == raw
+            assert record.conversation.external_id == expected["id"]
+            assert record.conversation.truth == expected["truth"]
+            assert len(record.conversation.messages) == len(expected["messages"])
+            for message, given in zip(
+                record.conversation.messages, expected["messages"], strict=True
+            ):
+                rendering = message.content + "\n" if message.content else ""
+                calls = given.get("tool_calls", [])
+                if calls:
+                    assert given["content"].startswith(rendering + RENDERED_CALLS)
+                else:
+                    assert message.content == given["content"]
+                assert message.role == given["role"]
+                assert message.name == given.get("name")
+                assert [call.name for call in message.tool_calls] == [c["name"] for c in calls]
+
+
+if ORIGINALS:
+
+    @pytest.mark.parametrize(
+        "path", [p for p in ORIGINALS if p.name != NOT_CONVERSATIONS], ids=lambda path: path.name
+    )
+    def test_native_sample_is_read_whole(path: Path) -> None:
+        """Every record of a sample in its native format becomes a conversation with an id of its own."""
+        (opened,) = open_inputs([path])
+        records = list(opened.records())
+        assert records
+        assert all(isinstance(record, Parsed) for record in records)
+        ids = [record.conversation.external_id for record in records if isinstance(record, Parsed)]
+        assert len(set(ids)) == len(ids)
+        whole = path.read_bytes()
+        assert all(record.raw in whole for record in records)

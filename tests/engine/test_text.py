@@ -1,0 +1,79 @@
+"""Untrusted text becomes safe for a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.text import display_safe, one_line
+
+ANY_TEXT = st.text(st.characters(codec=None), max_size=200) | st.text(
+    st.sampled_from("a\u0301\u0301\u200d\ufe0f\x1b\x9b\u202e\u2066\U0001f469\U0001f680\r\n\t\ud800")
+)
+
+
+@given(ANY_TEXT)
+def test_no_control_character_survives(text: str) -> None:
+    """Of the control, format and surrogate characters only tab and newline remain, whatever came in."""
+    for character in display_safe(text):
+        if character not in "\t\n":
+            assert unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp")
+            assert unicodedata.bidirectional(character) not in (
+                "LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI", "BN",
+            )  # fmt: skip
+
+
+@given(ANY_TEXT)
+def test_safe_text_stays_as_it_is(text: str) -> None:
+    """What has been made safe once is not changed again."""
+    once = display_safe(text)
+    assert display_safe(once) == once
+
+
+@given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E)))
+def test_plain_text_is_untouched(text: str) -> None:
+    """Printable ASCII is shown as it stands."""
+    assert display_safe(text) == text
+
+
+def test_escape_sequence_becomes_visible() -> None:
+    """An escape sequence is shown as its picture and its letters instead of acting on the terminal."""
+    assert display_safe("\x1b[2J\x9b31m\x07") == "\u241b[2J\ufffd31m\u2407"
+
+
+def test_bidirectional_override_becomes_visible() -> None:
+    """Text that would be drawn backwards shows where it would turn."""
+    assert display_safe("abc\u202edef") == "abc\ufffddef"
+
+
+def test_emoji_stay() -> None:
+    """Emoji remain; joined ones fall apart into their parts, since terminals disagree about the width."""
+    assert display_safe("done \U0001f680") == "done \U0001f680"
+    assert display_safe("\U0001f469\u200d\U0001f680") == "\U0001f469\U0001f680"
+    assert display_safe("\u2764\ufe0f") == "\u2764"
+
+
+def test_windows_line_ends_become_newlines() -> None:
+    """A carriage return before a newline is dropped, a lone one is shown."""
+    assert display_safe("a\r\nb\rc") == "a\nb\u240dc"
+
+
+def test_flood_of_combining_marks_is_cut() -> None:
+    """A letter keeps at most four of the marks stacked on it."""
+    assert display_safe("a" + "\u0301" * 50) == "a" + "\u0301" * 4
+
+
+@given(ANY_TEXT, st.integers(1, 40))
+def test_one_line_is_one_short_line(text: str, limit: int) -> None:
+    """A preview has no line break and never more characters than asked for."""
+    line = one_line(text, limit)
+    assert len(line) <= limit
+    assert not {"\n", "\t", "\r"} & set(line)
+
+
+def test_one_line_marks_what_it_cuts() -> None:
+    """A cut preview ends in an ellipsis; a short text is shown whole with its blanks made single."""
+    assert one_line("abcdef", 4) == "abc\u2026"
+    assert one_line("  a \n b ", 10) == "a b"

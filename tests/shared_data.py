@@ -1,0 +1,28 @@
+"""Where the real conversations lie that are too large or not ours to keep here; tests on them run where they exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def shared_files() -> list[Path]:
+    """The uniform files, sorted by name; empty where the folder is absent."""
+    return sorted(_DATA.glob("*.jsonl.gz"))
+
+
+def shared_file(name: str) -> Path | None:
+    """The uniform file of this name (without suffix), None where it is absent."""
+    path = _DATA / f"{name}.jsonl.gz"
+    return path if path.exists() else None
+
+
+def original_files(*folders: str) -> list[Path]:
+    """Samples in their native formats from these folders, sorted; empty where they are absent."""
+    return sorted(
+        path
+        for folder in folders
+        for path in (_DATA / "original" / folder).glob("*")
+        if path.suffix in (".json", ".jsonl")
+    )
