@@ -206,11 +206,11 @@ class JobRunner:
         Raises:
             ProjectReadOnly: nothing can be run on this project.
         """
+        if self._closed:
+            raise ProjectError("The project is being closed.")
         job = _Job(stages, self._begin(stages[0]))
         lane: Lane = "model" if any(stage.lane == "model" for stage in stages) else "cpu"
         with self._guard:
-            if self._closed:
-                raise ProjectError("The project is being closed.")
             self._jobs.append(job)
             if lane not in self._lanes:
                 waiting: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()

@@ -12,6 +12,13 @@ from engine.errors import ProjectError, ProjectReadOnly
 
 _FULL_HINT = "Free some space and run it again; what was saved before is intact."
 
+_NO_MORE_BYTES = (
+    sqlite3.SQLITE_IOERR_WRITE,
+    sqlite3.SQLITE_IOERR_TRUNCATE,
+    sqlite3.SQLITE_IOERR_SHMSIZE,
+)
+"""What SQLite reports when the system refuses to make a file larger for another reason than a full disk."""
+
 
 @contextmanager
 def told(path: str) -> Iterator[None]:
@@ -30,9 +37,7 @@ def _from_sqlite(path: str, error: sqlite3.Error) -> ProjectError:
     primary = code & 0xFF
     if primary == sqlite3.SQLITE_FULL:
         return ProjectError(f"The disk is full: {name} could not be written.", _FULL_HINT)
-    if code in (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_TRUNCATE) or (
-        primary == sqlite3.SQLITE_IOERR and _no_space(path)
-    ):
+    if code in _NO_MORE_BYTES or (primary == sqlite3.SQLITE_IOERR and _no_space(path)):
         return ProjectError(
             f"The disk is full, or a limit on file sizes is reached: {name} could not be written.",
             _FULL_HINT,

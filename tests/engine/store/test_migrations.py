@@ -1,0 +1,150 @@
+"""Bringing files of earlier versions up to date."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.errors import ProjectError
+from engine.rows import ListQuery, State, Verdict
+from engine.store import migrations
+from engine.store import project as project_module
+from engine.store.conversations import ConversationStore
+from engine.store.migrations import SCHEMA
+from engine.store.project import Project
+from engine.store.triage import TriageStore
+from tests.engine.store.released.dump import load
+from tests.engine.store.support import check_whole, content, fill, talk
+
+RELEASED = sorted((Path(__file__).parent / "released").glob("schema_*.sql"))
+
+
+def schema_of(path: Path) -> list[tuple[str, str, str]]:
+    """Every table, index and view with the statement that made it."""
+    conn = sqlite3.connect(path)
+    rows = conn.execute(
+        "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, name"
+    ).fetchall()
+    conn.close()
+    return [(kind, name, " ".join(sql.split())) for kind, name, sql in rows]
+
+
+def test_every_schema_has_a_released_sample() -> None:
+    """The sample of each schema, the present one included, is kept, so that none can be forgotten."""
+    assert [path.name for path in RELEASED] == [f"schema_{n}.sql" for n in range(1, SCHEMA + 1)]
+
+
+@pytest.mark.parametrize("sample", RELEASED, ids=lambda path: path.stem)
+class TestReleased:
+    def test_it_becomes_the_present_schema(self, sample: Path, tmp_path: Path) -> None:
+        """A file of any released schema, once opened, has exactly the schema of a new file."""
+        load(sample, tmp_path / "old.wb")
+        Project.open(tmp_path / "old.wb").close()
+        Project.open(tmp_path / "new.wb", create=True).close()
+        assert schema_of(tmp_path / "old.wb") == schema_of(tmp_path / "new.wb")
+        check_whole(tmp_path / "old.wb")
+
+    def test_its_content_is_all_there(self, sample: Path, tmp_path: Path) -> None:
+        """What the sample held is found through the present code."""
+        load(sample, tmp_path / "old.wb")
+        with Project.open(tmp_path / "old.wb") as project:
+            store = ConversationStore(project)
+            counts = store.counts()
+            assert (counts.conversations, counts.duplicates, counts.quarantined) == (3, 1, 1)
+            assert list(store.ids(ListQuery(text="bicycle"))) == [1]
+            assert store.original(2).startswith(b'{"id": "tools"}')
+            assert [row.state for row in store.rows([1, 2, 3])] == [
+                State.COMPLETE,
+                State.UNSCORED,
+                State.INCOMPLETE,
+            ]
+            current = TriageStore(project).current(3)
+            assert current is not None
+            assert (current.verdict, current.note) == (Verdict.INCOMPLETE, "no answer")
+
+
+def _widen(conn: sqlite3.Connection) -> None:
+    conn.execute("ALTER TABLE run ADD COLUMN host TEXT")
+
+
+def _break(conn: sqlite3.Connection) -> None:
+    conn.execute("ALTER TABLE run ADD COLUMN host TEXT")
+    conn.execute("ALTER TABLE nothing ADD COLUMN x TEXT")
+
+
+@pytest.fixture
+def with_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[Callable[[sqlite3.Connection], None]], None]:
+    """Adds a migration behind the released ones."""
+
+    def add(migration: Callable[[sqlite3.Connection], None]) -> None:
+        monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, migration))
+        monkeypatch.setattr(project_module, "SCHEMA", SCHEMA + 1)
+
+    return add
+
+
+AddMigration = Callable[[Callable[[sqlite3.Connection], None]], None]
+
+
+class TestMigrating:
+    def test_a_copy_is_kept(self, tmp_path: Path, with_next: AddMigration) -> None:
+        """Before a file is migrated it is copied beside itself; the copy is the file as it was."""
+        path = tmp_path / "p.wb"
+        with Project.open(path, create=True) as project:
+            fill(project, [talk("a", "hello")])
+        before = content(path)
+        with_next(_widen)
+        with Project.open(path) as project:
+            assert project.reader().execute("SELECT host FROM run").fetchall() == []
+        copy = tmp_path / f"p.wb.backup-{SCHEMA}"
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["p.wb", copy.name]
+        assert content(copy) == before == content(path)
+        check_whole(copy)
+        Project.open(path).close()
+        assert len(list(tmp_path.iterdir())) == 2  # no second copy without a second migration
+
+    def test_a_migration_that_fails_changes_nothing(
+        self, tmp_path: Path, with_next: AddMigration, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The file stays as it was, the error is ours, and the earlier version still opens it."""
+        path = tmp_path / "p.wb"
+        with Project.open(path, create=True) as project:
+            fill(project, [talk("a", "hello")])
+        schema = schema_of(path)
+        with_next(_break)
+        with pytest.raises(ProjectError):
+            Project.open(path)
+        assert schema_of(path) == schema
+        monkeypatch.undo()
+        with Project.open(path) as project:
+            assert project.read_only is None
+            assert ConversationStore(project).counts().conversations == 1
+
+    def test_a_copy_that_exists_is_not_overwritten(
+        self, tmp_path: Path, with_next: AddMigration
+    ) -> None:
+        """A second copy takes another name."""
+        path = tmp_path / "p.wb"
+        Project.open(path, create=True).close()
+        earlier = tmp_path / f"p.wb.backup-{SCHEMA}"
+        earlier.write_text("precious")
+        with_next(_widen)
+        Project.open(path).close()
+        assert earlier.read_text() == "precious"
+        assert (tmp_path / f"p.wb.backup-{SCHEMA}-2").exists()
+
+    def test_an_older_file_that_cannot_be_written(
+        self, tmp_path: Path, with_next: AddMigration
+    ) -> None:
+        """It cannot be read by this version without migrating, so the error says what to do."""
+        path = tmp_path / "p.wb"
+        Project.open(path, create=True).close()
+        with_next(_widen)
+        with pytest.raises(ProjectError, match="older version") as caught:
+            Project.open(path, read_only=True)
+        assert caught.value.hint

@@ -1,0 +1,168 @@
+"""Scores, remaining tasks and their export."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.rows import DecisionRule, State
+from engine.store import runs, scores, settings
+from engine.store.project import Project
+from engine.store.scores import BoundaryEntry, RemainingEntry, ScoreConfig, ScoreEntry
+from tests.engine.store.support import fill, give_scores, talk
+
+
+@given(
+    st.none() | st.floats(0, 1),
+    st.floats(0, 1),
+    st.floats(0, 0.5),
+)
+def test_sql_and_python_agree_on_the_state(
+    score: float | None, threshold: float, band: float
+) -> None:
+    """The state a query filters by is the state a row shows, for any score and rule."""
+    rule = DecisionRule(threshold, band)
+    expression, values = scores.state_sql(rule, "x")
+    conn = sqlite3.connect(":memory:")
+    (found,) = conn.execute(
+        f"SELECT {expression} FROM (SELECT ? AS x)", (*values, score)
+    ).fetchone()
+    conn.close()
+    assert found == rule.state(score)
+
+
+class TestScores:
+    def test_a_score_comes_back_whole(self, project: Project) -> None:
+        """The curve, the configuration and the reason are what was stored; the score is the last boundary."""
+        fill(project, [talk("a", "hi", "hello", "bye", "goodbye")])
+        with_run = _run(project)
+        entry = ScoreEntry(
+            1,
+            (BoundaryEntry(1, 2, 1, 0.1, 0.3), BoundaryEntry(3, 4, 2, 0.6, 0.2)),
+            "window of 4,096 tokens",
+            77,
+        )
+
+        def work(conn: sqlite3.Connection) -> None:
+            scores.register(conn, ScoreConfig("k", "tuned", "m.gguf", "a.gguf"))
+            scores.register(conn, ScoreConfig("k", "tuned", "m.gguf", "a.gguf", noise=0.01))
+            scores.add(conn, "k", with_run, [entry])
+
+        project.write(work)
+        assert scores.score(project.reader(), 1) is None  # not the chosen configuration yet
+        project.write(lambda conn: settings.put_score_config(conn, "k"))
+        row = scores.score(project.reader(), 1)
+        assert row is not None
+        assert (row.p_end, row.p_end_normalised) == (0.6, 0.6 / (0.6 + 0.2))
+        assert (row.state, row.reason) == (State.COMPLETE, "window of 4,096 tokens")
+        assert (row.mode, row.model, row.adapter, row.noise) == ("tuned", "m.gguf", "a.gguf", 0.01)
+        assert [(p.message, p.step, p.turn, p.p_end) for p in row.curve] == [
+            (1, 2, 1, 0.1),
+            (3, 4, 2, 0.6),
+        ]
+        assert row.curve[0].p_end_normalised == 0.1 / (0.1 + 0.3)
+        assert row.run_id == with_run
+
+    def test_unscored_needs_a_reason(self, project: Project) -> None:
+        """No score is stored without a number and without a reason."""
+        fill(project, [talk("a", "hi")])
+        run_id = _run(project)
+        project.write(lambda conn: scores.register(conn, ScoreConfig("k", "base", "m")))
+        with pytest.raises(ValueError, match="without a reason"):
+            project.write(lambda conn: scores.add(conn, "k", run_id, [ScoreEntry(1, (), None, 0)]))
+
+    def test_no_probability_at_all_is_unscored(self, project: Project) -> None:
+        """Where both probabilities are zero there is no honest number, and the reason says so."""
+        fill(project, [talk("a", "hi", "hello")])
+        run_id = _run(project)
+
+        def work(conn: sqlite3.Connection) -> None:
+            scores.register(conn, ScoreConfig("k", "base", "m"))
+            settings.put_score_config(conn, "k")
+            entry = ScoreEntry(1, (BoundaryEntry(1, 2, 1, 0.0, 0.0),), None, 5)
+            scores.add(conn, "k", run_id, [entry])
+
+        project.write(work)
+        row = scores.score(project.reader(), 1)
+        assert row is not None
+        assert (row.state, row.reason, row.curve) == (State.UNSCORED, scores.NO_PROBABILITY, ())
+
+    def test_two_configurations_stand_beside_each_other(self, project: Project) -> None:
+        """A changed configuration gives a new set of scores; what lacks a score is asked by configuration."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(3)])
+        give_scores(project, {1: 0.9, 2: None}, "one")
+        give_scores(project, {3: 0.1}, "two")
+        conn = project.reader()
+        assert list(scores.lacking(conn, "one")) == [3]
+        assert list(scores.lacking(conn, "two")) == [1, 2]
+        assert list(scores.lacking(conn, "three")) == [1, 2, 3]
+        assert settings.score_config(conn) == "two"
+        assert set(scores.current(conn, [1, 2, 3])) == {3}
+
+    def test_a_changed_rule_changes_states_at_once(self, project: Project) -> None:
+        """States are derived when read, so the rule can be changed without scoring again."""
+        fill(project, [talk("a", "hi")])
+        give_scores(project, {1: 0.7})
+        project.write(lambda conn: settings.put_rule(conn, DecisionRule(0.9, 0.05)))
+        row = scores.score(project.reader(), 1)
+        assert row is not None
+        assert row.state is State.INCOMPLETE
+        with pytest.raises(ValueError, match="not a decision rule"):
+            project.write(lambda conn: settings.put_rule(conn, DecisionRule(1.5, 0.1)))
+
+
+class TestExport:
+    def test_a_line_for_each_imported_id(self, project: Project) -> None:
+        """Every imported id has one line, in order; a duplicate has its twin's score, an unscored one none."""
+        fill(project, [talk("a", "x"), talk("b", "y")])
+        fill(project, [talk("b2", "y"), talk("c", "z"), talk("a", "x", meta={"m": 1})], "b.jsonl")
+        give_scores(project, {1: 0.9, 2: 0.2})
+        lines = [
+            (s.external_id, s.source, s.score and s.score.p_end)
+            for s in scores.export_scores(project.reader())
+        ]
+        assert lines == [
+            ("a", "a.jsonl", 0.9),
+            ("b", "a.jsonl", 0.2),
+            ("b2", "b.jsonl", 0.2),
+            ("c", "b.jsonl", None),
+        ]
+
+    def test_more_than_a_page(self, project: Project) -> None:
+        """Paging by key leaves nothing out and gives nothing twice."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1203)])
+        ids = [s.external_id for s in scores.export_scores(project.reader())]
+        assert ids == [str(n) for n in range(1203)]
+        assert not project.reader().in_transaction
+
+
+class TestRemaining:
+    def test_only_what_is_below_the_threshold(self, project: Project) -> None:
+        """Remaining tasks are asked for below the threshold, once for each configuration."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(5)])
+        give_scores(project, {1: 0.9, 2: 0.49, 3: None, 4: 0.1}, "s")
+        run_id = _run(project)
+        assert list(scores.lacking_remaining(project.reader(), "r", "s")) == [2, 4]
+        project.write(
+            lambda conn: scores.add_remaining(
+                conn, "r", "s", run_id, [RemainingEntry(2, "pay"), RemainingEntry(4, "", "empty")]
+            )
+        )
+        assert list(scores.lacking_remaining(project.reader(), "r", "s")) == []
+        assert list(scores.lacking_remaining(project.reader(), "r2", "s")) == [2, 4]
+        row = scores.remaining(project.reader(), 2)
+        assert row is not None
+        assert (row.text, row.reason) == ("pay", None)
+        give_scores(project, {2: 0.3}, "other")
+        assert scores.remaining(project.reader(), 2) is None  # belongs to another score
+
+
+def _run(project: Project) -> int:
+    return project.write(
+        lambda conn: runs.create(
+            conn, stage="score", config_hash="k", params={}, fingerprints={}, code_version="test"
+        )
+    )

@@ -1,0 +1,207 @@
+"""Verdicts, notes, undo, redo and the triage queue."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.errors import ProjectError, ProjectReadOnly
+from engine.rows import ConversationRow, Verdict, VerdictRow
+from engine.store import verdicts
+from engine.store.conversations import ConversationStore
+from engine.store.migrations import migrate
+from engine.store.project import Project
+from engine.store.triage import TriageStore
+from screens.ports import Triage
+from tests.engine.store.support import content, fill, give_scores, talk
+
+CONVERSATIONS = 3
+
+
+@dataclass
+class Model:
+    """What verdicts mean, without a database: a stack of what stands and a stack of what was undone."""
+
+    standing: list[tuple[int, Verdict | None, str]] = field(default_factory=list)
+    undone: list[tuple[int, Verdict | None, str]] = field(default_factory=list)
+
+    def append(self, conversation: int, verdict: Verdict | None, note: str) -> None:
+        self.standing.append((conversation, verdict, note))
+        self.undone.clear()
+
+    def undo(self) -> tuple[int, Verdict | None, str] | None:
+        if not self.standing:
+            return None
+        self.undone.append(self.standing.pop())
+        return self.undone[-1]
+
+    def redo(self) -> tuple[int, Verdict | None, str] | None:
+        if not self.undone:
+            return None
+        self.standing.append(self.undone.pop())
+        return self.standing[-1]
+
+    def current(self, conversation: int) -> tuple[Verdict | None, str] | None:
+        mine = [(verdict, note) for c, verdict, note in self.standing if c == conversation]
+        if not mine:
+            return None
+        given = [verdict for verdict, _ in mine if verdict is not None]
+        notes = [note for verdict, note in mine if note or verdict is None]
+        return (given[-1] if given else None), (notes[-1] if notes else "")
+
+
+_conversation = st.integers(1, CONVERSATIONS)
+_note = st.sampled_from(["", "n1", "n2"])
+_action = st.one_of(
+    st.tuples(st.just("give"), _conversation, st.sampled_from(Verdict), _note),
+    st.tuples(st.just("note"), _conversation, _note),
+    st.tuples(st.just("undo")),
+    st.tuples(st.just("redo")),
+)
+
+
+def plain(row: VerdictRow | None) -> tuple[int, Verdict | None, str] | None:
+    """A row without id and time."""
+    return None if row is None else (row.conversation_id, row.verdict, row.note)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(_action, max_size=25))
+def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]]) -> None:
+    """Whatever a person does in triage, what stands is what an undo and a redo stack would give."""
+    conn = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(conn)
+    conn.execute("INSERT INTO source VALUES (1, 'p', 'l', 'f', 'w')")
+    conn.executemany(
+        "INSERT INTO conversation VALUES (?, 1, ?, ?, '', 1, 1, 1, NULL, '{}', NULL)",
+        [(n, str(n), bytes([n])) for n in range(1, CONVERSATIONS + 1)],
+    )
+    model = Model()
+    rows_before: list[tuple[object, ...]] = []
+    for action in actions:
+        match action:
+            case ("give", int(key), Verdict() as verdict, str(note)):
+                verdicts.give(conn, key, verdict, note)
+                model.append(key, verdict, note)
+            case ("note", int(key), str(note)):
+                verdicts.note(conn, key, note)
+                model.append(key, None, note)
+            case ("undo",):
+                assert plain(verdicts.undo(conn)) == model.undo()
+            case ("redo",):
+                assert plain(verdicts.redo(conn)) == model.redo()
+        rows = conn.execute("SELECT * FROM verdict ORDER BY id").fetchall()
+        assert rows[: len(rows_before)] == rows_before  # appended, never changed
+        rows_before = rows
+        for key in range(1, CONVERSATIONS + 1):
+            row = verdicts.current(conn, key)
+            assert (row and (row.verdict, row.note)) == model.current(key)
+    expected = dict.fromkeys(Verdict, 0)
+    for key in range(1, CONVERSATIONS + 1):
+        stands = model.current(key)
+        if stands and stands[0]:
+            expected[stands[0]] += 1
+    assert verdicts.tally(conn) == expected
+    conn.close()
+
+
+class TestStore:
+    def test_it_is_what_screens_expect(self, project: Project) -> None:
+        """The store satisfies the protocol of the screens."""
+        triage: Triage = TriageStore(project)
+        assert triage.queue() == []
+        assert triage.undo() is None
+        assert triage.redo() is None
+
+    def test_verdicts_outlive_the_session_and_so_does_undo(self, tmp_path: Path) -> None:
+        """What was given yesterday can be taken back today."""
+        with Project.open(tmp_path / "p.wb", create=True) as project:
+            fill(project, [talk("a", "hi")])
+            TriageStore(project).give(1, Verdict.UNSURE, "why?")
+        with Project.open(tmp_path / "p.wb") as project:
+            triage = TriageStore(project)
+            taken = triage.undo()
+            assert taken is not None
+            assert (taken.verdict, taken.note) == (Verdict.UNSURE, "why?")
+            assert triage.current(1) is None
+            assert triage.redo() == taken
+
+    def test_an_unknown_conversation(self, project: Project) -> None:
+        """A verdict on nothing is refused."""
+        with pytest.raises(ProjectError):
+            TriageStore(project).give(5, Verdict.COMPLETE)
+
+    def test_read_only(self, project: Project) -> None:
+        """A project that is open read-only takes no verdicts."""
+        fill(project, [talk("a", "hi")])
+        with (
+            Project.open(project.path, read_only=True) as reader,
+            pytest.raises(ProjectReadOnly),
+        ):
+            TriageStore(reader).give(1, Verdict.COMPLETE)
+
+    def test_the_list_shows_the_verdict_that_stands(self, project: Project) -> None:
+        """Rows carry the newest verdict, a note changes nothing about it, and undo shows the one before."""
+        fill(project, [talk("a", "hi")])
+        triage = TriageStore(project)
+
+        def shown() -> Verdict | None:
+            row: ConversationRow = ConversationStore(project).rows([1])[0]
+            return row.verdict
+
+        triage.note(1, "hm")
+        assert shown() is None
+        triage.give(1, Verdict.COMPLETE)
+        triage.give(1, Verdict.INCOMPLETE)
+        triage.note(1, "but")
+        assert shown() is Verdict.INCOMPLETE
+        triage.undo()
+        triage.undo()
+        assert shown() is Verdict.COMPLETE
+
+    def test_nothing_is_ever_deleted(self, project: Project) -> None:
+        """Undoing everything leaves every row in place."""
+        fill(project, [talk("a", "hi")])
+        triage = TriageStore(project)
+        for _ in range(3):
+            triage.give(1, Verdict.COMPLETE)
+        while triage.undo():
+            pass
+        assert len(content(Path(project.path))["verdict"]) == 6
+
+    def test_export_gives_every_imported_id(self, project: Project) -> None:
+        """A duplicate is exported under its own id with its twin's verdict."""
+        fill(project, [talk("a", "hi"), talk("b", "other"), talk("c", "hi")])
+        TriageStore(project).give(1, Verdict.COMPLETE, "ok")
+        with project.reading() as conn:
+            lines = [(j.external_id, j.verdict.verdict) for j in verdicts.export_verdicts(conn)]
+        assert lines == [("a", Verdict.COMPLETE), ("c", Verdict.COMPLETE)]
+
+
+class TestQueue:
+    def test_order(self, project: Project) -> None:
+        """Borderline by nearness to the threshold, then incomplete by falling score, then unscored."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 10)])
+        give_scores(project, {1: 0.1, 2: 0.9, 3: 0.45, 4: 0.52, 5: None, 6: 0.3, 7: 0.58, 8: 0.2})
+        triage = TriageStore(project)
+        assert [(item.conversation_id, item.why) for item in triage.queue()] == [
+            (4, "borderline: .52 near .50"),
+            (3, "borderline: .45 near .50"),
+            (7, "borderline: .58 near .50"),
+            (6, "incomplete: .30"),
+            (8, "incomplete: .20"),
+            (1, "incomplete: .10"),
+            (5, "unscored: too long"),
+            (9, "unscored: not scored yet"),
+        ]
+        triage.give(4, Verdict.COMPLETE)
+        triage.note(3, "only a note")
+        assert [item.conversation_id for item in triage.queue()][:2] == [3, 7]
+        triage.undo()
+        triage.undo()
+        assert triage.queue()[0].conversation_id == 4
