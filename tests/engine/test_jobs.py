@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from engine.errors import Cancelled, ModelError, ProjectError, ProjectReadOnly
 from engine.events import DataChanged, Event, JobEnded, JobProgress, JobStarted
@@ -23,7 +21,6 @@ from engine.jobs import (
     Stage,
     config_hash,
 )
-from engine.pace import Pace
 from engine.store import runs, settings
 from engine.store.project import Project
 
@@ -371,45 +368,6 @@ class TestEvents:
         JobRunner(project, listener, clock=clock).run(Counting(project, 4, clock=clock))
         told = [(p.rate, p.eta_seconds) for p in listener.of(JobProgress)]
         assert told[:3] == [(None, None), (2.0, 1.0), (2.0, 0.5)]
-
-
-class TestPace:
-    def test_only_the_recent_past_counts(self) -> None:
-        """After a slow beginning the rate becomes that of the window."""
-        clock = Clock()
-        pace = Pace(clock)
-        pace.mark(0)
-        clock.now += 1000
-        pace.mark(10)
-        for done in range(20, 420, 10):
-            clock.now += 1
-            pace.mark(done)
-        assert pace.rate() == pytest.approx(10.0)
-
-    def test_a_stall_lowers_the_rate(self) -> None:
-        """Time that passes without progress counts."""
-        clock = Clock()
-        pace = Pace(clock)
-        pace.mark(0)
-        clock.now += 1
-        pace.mark(10)
-        assert pace.rate() == 10
-        clock.now += 9
-        assert pace.rate() == 1
-
-    @given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 1000)), max_size=30))
-    def test_never_nonsense(self, steps: list[tuple[float, int]]) -> None:
-        """Whatever happens, rates are not negative and the time left is not either."""
-        clock = Clock()
-        pace = Pace(clock)
-        done = 0
-        for seconds, units in steps:
-            clock.now += seconds
-            done += units
-            pace.mark(done)
-            rate, eta = pace.rate(), pace.eta(done, 500)
-            assert rate is None or rate >= 0
-            assert eta is None or eta >= 0
 
 
 class TestConfigHash:
