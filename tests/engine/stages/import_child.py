@@ -1,20 +1,29 @@
-"""Imports one file into a project and says when it begins; a test kills it on the way."""
+"""Imports one file into a project and says after each batch that it was committed; a test kills it on the way."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
-from engine.jobs import JobRunner
+from engine.jobs import JobRunner, Progress
+from engine.stages import importing
 from engine.stages.importing import ImportStage
 from engine.store.project import Project
 
 
+class _Telling(ImportStage):
+    def run(self, run_id: int) -> Iterator[Progress]:
+        for progress in super().run(run_id):
+            sys.stdout.write("batch\n")
+            sys.stdout.flush()
+            yield progress
+
+
 def main(project_path: str, path: str) -> None:
-    """Runs the import like the command line does."""
+    """Runs the import like the command line does, in many small batches."""
+    importing.BATCH_RECORDS = 40
     with Project.open(project_path, create=True) as project:
-        sys.stdout.write("importing\n")
-        sys.stdout.flush()
-        JobRunner(project, lambda event: None).run(ImportStage(project, [path]))
+        JobRunner(project, lambda event: None).run(_Telling(project, [path]))
 
 
 if __name__ == "__main__":
