@@ -48,9 +48,12 @@ _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=lambda name: Non
 """Numbers that JSON cannot write again (NaN, infinities) are read as null."""
 
 _BLANK_OR_COMMA = re.compile(r"[ \t\r\n,]*")
-_RECORD_START = re.compile(r"(?<=[,\s])[\[{]")
+_RECORD_START = re.compile(r"""(?<=[,\s])(?:\{(?=\s*(?:"|\Z))|\[(?=\s*(?:[\[{]|\Z)))""")
 _MOST_EFFORT = 256 << 20
 """Characters that may be parsed in vain while looking for the record after a broken one."""
+
+_LEAST_EFFORT = 1000
+"""What a vain attempt costs at least, in characters."""
 
 _LONGEST_LITERAL = 12
 """A value cut off within a literal or an escape is reported at most this far before the end."""
@@ -73,7 +76,7 @@ def _reason(error: Exception, unit: str, start: int = 0) -> str:
     if isinstance(error, RecursionError):
         return "nesting too deep"
     if isinstance(error, json.JSONDecodeError):
-        return f"{unit} is not JSON: {error.msg} at character {error.pos - start + 1}"
+        return f"{unit} is not JSON: {error.msg.removesuffix(' at')} at character {error.pos - start + 1}"
     return f"{unit} holds a number with too many digits"
 
 
@@ -228,47 +231,64 @@ class Values:
 
     def _broken(self, number: int, reason: str) -> Frame:
         """Skips to the next record and returns what lies before it as a frame with a reason."""
-        start = ""
-        search = self._at + 1
+        skipped = _Skipped()
+        self._text, self._at = self._text[self._at :], 0
+        search = 1
         effort = _MOST_EFFORT
         while effort > 0:
-            for match in _RECORD_START.finditer(self._text, search):
-                search = match.start()
-                try:
-                    value, end = _DECODER.raw_decode(self._text, search)
-                except (ValueError, RecursionError) as error:
-                    if self._unfinished(error):
-                        break
-                    effort -= max(1, getattr(error, "pos", search) - search)
-                else:
-                    effort -= end - search
-                    if self._is_record(value):
-                        raw = start or self._text[self._at : search].rstrip(", \t\r\n")
-                        self._at = search
-                        return Frame(number, _bytes(raw)[:MAX_RECORD], None, reason)
-                if effort <= 0:
+            # The decoder counts lines up to each error, so the text before the search must stay short.
+            if search > max(CHUNK, len(self._text) // 16):
+                skipped.add(self._text[: search - 1])
+                self._text, search = self._text[search - 1 :], 1
+            match = _RECORD_START.search(self._text, search)
+            if match is None:
+                search = max(1, len(self._text))
+                if not self._more():
                     break
+                continue
+            search = match.start()
+            try:
+                value, end = _DECODER.raw_decode(self._text, search)
+            except (ValueError, RecursionError) as error:
+                if self._unfinished(error) and len(self._text) - search <= MAX_RECORD:
+                    self._more()
+                    continue
+                effort -= getattr(error, "pos", search) - search + search // 8 + _LEAST_EFFORT
             else:
-                search = len(self._text)
-            if len(self._text) - self._at > MAX_RECORD:
-                start = start or self._text[self._at : self._at + KEPT_OF_OVERSIZED]
-                self._at = search - 1
-            held_from = self._at
-            if not self._more():
-                break
-            search -= held_from
-        return self._tail(number, reason, start)
+                if self._is_record(value):
+                    skipped.add(self._text[:search])
+                    self._at = search
+                    return Frame(number, skipped.raw(), None, reason)
+                effort -= end - search + _LEAST_EFFORT // 2
+            search += 1
+        return self._tail(number, reason, skipped)
 
-    def _tail(self, number: int, reason: str, start: str = "") -> Frame:
-        """Everything that is left as one frame with a reason; of much only the beginning is kept."""
-        while not self._ended:
-            if len(self._text) - self._at > KEPT_OF_OVERSIZED:
-                start = start or self._text[self._at : self._at + KEPT_OF_OVERSIZED]
-                self._at = len(self._text)
-            self._more()
-        raw = start or self._text[self._at :]
-        self._at = len(self._text)
-        return Frame(number, _bytes(raw)[:MAX_RECORD], None, reason)
+    def _tail(self, number: int, reason: str, skipped: _Skipped | None = None) -> Frame:
+        """Everything that is left as one frame with a reason."""
+        skipped = skipped or _Skipped()
+        while True:
+            skipped.add(self._text[self._at :])
+            self._at = len(self._text)
+            if not self._more():
+                return Frame(number, skipped.raw(), None, reason)
+
+
+class _Skipped:
+    """Text that belongs to no record; of very much only the beginning is kept."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._size = 0
+
+    def add(self, piece: str) -> None:
+        if self._size <= MAX_RECORD:
+            self._pieces.append(piece)
+            self._size += len(piece)
+            if self._size > MAX_RECORD:
+                self._pieces = ["".join(self._pieces)[:KEPT_OF_OVERSIZED]]
+
+    def raw(self) -> bytes:
+        return _bytes("".join(self._pieces).rstrip(", \t\r\n"))[:MAX_RECORD]
 
 
 def _bytes(text: str) -> bytes:
