@@ -1,0 +1,151 @@
+"""Scoring a block of conversations: from log pieces to probabilities, windows and reasons included."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.completeness.logs import pieces_within
+from engine.completeness.packing import Segment
+from engine.completeness.scoring import BoundaryScorer, Probe, Progress
+from engine.completeness.windows import plan_windows
+from engine.model.interface import TokenModel
+from engine.model.prompting import Frame, Prompt, frame, opening_tokens
+
+SMALLEST_ROOM = 96
+"""With less room than this for the log itself, nothing honest can be said of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogItem:
+    """One conversation to score.
+
+    Attributes:
+        texts: The pieces of its log.
+        boundaries: Piece indices after which it could end, rising; at least one.
+        kept: Leading pieces that every window keeps (1 if the first is a system message, else 0).
+    """
+
+    texts: tuple[str, ...]
+    boundaries: tuple[int, ...]
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoundaryProbability:
+    """Probabilities of the end tag and of the continuation at one boundary (a piece index)."""
+
+    boundary: int
+    p_end: float
+    p_continue: float
+
+
+@dataclass(frozen=True, slots=True)
+class ItemScore:
+    """What came of one conversation.
+
+    Attributes:
+        curve: One entry per boundary, in order; empty when unscored.
+        tokens: Tokens of the log up to its last boundary, as the model reads it.
+        note: What is special about the score (windows, clipped steps), or None.
+        unscored: Why there is no score, or None.
+    """
+
+    curve: tuple[BoundaryProbability, ...]
+    tokens: int
+    note: str | None = None
+    unscored: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked at each boundary: a prompt (None: the bare log) and the end tag (None: the end token)."""
+
+    prompt: Prompt | None
+    end_tag: str | None = None
+
+
+def probe_for(question: Question, model: TokenModel) -> tuple[Frame, Probe]:
+    """The frame around each log and the probe at each boundary, in tokens of this model."""
+    around = frame(question.prompt, model)
+    if question.prompt is None:
+        end = model.tokenize(question.end_tag) if question.end_tag else [model.end_token]
+        return around, Probe((), tuple(end), tuple(opening_tokens(model)))
+    end = model.tokenize(question.prompt.end)
+    other = model.tokenize(question.prompt.continuation)
+    return around, Probe(tuple(around.tail), tuple(end), tuple(other))
+
+
+def score_block(
+    scorer: BoundaryScorer,
+    items: Sequence[LogItem],
+    question: Question,
+    progress: Progress | None = None,
+) -> list[ItemScore]:
+    """Scores every boundary of every conversation of a block, decoded together.
+
+    Returns:
+        One `ItemScore` per item, in order; a conversation that no window can hold is unscored with its reason.
+
+    Raises:
+        ModelError: The model cannot answer this kind of question.
+        Cancelled: The request was cancelled.
+    """
+    model = scorer.model
+    around, probe = probe_for(question, model)
+    limit = (
+        model.capacity.context - len(around.head) - probe.forked_tokens - len(probe.continuation)
+    )
+    prepared = [_prepare(model, item, around.head, limit) for item in items]
+    segments = [segment for one in prepared for segment in one.segments]
+    readings = iter(scorer.score(segments, probe, progress))
+    scores = []
+    for one in prepared:
+        curve = []
+        for window in one.boundaries:
+            for boundary, reading in zip(window, next(readings), strict=True):
+                curve.append(
+                    BoundaryProbability(
+                        boundary, math.exp(reading.log_end), math.exp(reading.log_continue)
+                    )
+                )
+        scores.append(ItemScore(tuple(curve), one.tokens, one.note, one.unscored))
+    return scores
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    segments: tuple[Segment, ...]
+    boundaries: tuple[tuple[int, ...], ...]
+    tokens: int
+    note: str | None = None
+    unscored: str | None = None
+
+
+def _prepare(model: TokenModel, item: LogItem, head: list[int], limit: int) -> _Prepared:
+    # What follows the last boundary is not needed to read it.
+    texts = item.texts[: item.boundaries[-1] + 1]
+    pieces, clipped = pieces_within(model, texts, limit)
+    total = sum(map(len, pieces))
+    if limit < SMALLEST_ROOM:
+        reason = f"a context of {model.capacity.context:,} tokens has no room for a log"
+        return _Prepared((), (), total, unscored=reason)
+    note = None
+    if total > limit or clipped:
+        note = f"over the context of {model.capacity.context:,} tokens"
+        if clipped:
+            note += f", {clipped} long {'step' if clipped == 1 else 'steps'} shortened"
+    windows = plan_windows(list(map(len, pieces)), item.boundaries, item.kept, limit)
+    if note:
+        note += f", read in {len(windows)} {'window' if len(windows) == 1 else 'windows'}"
+    segments = []
+    for window in windows:
+        tokens = list(head)
+        marks = []
+        for index in window.pieces:
+            tokens.extend(pieces[index])
+            if index in window.boundaries:
+                marks.append(len(tokens))
+        segments.append(Segment(tokens, tuple(marks)))
+    return _Prepared(tuple(segments), tuple(window.boundaries for window in windows), total, note)

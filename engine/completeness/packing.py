@@ -1,0 +1,75 @@
+"""In which order segments are decoded and what they share.
+
+The plan depends only on the segments it is given, in their order, never on what was decoded before: a block of
+conversations scored again after a crash is packed in the same way and gives the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SHARED_CHUNK = 256
+"""Shared prefixes are whole multiples of this many tokens and are decoded in batches of exactly this size, so
+that a prefix kept from an earlier block has the same bits as one decoded anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Tokens to decode as one sequence.
+
+    Attributes:
+        tokens: All tokens, from the start of the sequence.
+        marks: Prefix lengths at whose end the question is asked, rising; the last is at most len(tokens).
+    """
+
+    tokens: list[int]
+    marks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Segments (by index) that share their first `shared` tokens."""
+
+    shared: int
+    members: tuple[int, ...]
+
+
+def plan_groups(segments: Sequence[Segment]) -> list[Group]:
+    """Groups segments by shared prefix; those that share nothing worth sharing form the first group."""
+    order = sorted(range(len(segments)), key=lambda i: (segments[i].tokens[:SHARED_CHUNK], i))
+    alone: list[int] = []
+    groups: list[Group] = []
+    at = 0
+    while at < len(order):
+        run = [order[at]]
+        shared = _sharable(segments[order[at]])
+        while at + len(run) < len(order) and shared:
+            following = order[at + len(run)]
+            common = _common(segments[run[0]], segments[following], shared)
+            if not common:
+                break
+            shared = common
+            run.append(following)
+        if len(run) > 1:
+            groups.append(Group(shared, tuple(sorted(run))))
+        else:
+            alone.append(run[0])
+        at += len(run)
+    return ([Group(0, tuple(sorted(alone)))] if alone else []) + groups
+
+
+def _sharable(segment: Segment) -> int:
+    """Tokens before the first mark, in whole chunks; at least one token stays to be decoded per segment."""
+    return (segment.marks[0] - 1) // SHARED_CHUNK * SHARED_CHUNK
+
+
+def _common(a: Segment, b: Segment, limit: int) -> int:
+    limit = min(limit, _sharable(b))
+    shared = 0
+    while (
+        shared < limit
+        and a.tokens[shared : shared + SHARED_CHUNK] == b.tokens[shared : shared + SHARED_CHUNK]
+    ):
+        shared += SHARED_CHUNK
+    return shared

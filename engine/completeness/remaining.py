@@ -1,0 +1,33 @@
+"""What is left to do, as a model spelled it out."""
+
+from __future__ import annotations
+
+from engine.model.prompting import Prompt
+
+MOST_TASKS = 8
+
+
+def remaining_tasks(prompt: Prompt, reply: str, *, cut: bool) -> tuple[str, str | None]:
+    """Tidies a generated reply.
+
+    Args:
+        reply: What the model wrote after the prompt's own beginning of the reply.
+        cut: The reply ran into the length limit, so its last line may be unfinished.
+
+    Returns:
+        The tasks, one a line, and None; or an empty text and the reason why there are none.
+    """
+    # The last line of the prompt's beginning belongs to what the model wrote: a list bullet, or a step header.
+    opening = prompt.reply.rsplit("\n", 1)[-1]
+    lines: list[str] = []
+    for line in (opening + reply).splitlines():
+        line = line.rstrip()
+        if line.strip(" -*•") and line not in lines:
+            lines.append(line)
+    if not lines:
+        return "", "the model named no remaining task"
+    if cut and len(lines) == 1:
+        lines[0] += " …"
+    elif cut:
+        lines.pop()
+    return "\n".join(lines[:MOST_TASKS]), None

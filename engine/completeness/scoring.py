@@ -1,0 +1,273 @@
+"""Scoring boundaries: one pass over each log gives `p_end` at every place where it could end.
+
+The question at a boundary is a `Probe`: after an optional suffix, how probable is the end answer and how
+probable the continuation. With an end tag of one token and no suffix both are read off the pass itself; otherwise
+the cached sequence is forked at the boundary and suffix and answers are decoded on the fork, many forks a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from engine.completeness.packing import SHARED_CHUNK, Group, Segment, plan_groups
+from engine.errors import ModelError
+from engine.model.interface import Logits, Span, TokenModel, log_probs
+
+PREFIX_SEQUENCE = 0
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The question at a boundary, in tokens.
+
+    Attributes:
+        suffix: Decoded after the log, before either answer; may be empty.
+        end: The end tag, at least one token; its probability is the product over its tokens.
+        continuation: The beginning of the other answer, at least one token.
+    """
+
+    suffix: tuple[int, ...]
+    end: tuple[int, ...]
+    continuation: tuple[int, ...]
+
+    @property
+    def inline(self) -> bool:
+        """Whether one pass over the log answers the question without forks."""
+        return not self.suffix and len(self.end) == 1
+
+    @property
+    def forked_tokens(self) -> int:
+        """Tokens decoded on the fork of one boundary."""
+        if self.inline:
+            return 0
+        return len(self.suffix) + len(self.end) + len(self.continuation) - 2
+
+
+@dataclass(slots=True)
+class Reading:
+    """Natural log-probabilities of the two answers at one mark."""
+
+    log_end: float = 0.0
+    log_continue: float = 0.0
+
+
+@dataclass(slots=True)
+class _Member:
+    """A segment while it is decoded; `picks` says which log-probability goes where, by token position."""
+
+    index: int
+    tokens: list[int]
+    marks: tuple[int, ...]
+    readings: list[Reading]
+    picks: dict[int, list[tuple[Reading, str, int]]] = field(default_factory=dict)
+
+    def pick(self, position: int, reading: Reading, answer: str, token: int) -> None:
+        self.picks.setdefault(position, []).append((reading, answer, token))
+
+
+class BoundaryScorer:
+    """Scores segments on one model; keeps a shared prefix in the cache from call to call."""
+
+    def __init__(self, model: TokenModel) -> None:
+        self.model = model
+        self._prefix: list[int] = []
+
+    def forget(self) -> None:
+        """Drops the cached prefix; needed when anything else has used the model."""
+        self.model.clear()
+        self._prefix = []
+
+    def score(
+        self, segments: Sequence[Segment], probe: Probe, progress: Progress | None = None
+    ) -> list[list[Reading]]:
+        """Reads the probe at every mark of every segment.
+
+        Args:
+            progress: Called after each decode with the tokens it held.
+
+        Returns:
+            For each segment, one `Reading` per mark.
+
+        Raises:
+            ModelError: The model cannot fork and the probe needs forks, or a segment exceeds the context.
+            Cancelled: The request was cancelled.
+        """
+        if not probe.inline and not self.model.capacity.forkable:
+            raise ModelError(
+                "This model is recurrent or hybrid and cannot be asked at earlier places of a log.",
+                "Use mode `tuned` with the model's own end token, which needs no forks.",
+            )
+        done: list[list[Reading]] = [[] for _ in segments]
+        try:
+            for group in plan_groups(segments):
+                self._enter(segments, group, progress)
+                packer = _Packer(self.model, probe, group.shared, progress)
+                for index in group.members:
+                    member = _member(index, segments[index], probe)
+                    done[index] = member.readings
+                    packer.add(member)
+                packer.flush()
+        except BaseException:
+            self.forget()
+            raise
+        return done
+
+    def _enter(self, segments: Sequence[Segment], group: Group, progress: Progress | None) -> None:
+        """Brings exactly the group's shared prefix into the cache."""
+        prefix = segments[group.members[0]].tokens[: group.shared]
+        if prefix and prefix == self._prefix:
+            return
+        self.forget()
+        for at in range(0, len(prefix), SHARED_CHUNK):
+            chunk = prefix[at : at + SHARED_CHUNK]
+            self.model.decode([Span(chunk, at, (PREFIX_SEQUENCE,))])
+            if progress:
+                progress(len(chunk))
+        self._prefix = prefix
+
+
+def _member(index: int, segment: Segment, probe: Probe) -> _Member:
+    tokens = list(segment.tokens)
+    member = _Member(index, tokens, segment.marks, [Reading() for _ in segment.marks])
+    for mark, reading in zip(segment.marks, member.readings, strict=True):
+        if probe.suffix:
+            continue
+        member.pick(mark - 1, reading, "log_end", probe.end[0])
+        member.pick(mark - 1, reading, "log_continue", probe.continuation[0])
+        if not probe.inline:
+            continue
+        rest = probe.continuation[:-1]
+        if mark == len(tokens):
+            # Nothing attends to tokens at the very end, so the last boundary may be continued in place.
+            tokens.extend(rest)
+        elif tuple(tokens[mark : mark + len(rest)]) != rest:
+            raise ModelError(f"The log does not continue with a step header after token {mark}.")
+        for offset, token in enumerate(probe.continuation[1:]):
+            member.pick(mark + offset, reading, "log_continue", token)
+    return member
+
+
+class _Packer:
+    """Fills decode batches with the tokens of many members, one after another."""
+
+    def __init__(
+        self, model: TokenModel, probe: Probe, shared: int, progress: Progress | None
+    ) -> None:
+        capacity = model.capacity
+        self._model, self._probe, self._shared, self._progress = model, probe, shared, progress
+        self._batch, self._rows = capacity.batch, capacity.rows
+        half = capacity.sequences // 2
+        self._free = list(range(half - 1, PREFIX_SEQUENCE, -1))
+        self._fork_ids = list(range(half, capacity.sequences))
+        self._context = capacity.context
+        self._spans: list[Span] = []
+        self._filled = self._wanted = 0
+        self._sinks: list[list[tuple[Reading, str, int]]] = []
+        self._finished: list[tuple[_Member, int]] = []
+
+    def add(self, member: _Member) -> None:
+        """Adds all tokens of a member, decoding each batch as it fills."""
+        if len(member.tokens) + self._probe.forked_tokens > self._context:
+            raise ModelError(
+                f"A log of {len(member.tokens):,} tokens exceeds the context of {self._context:,}."
+            )
+        if not self._free:
+            self.flush()
+        sequence = self._free.pop()
+        if self._shared:
+            self._model.fork(PREFIX_SEQUENCE, sequence, self._shared)
+        at = self._shared
+        while at < len(member.tokens):
+            if self._filled >= self._batch or self._wanted >= self._rows:
+                self.flush()
+            stop = self._stop(member, at)
+            wanted = [p for p in range(at, stop) if p in member.picks]
+            self._spans.append(
+                Span(member.tokens[at:stop], at, (sequence,), tuple(p - at for p in wanted))
+            )
+            self._sinks.extend(member.picks[p] for p in wanted)
+            self._filled += stop - at
+            self._wanted += len(wanted)
+            at = stop
+        self._finished.append((member, sequence))
+
+    def _stop(self, member: _Member, at: int) -> int:
+        stop = min(len(member.tokens), at + self._batch - self._filled)
+        room = self._rows - self._wanted
+        wanted = [p for p in range(at, stop) if p in member.picks]
+        return wanted[room] if len(wanted) > room else stop
+
+    def flush(self) -> None:
+        """Decodes what has been added, answers finished members on forks, and drops them."""
+        if self._spans:
+            self._decode(self._spans, self._sinks)
+        if not self._probe.inline:
+            self._ask_on_forks()
+        for _, sequence in self._finished:
+            self._model.drop(sequence)
+            self._free.append(sequence)
+        self._spans, self._sinks, self._finished = [], [], []
+        self._filled = self._wanted = 0
+
+    def _decode(
+        self, spans: Sequence[Span], sinks: Sequence[list[tuple[Reading, str, int]]]
+    ) -> None:
+        rows = self._model.decode(spans)
+        for row, sink in zip(rows, sinks, strict=True):
+            _distribute(row, sink)
+        if self._progress:
+            self._progress(sum(len(span.tokens) for span in spans))
+
+    def _ask_on_forks(self) -> None:
+        spans: list[Span] = []
+        sinks: list[list[tuple[Reading, str, int]]] = []
+        used: list[int] = []
+        tokens = self._probe.forked_tokens
+        for member, sequence in self._finished:
+            for mark, reading in zip(member.marks, member.readings, strict=True):
+                filled = sum(len(span.tokens) for span in spans)
+                rows = len(sinks) + len(self._probe.end) + len(self._probe.continuation)
+                full = filled + tokens > self._batch or rows > self._rows
+                if full or len(used) + 2 > len(self._fork_ids):
+                    self._ask(spans, sinks, used)
+                    spans, sinks, used = [], [], []
+                ask, other = self._fork_ids[len(used)], self._fork_ids[len(used) + 1]
+                used += [ask, other]
+                self._model.fork(sequence, ask, mark)
+                self._model.fork(sequence, other, mark)
+                self._fork_spans(mark, reading, ask, other, spans, sinks)
+        self._ask(spans, sinks, used)
+
+    def _fork_spans(
+        self, mark: int, reading: Reading, ask: int, other: int,
+        spans: list[Span], sinks: list[list[tuple[Reading, str, int]]],
+    ) -> None:  # fmt: skip
+        probe = self._probe
+        at = mark + len(probe.suffix)
+        if probe.suffix:
+            spans.append(Span(probe.suffix, mark, (ask, other), (len(probe.suffix) - 1,)))
+            first = [(reading, "log_end", probe.end[0])]
+            sinks.append([*first, (reading, "log_continue", probe.continuation[0])])
+        for answer, name, sequence in (
+            (probe.end, "log_end", ask),
+            (probe.continuation, "log_continue", other),
+        ):
+            if len(answer) > 1:
+                spans.append(Span(answer[:-1], at, (sequence,), tuple(range(len(answer) - 1))))
+                sinks.extend([(reading, name, token)] for token in answer[1:])
+
+    def _ask(
+        self, spans: list[Span], sinks: list[list[tuple[Reading, str, int]]], used: list[int]
+    ) -> None:
+        if spans:
+            self._decode(spans, sinks)
+        for sequence in used:
+            self._model.drop(sequence)
+
+
+def _distribute(row: Logits, sink: list[tuple[Reading, str, int]]) -> None:
+    values = log_probs(row, [token for _, _, token in sink])
+    for (reading, name, _), value in zip(sink, values, strict=True):
+        setattr(reading, name, getattr(reading, name) + float(value))

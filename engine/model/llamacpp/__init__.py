@@ -1,0 +1,10 @@
+"""llama.cpp through its low-level API: the only place that imports `llama_cpp`.
+
+Imported in the model process only, because loading and the native code write to the descriptors that a terminal
+interface draws on.
+"""
+
+from engine.model.llamacpp.files import check_gguf, gpu_offload, quantize, system_info
+from engine.model.llamacpp.model import LlamaModel
+
+__all__ = ["LlamaModel", "check_gguf", "gpu_offload", "quantize", "system_info"]

@@ -1,0 +1,97 @@
+"""GGUF files: a first check, the memory they need, other formats of the same weights."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import llama_cpp
+
+from engine.errors import ModelError, ModelFileError
+
+log = logging.getLogger(__name__)
+_WARNING, _ERROR = 3, 4
+
+
+@llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
+def _forward_log(level: int, text: bytes, _data: object) -> None:
+    if level in (_WARNING, _ERROR):
+        log.warning("llama.cpp: %s", text.decode("utf-8", "replace").rstrip())
+
+
+def forward_log() -> None:
+    """Sends llama.cpp's warnings to `logging`; the callback is a module attribute, so it outlives every call."""
+    llama_cpp.llama_log_set(_forward_log, ctypes.c_void_p(0))
+
+
+def check_gguf(path: Path) -> None:
+    """Refuses what is not a GGUF file before llama.cpp sees it.
+
+    Raises:
+        ModelFileError: The file is missing or does not begin as a GGUF file does.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+    except OSError as error:
+        raise ModelFileError(
+            f"The model file {path} cannot be read: {error.strerror}.",
+            "`workbench models list` shows the models that can be used.",
+        ) from error
+    if head[:4] != b"GGUF" or not 2 <= int.from_bytes(head[4:8], "little") <= 3:
+        raise ModelFileError(
+            f"{path.name} is not a GGUF file.", "Convert the model to GGUF, or name another file."
+        )
+
+
+def kv_bytes(meta: Callable[[str], str | None], cells: int) -> int:
+    """Bytes of a 16-bit key-value cache of `cells` tokens, from the model's metadata."""
+    arch = meta("general.architecture") or ""
+
+    def figure(key: str, default: int) -> int:
+        value = meta(f"{arch}.{key}")
+        return int(value) if value and value.isdigit() else default
+
+    heads = figure("attention.head_count", 1)
+    width = figure("embedding_length", 0) // max(heads, 1)
+    kv_heads = figure("attention.head_count_kv", heads)
+    key = figure("attention.key_length", width)
+    value = figure("attention.value_length", width)
+    return figure("block_count", 0) * kv_heads * (key + value) * 2 * cells
+
+
+FILE_TYPES = {"f32": 0, "q4_0": 2, "q8_0": 7, "bf16": 32}
+"""Formats that `quantize` can write, with llama.cpp's number for each."""
+
+
+def quantize(source: Path, target: Path, kind: str, threads: int) -> None:
+    """Writes the weights of `source` in another format, allowing already quantised sources.
+
+    Raises:
+        ModelError: llama.cpp could not write the file.
+    """
+    forward_log()
+    params = llama_cpp.llama_model_quantize_default_params()
+    params.ftype = FILE_TYPES[kind]
+    params.allow_requantize = True
+    params.nthread = threads
+    status = llama_cpp.llama_model_quantize(
+        str(source).encode(), str(target).encode(), ctypes.byref(params)
+    )
+    if status != 0:
+        raise ModelError(
+            f"llama.cpp could not write {target.name} (status {status}).",
+            "Check the free disk space of the cache folder.",
+        )
+
+
+def system_info() -> str:
+    """llama.cpp's own line about the CPU features and back ends it was built with."""
+    return str(llama_cpp.llama_print_system_info().decode())
+
+
+def gpu_offload() -> bool:
+    """Whether this build of llama.cpp can use a GPU."""
+    return bool(llama_cpp.llama_supports_gpu_offload())

@@ -1,0 +1,286 @@
+"""One model and one context of llama.cpp.
+
+One `LlamaModel` owns one model and one context; exactly one thread may touch it. Imported in the model process
+only, because loading and the native code write to the descriptors that a terminal interface draws on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import llama_cpp
+import numpy as np
+from llama_cpp.llama_chat_format import Jinja2ChatFormatter
+from numpy.typing import NDArray
+
+from engine.errors import Cancelled, ModelError, ModelFileError
+from engine.model.interface import Capacity, LoadOptions, Logits, Sampling, Span
+from engine.model.llamacpp.batch import MAX_SEQUENCES, BatchBuffers
+from engine.model.llamacpp.files import check_gguf, forward_log, kv_bytes
+from engine.model.llamacpp.sampling import Sampler
+
+MAX_ROWS = 256
+ABORTED = 2
+
+
+class LlamaModel:
+    """A GGUF model with one context, as a `TokenModel`."""
+
+    def __init__(self, path: Path, options: LoadOptions, cancelled: Callable[[], bool]) -> None:
+        """Loads the weights.
+
+        Args:
+            cancelled: Asked during every decode; when it returns true, the decode stops and raises Cancelled.
+
+        Raises:
+            ModelFileError: The file is missing, damaged or of an architecture llama.cpp does not know.
+        """
+        forward_log()
+        check_gguf(path)
+        self.path = path
+        self.options = options
+        params = llama_cpp.llama_model_default_params()
+        params.n_gpu_layers = options.gpu_layers if llama_cpp.llama_supports_gpu_offload() else 0
+        self._model = llama_cpp.llama_model_load_from_file(str(path).encode(), params)
+        if not self._model:
+            raise ModelFileError(
+                f"llama.cpp cannot load {path.name}.",
+                "The file is damaged or of a newer kind; the worker log says which.",
+            )
+        self._vocab = llama_cpp.llama_model_get_vocab(self._model)
+        self.vocabulary: int = llama_cpp.llama_vocab_n_tokens(self._vocab)
+        trained: int = llama_cpp.llama_model_n_ctx_train(self._model)
+        self._context_tokens = min(options.context or min(trained, 8192), trained)
+        self._cancelled = cancelled
+        self._context = self._new_context()
+        self._memory = llama_cpp.llama_get_memory(self._context)
+        self._adapters: dict[str, Any] = {}
+        self._adapter_in_use: str | None = None
+        self._bytes: dict[int, bytes] = {}
+        self._buffers = BatchBuffers(options.batch)
+
+    def _new_context(self) -> Any:
+        options = self.options
+        params = llama_cpp.llama_context_default_params()
+        params.n_ctx = self.cells
+        params.n_batch = params.n_ubatch = options.batch
+        params.n_seq_max = MAX_SEQUENCES
+        params.kv_unified = True
+        params.swa_full = True
+        params.no_perf = True
+        params.embeddings = options.embedding
+        if options.embedding:
+            params.pooling_type = self._pooling()
+        else:
+            params.n_outputs_max = min(MAX_ROWS, options.batch)
+        if options.threads:
+            params.n_threads = params.n_threads_batch = options.threads
+        self._abort = llama_cpp.ggml_abort_callback(lambda _data: self._cancelled())
+        params.abort_callback = self._abort
+        context = llama_cpp.llama_init_from_model(self._model, params)
+        if not context:
+            raise ModelError(
+                f"There is not enough memory for {self.path.name} with {self.cells:,} tokens of context.",
+                "Ask for a smaller context or a smaller model.",
+            )
+        return context
+
+    def _pooling(self) -> int:
+        kind = self.meta(f"{self.meta('general.architecture')}.pooling_type")
+        return int(kind) if kind else int(llama_cpp.LLAMA_POOLING_TYPE_MEAN)
+
+    def close(self) -> None:
+        """Frees context, adapters and weights."""
+        for adapter in self._adapters.values():
+            llama_cpp.llama_adapter_lora_free(adapter)
+        llama_cpp.llama_free(self._context)
+        llama_cpp.llama_model_free(self._model)
+
+    # What the model is
+
+    @property
+    def cells(self) -> int:
+        """Cells of the cache: one full sequence and four batches of forks and neighbours."""
+        return self._context_tokens + 4 * self.options.batch
+
+    @property
+    def capacity(self) -> Capacity:
+        """What this context can hold."""
+        recurrent = llama_cpp.llama_model_is_recurrent(self._model)
+        hybrid = llama_cpp.llama_model_is_hybrid(self._model)
+        return Capacity(
+            context=self._context_tokens,
+            cells=self.cells,
+            batch=self.options.batch,
+            rows=min(MAX_ROWS, self.options.batch),
+            sequences=MAX_SEQUENCES,
+            forkable=not (recurrent or hybrid),
+        )
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of weights and cache, computed from the model's own figures."""
+        return int(llama_cpp.llama_model_size(self._model)) + kv_bytes(self.meta, self.cells)
+
+    def meta(self, key: str) -> str | None:
+        """A metadata value of the GGUF file as text."""
+        buffer = ctypes.create_string_buffer(1 << 16)
+        size = llama_cpp.llama_model_meta_val_str(self._model, key.encode(), buffer, len(buffer))
+        return buffer.value.decode("utf-8", "replace") if size >= 0 else None
+
+    # Tokens
+
+    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
+        """Token ids of `text`; see `Tokenizer.tokenize`."""
+        data = text.encode("utf-8", "replace")
+        room = len(data) + 8
+        while True:
+            tokens = (llama_cpp.llama_token * room)()
+            count = llama_cpp.llama_tokenize(
+                self._vocab, data, len(data), tokens, room, start, special
+            )
+            if count >= 0:
+                return list(tokens[:count])
+            room = -count
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes a token stands for; empty for control tokens."""
+        known = self._bytes.get(token)
+        if known is None:
+            buffer = ctypes.create_string_buffer(256)
+            size = llama_cpp.llama_token_to_piece(self._vocab, token, buffer, 256, 0, False)
+            known = self._bytes[token] = buffer.raw[: max(size, 0)]
+        return known
+
+    @property
+    def end_token(self) -> int:
+        """The model's end-of-text token."""
+        return int(llama_cpp.llama_vocab_eos(self._vocab))
+
+    @cached_property
+    def stop_tokens(self) -> frozenset[int]:
+        """All end-of-generation tokens."""
+        vocab = self._vocab
+        is_end = llama_cpp.llama_vocab_is_eog
+        return frozenset(t for t in range(self.vocabulary) if is_end(vocab, t))
+
+    def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
+        """The model's own chat template applied to messages, with the assistant's turn opened.
+
+        Raises:
+            ModelError: The model has no chat template.
+        """
+        template = llama_cpp.llama_model_chat_template(self._model, None)
+        if not template:
+            raise ModelError(
+                f"{self.path.name} has no chat template.", "Use a prompt with `chat = false`."
+            )
+        formatter = Jinja2ChatFormatter(
+            template.decode(),
+            eos_token=self._text_of(self.end_token),
+            bos_token=self._text_of(llama_cpp.llama_vocab_bos(self._vocab)),
+        )
+        return str(formatter(messages=[dict(m) for m in messages]).prompt)
+
+    def _text_of(self, token: int) -> str:
+        text = llama_cpp.llama_vocab_get_text(self._vocab, token) if token >= 0 else b""
+        return (text or b"").decode("utf-8", "replace")
+
+    # Sequences
+
+    def decode(self, spans: Sequence[Span]) -> Logits:
+        """Decodes spans as one batch; see `TokenModel.decode`."""
+        rows = self._decode(spans)
+        if not rows:
+            return np.empty((0, self.vocabulary), dtype=np.float32)
+        pointer = llama_cpp.llama_get_logits(self._context)
+        return np.ctypeslib.as_array(pointer, shape=(rows, self.vocabulary))
+
+    def _decode(self, spans: Sequence[Span]) -> int:
+        batch, rows = self._buffers.fill(spans)
+        status = llama_cpp.llama_decode(self._context, batch)
+        if status == ABORTED or self._cancelled():
+            self.clear()
+            raise Cancelled("The request was cancelled.")
+        if status != 0:
+            self.clear()
+            raise ModelError(
+                f"llama.cpp refused a batch of {batch.n_tokens} tokens (status {status}).",
+                "The cache is full: use a larger context or fewer parallel sequences.",
+            )
+        return rows
+
+    def fork(self, source: int, target: int, end: int) -> None:
+        """Lets `target` share the first `end` tokens of `source`."""
+        llama_cpp.llama_memory_seq_cp(self._memory, source, target, 0, end)
+
+    def drop(self, sequence: int, start: int = 0) -> None:
+        """Forgets a sequence's tokens from position `start`."""
+        llama_cpp.llama_memory_seq_rm(self._memory, sequence, start, -1)
+
+    def clear(self) -> None:
+        """Forgets all sequences."""
+        llama_cpp.llama_memory_clear(self._memory, False)
+
+    # Adapters, embeddings, sampling
+
+    def use_adapter(self, path: Path | None, scale: float = 1.0) -> None:
+        """Switches to an adapter, or back to the bare model with None; loads each adapter once.
+
+        Raises:
+            ModelFileError: The file is not a GGUF adapter for this model.
+        """
+        name = None if path is None else str(path)
+        if name == self._adapter_in_use:
+            return
+        adapters, scales, count = None, None, 0
+        if path is not None and name is not None:
+            if name not in self._adapters:
+                check_gguf(path)
+                handle = llama_cpp.llama_adapter_lora_init(self._model, name.encode())
+                if not handle:
+                    raise ModelFileError(
+                        f"{path.name} is not an adapter for {self.path.name}.",
+                        "Adapters fit only the base model they were trained on.",
+                    )
+                self._adapters[name] = handle
+            adapters = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(self._adapters[name])
+            scales, count = (ctypes.c_float * 1)(scale), 1
+        if llama_cpp.llama_set_adapters_lora(self._context, adapters, count, scales) != 0:
+            raise ModelError(f"llama.cpp cannot apply the adapter {name}.")
+        self._adapter_in_use = name
+        self.clear()
+
+    def embed(self, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        """Unit-length pooled embeddings, shape (texts, dimensions); texts are cut to one batch of tokens."""
+        size: int = llama_cpp.llama_model_n_embd(self._model)
+        out = np.empty((len(texts), size), dtype=np.float32)
+        pending: list[Span] = []
+        first = 0
+        for index, tokens in enumerate(texts):
+            cut = list(tokens[: self.options.batch])
+            full = sum(len(span.tokens) for span in pending) + len(cut) > self.options.batch
+            if pending and (full or len(pending) == MAX_SEQUENCES):
+                self._embed_batch(pending, out[first:index])
+                pending, first = [], index
+            every = tuple(range(len(cut)))
+            pending.append(Span(cut, 0, (len(pending),), every))
+        if pending:
+            self._embed_batch(pending, out[first:])
+        return out
+
+    def _embed_batch(self, spans: Sequence[Span], out: NDArray[np.float32]) -> None:
+        self.clear()
+        self._decode(spans)
+        for row, span in enumerate(spans):
+            pointer = llama_cpp.llama_get_embeddings_seq(self._context, span.sequences[0])
+            vector = np.ctypeslib.as_array(pointer, shape=(out.shape[1],))
+            out[row] = vector / max(float(np.linalg.norm(vector)), 1e-12)
+
+    def sampler(self, settings: Sampling, seed: int) -> Sampler:
+        """A sampler for one sequence."""
+        return Sampler(self._vocab, self.vocabulary, settings, seed)

@@ -1,0 +1,88 @@
+"""Choosing the next token of one sequence with llama.cpp's samplers."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import llama_cpp
+import numpy as np
+from llama_cpp.llama_grammar import json_schema_to_gbnf
+from numpy.typing import NDArray
+
+from engine.errors import ModelError
+from engine.model.interface import Sampling
+
+
+class Sampler:
+    """Chooses tokens for one sequence, within a grammar when there is one."""
+
+    def __init__(self, vocab: Any, vocabulary: int, settings: Sampling, seed: int) -> None:
+        chain = llama_cpp.llama_sampler_chain_init(llama_cpp.llama_sampler_chain_default_params())
+        if settings.temperature > 0:
+            steps = []
+            if settings.top_k > 0:
+                steps.append(llama_cpp.llama_sampler_init_top_k(settings.top_k))
+            if settings.top_p < 1:
+                steps.append(llama_cpp.llama_sampler_init_top_p(settings.top_p, 1))
+            if settings.min_p > 0:
+                steps.append(llama_cpp.llama_sampler_init_min_p(settings.min_p, 1))
+            steps.append(llama_cpp.llama_sampler_init_temp(settings.temperature))
+            steps.append(llama_cpp.llama_sampler_init_dist(seed))
+        else:
+            steps = [llama_cpp.llama_sampler_init_greedy()]
+        for step in steps:
+            llama_cpp.llama_sampler_chain_add(chain, step)
+        self._chain = chain
+        self._grammar = None
+        grammar = settings.grammar
+        if settings.json_schema is not None:
+            grammar = json_schema_to_gbnf(settings.json_schema)
+        if grammar is not None:
+            self._grammar = llama_cpp.llama_sampler_init_grammar(vocab, grammar.encode(), b"root")
+            if not self._grammar:
+                llama_cpp.llama_sampler_free(chain)
+                raise ModelError("The grammar cannot be parsed.", "Check the GBNF or JSON schema.")
+        self._candidates = np.zeros(vocabulary, dtype=_CANDIDATE)
+
+    def pick(self, logits: NDArray[np.float32]) -> int:
+        """The next token for one row of logits, shape (vocabulary,)."""
+        token = self._choose(logits, constrained=False)
+        if self._grammar is not None:
+            # Filtering the whole vocabulary is slow, so the free choice is tried against the grammar first.
+            if not self._allowed(token):
+                token = self._choose(logits, constrained=True)
+            llama_cpp.llama_sampler_accept(self._grammar, token)
+        return token
+
+    def _choose(self, logits: NDArray[np.float32], *, constrained: bool) -> int:
+        candidates = self._candidates
+        candidates["id"] = np.arange(len(candidates), dtype=np.int32)
+        candidates["logit"] = logits
+        array = _candidate_array(candidates)
+        if constrained:
+            llama_cpp.llama_sampler_apply(self._grammar, ctypes.byref(array))
+        llama_cpp.llama_sampler_apply(self._chain, ctypes.byref(array))
+        return int(array.data[array.selected].id)
+
+    def _allowed(self, token: int) -> bool:
+        one = np.array([(token, 0.0, 0.0)], dtype=_CANDIDATE)
+        array = _candidate_array(one)
+        llama_cpp.llama_sampler_apply(self._grammar, ctypes.byref(array))
+        return bool(np.isfinite(array.data[0].logit))
+
+    def close(self) -> None:
+        """Frees the native samplers."""
+        llama_cpp.llama_sampler_free(self._chain)
+        if self._grammar is not None:
+            llama_cpp.llama_sampler_free(self._grammar)
+
+
+_CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+
+
+def _candidate_array(candidates: NDArray[Any]) -> Any:
+    data = candidates.ctypes.data_as(llama_cpp.llama_token_data_p)
+    return llama_cpp.llama_token_data_array(
+        data=data, size=len(candidates), selected=-1, sorted=False
+    )

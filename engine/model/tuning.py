@@ -1,0 +1,189 @@
+"""Which format of the same weights, and how many threads, are fastest here and still say the same.
+
+Runs in the model process. Faithful means: the most probable next token agrees with the F32 expansion of the same
+weights at least as often as the shipped file's does, and in at least 97% of places.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import Cancelled
+from engine.model.interface import LoadOptions, Span, TokenModel
+from engine.model.llamacpp import LlamaModel, quantize
+
+FAITHFUL = 0.97
+CANDIDATES = ("bf16", "q8_0", "q4_0")
+AGREEMENT_TOKENS = 1024
+SPEED_TOKENS = 1024
+NOISE_TOKENS = 96
+F32_LIMIT = 0.4
+"""The F32 expansion may take this share of memory and of free disk; larger models keep their format."""
+
+
+def speed_of(model: TokenModel, tokens: Sequence[int], rounds: int = 2) -> float:
+    """Prompt tokens a second: the best of some rounds over the same tokens, one row wanted per batch."""
+    batch = model.capacity.batch
+    some = list(tokens[:SPEED_TOKENS])
+    best = 0.0
+    for _ in range(rounds):
+        model.clear()
+        start = time.perf_counter()
+        for at in range(0, len(some), batch):
+            chunk = some[at : at + batch]
+            model.decode([Span(chunk, at, (0,), (len(chunk) - 1,))])
+        best = max(best, len(some) / (time.perf_counter() - start))
+    model.clear()
+    return best
+
+
+def noise_of(model: TokenModel, tokens: Sequence[int]) -> float:
+    """Largest change of any next-token probability when the same tokens are decoded one by one.
+
+    Kernels differ by batch size, so this is how far two honest scores of the same text can be apart.
+    """
+    some = list(tokens[:NOISE_TOKENS])
+    model.clear()
+    together = _softmax(model.decode([Span(some, 0, (0,), tuple(range(len(some))))]))
+    model.clear()
+    worst = 0.0
+    for at, token in enumerate(some):
+        alone = _softmax(model.decode([Span([token], at, (0,), (0,))]))[0]
+        worst = max(worst, float(np.abs(alone - together[at]).max()))
+    model.clear()
+    return worst
+
+
+def _softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True), dtype=np.float32)
+
+
+def _top_tokens(model: TokenModel, tokens: Sequence[int]) -> NDArray[np.int64]:
+    """The most probable next token after each token of a text."""
+    step = min(model.capacity.batch, model.capacity.rows)
+    model.clear()
+    tops = []
+    for at in range(0, len(tokens), step):
+        chunk = tokens[at : at + step]
+        tops.append(model.decode([Span(chunk, at, (0,), tuple(range(len(chunk))))]).argmax(axis=1))
+    model.clear()
+    return np.concatenate(tops)
+
+
+def tune(
+    source: Path,
+    folder: Path,
+    text: str,
+    *,
+    cancelled: Callable[[], bool],
+    report: Callable[[str], None],
+) -> dict[str, Any]:
+    """Measures formats and thread counts and leaves the fastest faithful file in `folder`.
+
+    Args:
+        source: The GGUF file as shipped.
+        folder: Cache folder; gets `<stem>-<format>.gguf` for the chosen format only.
+        text: Real text, some thousand tokens.
+
+    Returns:
+        `candidates` (a list of `format`, `tokens_per_s`, `agreement`, `bytes`, `verdict`), `chosen`, `file` (name in
+        `folder`, or None for the file as shipped), `threads`, `gain` (speed over the shipped file) and `noise`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    cores = os.cpu_count() or 1
+    reference = folder / f"{source.stem}-f32.part"
+    candidates: list[dict[str, Any]] = []
+    files: dict[str, Path] = {"as is": source}
+    try:
+        expandable = _expandable(source, folder)
+        if expandable:
+            report("expanding to F32")
+            quantize(source, reference, "f32", cores)
+            model = _load(reference, cancelled)
+            tokens = model.tokenize(text)[:AGREEMENT_TOKENS]
+            truth = _top_tokens(model, tokens)
+            model.close()
+        shipped = 1.0
+        for kind in ("as is", *(CANDIDATES if expandable else ())):
+            report(f"measuring {kind}")
+            if kind != "as is":
+                files[kind] = folder / f"{source.stem}-{kind}.part"
+                quantize(source, files[kind], kind, cores)
+            model = _load(files[kind], cancelled)
+            tokens = model.tokenize(text)
+            agreement = None
+            if expandable:
+                tops = _top_tokens(model, tokens[:AGREEMENT_TOKENS])
+                agreement = float((tops == truth).mean())
+                if kind == "as is":
+                    shipped = agreement
+            faithful = agreement is None or kind == "as is" or agreement >= max(shipped, FAITHFUL)
+            candidates.append(
+                {
+                    "format": kind,
+                    "tokens_per_s": speed_of(model, tokens) if faithful else None,
+                    "agreement": agreement,
+                    "bytes": files[kind].stat().st_size,
+                    "verdict": "faithful" if faithful else "changes too many answers",
+                }
+            )
+            model.close()
+        best = max(
+            (c for c in candidates if c["tokens_per_s"]), key=lambda c: float(c["tokens_per_s"])
+        )
+        kept = None
+        if best["format"] != "as is":
+            kept = folder / f"{source.stem}-{best['format']}.gguf"
+            files[best["format"]].replace(kept)
+        report("choosing the number of threads")
+        threads, speed, noise = _best_threads(kept or source, text, cores, cancelled)
+        return {
+            "candidates": candidates,
+            "chosen": best["format"],
+            "file": kept.name if kept else None,
+            "threads": threads,
+            "tokens_per_s": speed,
+            "gain": best["tokens_per_s"] / candidates[0]["tokens_per_s"],
+            "noise": noise,
+        }
+    finally:
+        for part in folder.glob(f"{source.stem}-*.part"):
+            part.unlink()
+
+
+def _expandable(source: Path, folder: Path) -> bool:
+    # Four bits a weight is the least that is shipped, so eight times the file is the most F32 can take.
+    need = source.stat().st_size * 8
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return need < min(memory, shutil.disk_usage(folder).free) * F32_LIMIT
+
+
+def _load(path: Path, cancelled: Callable[[], bool], threads: int | None = None) -> LlamaModel:
+    if cancelled():
+        raise Cancelled("Tuning was cancelled.")
+    return LlamaModel(path, LoadOptions(context=2048, threads=threads), cancelled)
+
+
+def _best_threads(
+    path: Path, text: str, cores: int, cancelled: Callable[[], bool]
+) -> tuple[int, float, float]:
+    speeds: dict[int, float] = {}
+    noise = 0.0
+    for threads in sorted({cores, max(1, cores // 2)}, reverse=True):
+        model = _load(path, cancelled, threads)
+        tokens = model.tokenize(text)
+        speeds[threads] = speed_of(model, tokens)
+        if threads == cores:
+            noise = noise_of(model, tokens)
+        model.close()
+    best = max(speeds, key=lambda threads: speeds[threads])
+    return best, speeds[best], noise

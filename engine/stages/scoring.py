@@ -1,0 +1,212 @@
+"""Scoring: the probability of the end tag at every boundary of every conversation."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from engine.completeness.block import ItemScore, LogItem, Question
+from engine.completeness.boundaries import boundaries
+from engine.conversation import LogPiece, Message, render_log
+from engine.errors import UsageError
+from engine.jobs import Progress, config_hash
+from engine.model.catalog import RunnableModel
+from engine.model.prompting import Prompt
+from engine.rows import ListQuery, Mode
+from engine.stages.blocks import blocks
+from engine.stages.model_work import ModelWork
+from engine.store import conversations, runs, scores, settings
+from engine.store.project import Project
+from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
+from engine.worker.client import ModelProcess
+
+NO_BOUNDARY = "no assistant step, so there is no place where it could end"
+
+
+def question_for(mode: Mode, prompts: Mapping[str, Prompt], end_tag: str | None) -> Question:
+    """What a mode asks at each boundary.
+
+    Raises:
+        UsageError: A text tag was given to a mode whose prompt names its own.
+    """
+    if mode == "tuned":
+        return Question(None, end_tag)
+    if end_tag is not None:
+        raise UsageError(
+            "An end tag can be chosen in mode `tuned` only.", "Edit the prompt instead."
+        )
+    return Question(prompts[mode])
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    id: int
+    pieces: list[LogPiece]
+    boundaries: list[int]
+
+    def item(self) -> LogItem:
+        kept = int(self.pieces[0].role in ("system", "developer"))
+        texts = tuple(piece.text for piece in self.pieces)
+        return LogItem(texts, tuple(self.boundaries), kept)
+
+
+class ScoringStage:
+    """Scores what has no score under this configuration yet, in id order."""
+
+    name = "complete"
+    lane: Literal["model", "cpu"] = "model"
+    unit = "conversations"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        model: RunnableModel,
+        mode: Mode,
+        question: Question,
+        *,
+        limit: int | None = None,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            limit: Score only the first so many conversations of the project; None scores all.
+        """
+        self._project, self._mode, self._question, self._limit = project, mode, question, limit
+        self._model = model
+        self._work = ModelWork(process, model)
+        self.scored = self.unscored = self.skipped = 0
+
+    @property
+    def title(self) -> str:
+        """What a person reads."""
+        return f"Scoring completeness with {self._model.label}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """What was asked, apart from which conversations."""
+        prompt = self._question.prompt
+        return {
+            "mode": self._mode,
+            "prompt": None if prompt is None else prompt.as_params(),
+            "end_tag": self._question.end_tag,
+            "context": self._model.options.context,
+        }
+
+    @property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """What answered."""
+        return self._model.fingerprints
+
+    @property
+    def config_hash(self) -> str:
+        """The key of the scores that this stage writes."""
+        return config_hash(self.name, self.params, self.fingerprints)
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Scores block by block; each is one transaction, with the run's counter.
+
+        Raises:
+            ModelError: The model cannot be loaded or cannot answer this mode's question.
+            Cancelled: `interrupt` was called.
+        """
+        key = self.config_hash
+        config = ScoreConfig(
+            config_hash=key,
+            mode=self._mode,
+            model=self._model.label,
+            adapter=self._model.adapter.name if self._model.adapter else None,
+            noise=self._model.noise,
+        )
+        with self._project.reading() as conn:
+            every = conversations.ids(conn, ListQuery())[: self._limit]
+            missing = set(scores.lacking(conn, key)).intersection(every)
+            chars = [row.chars for row in conversations.rows(conn, every)]
+        self.skipped = len(every) - len(missing)
+        total = len(missing)
+        yield Progress(0, total, "loading the model")
+        self._work.load()
+        self._project.write(lambda conn: _choose(conn, config, run_id, total))
+        done = 0
+        for block in blocks(every, chars):
+            wanted = missing.intersection(block)
+            if not wanted:
+                continue
+            self._work.check()
+            entries = [entry for entry in self._score(block) if entry.conversation_id in wanted]
+            done += len(entries)
+            self._project.write(
+                partial(_commit, key=key, run_id=run_id, entries=entries, done=done, total=total)
+            )
+            self.unscored += sum(1 for entry in entries if not entry.boundaries)
+            self.scored += sum(1 for entry in entries if entry.boundaries)
+            yield Progress(done, total)
+
+    def interrupt(self) -> None:
+        """Ends the request in flight; the block at hand is dropped."""
+        self._work.interrupt()
+
+    def summary(self) -> str:
+        """What came of it in one sentence with counts."""
+        text = f"Scored {self.scored:,} conversations with {self._model.label}"
+        if self.unscored:
+            text += f", {self.unscored:,} have no honest score"
+        if self.skipped:
+            text += f", {self.skipped:,} were scored before"
+        return text + "."
+
+    def _score(self, block: Sequence[int]) -> list[ScoreEntry]:
+        with self._project.reading() as conn:
+            found = conversations.conversations_for(conn, block)
+        logs = [_log(conversation_id, messages) for conversation_id, messages in found]
+        scorable = [log for log in logs if log.boundaries]
+        results = self._work.each(
+            [log.item() for log in scorable],
+            lambda items: self._work.process.score(items, self._question),
+            lambda reason: ItemScore((), 0, unscored=reason),
+        )
+        by_id = {log.id: result for log, result in zip(scorable, results, strict=True)}
+        return [_entry(log, by_id.get(log.id)) for log in logs]
+
+
+def _log(conversation_id: int, messages: Sequence[Message]) -> _Log:
+    pieces = render_log(messages)
+    return _Log(conversation_id, pieces, boundaries(pieces))
+
+
+def _entry(log: _Log, score: ItemScore | None) -> ScoreEntry:
+    if score is None:
+        return ScoreEntry(log.id, (), NO_BOUNDARY, 0)
+    points = tuple(
+        BoundaryEntry(
+            message=log.pieces[point.boundary].message,
+            step=log.pieces[point.boundary].step,
+            turn=log.pieces[point.boundary].turn,
+            p_end=point.p_end,
+            p_continue=point.p_continue,
+        )
+        for point in score.curve
+    )
+    return ScoreEntry(log.id, points, score.unscored or score.note, score.tokens)
+
+
+def _choose(conn: sqlite3.Connection, config: ScoreConfig, run_id: int, total: int) -> None:
+    scores.register(conn, config)
+    settings.put_score_config(conn, config.config_hash)
+    runs.count(conn, run_id, 0, total)
+
+
+def _commit(
+    conn: sqlite3.Connection,
+    *,
+    key: str,
+    run_id: int,
+    entries: Sequence[ScoreEntry],
+    done: int,
+    total: int,
+) -> None:
+    scores.add(conn, key, run_id, entries)
+    runs.count(conn, run_id, done, total)

@@ -1,0 +1,28 @@
+"""`python -m engine.worker`: the model process."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import BinaryIO
+
+
+def main() -> None:
+    """Serves requests from standard input until it closes.
+
+    The protocol descriptor is duplicated and descriptor 1 pointed at standard error before anything native is
+    loaded, so whatever a library prints goes to the log and never into the protocol.
+    """
+    answers: BinaryIO = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    from engine.worker.server import Server
+
+    Server(sys.stdin.buffer, answers).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,307 @@
+"""The client side: starts the model process, sends requests, survives its death."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine import errors
+from engine.completeness.block import ItemScore, LogItem, Question
+from engine.errors import Cancelled, ModelCrashed, ModelError, WorkbenchError
+from engine.model.interface import LoadOptions, Sampling
+from engine.model.prompting import Prompt
+from engine.worker import protocol
+from engine.worker.protocol import Frame
+
+START_SECONDS = 60.0
+GRACE_SECONDS = 5.0
+OnProgress = Callable[[int, str], None]
+
+
+class ModelProcess:
+    """One model process. Requests are answered one at a time; any thread may ask, cancel or close.
+
+    The process is started by the first request and started anew by the first one after it died. The model that was
+    loaded last is loaded again then, so a caller only sees one `ModelCrashed` for the request in flight.
+    """
+
+    def __init__(self, log_path: Path, command: Sequence[str] | None = None) -> None:
+        """Prepares, without starting.
+
+        Args:
+            log_path: File that gets the standard error of the process.
+            command: What to run; by default this program's own worker.
+        """
+        self.log_path = log_path
+        self._command = list(command or (sys.executable, "-m", "engine.worker"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._answers: queue.Queue[Frame | None] = queue.Queue()
+        self._turn = threading.RLock()
+        self._write = threading.Lock()
+        self._next_id = 0
+        self._in_flight: int | None = None
+        self._cancelled_at: float | None = None
+        self._closed = False
+        self._load: Frame | None = None
+        self.loaded: Frame | None = None
+
+    # Requests
+
+    def load(self, path: Path, options: LoadOptions, adapter: Path | None = None) -> Frame:
+        """Loads a model unless it is loaded already, and switches to an adapter or back.
+
+        Returns:
+            `name`, `architecture`, `context` (tokens), `forkable`, `memory_bytes`, `vocabulary`.
+
+        Raises:
+            ModelFileError: Weights or adapter cannot be used.
+            ModelCrashed: The process died while loading.
+        """
+        request = protocol.load_request(path, options, adapter)
+        with self._turn:
+            if self.loaded is not None and self._load == request and self._alive():
+                return self.loaded
+            self._load = None
+            self.loaded = self._ask(request)
+            self._load = request
+            return self.loaded
+
+    def score(
+        self, items: Sequence[LogItem], question: Question, progress: OnProgress | None = None
+    ) -> list[ItemScore]:
+        """Scores one block of conversations; see `engine.completeness.block.score_block`."""
+        answer = self.request(
+            {
+                "type": "score",
+                "items": [protocol.item_frame(item) for item in items],
+                "question": protocol.question_frame(question),
+            },
+            progress,
+        )
+        return [protocol.score_from(score) for score in answer["scores"]]
+
+    def generate(
+        self,
+        items: Sequence[tuple[Sequence[str], int]],
+        prompt: Prompt | None,
+        *,
+        sampling: Sampling,
+        max_tokens: int,
+        stop: Sequence[str] = (),
+        seed: int = 0,
+        progress: OnProgress | None = None,
+    ) -> list[Frame]:
+        """Writes one reply to each log.
+
+        Args:
+            items: Log pieces, and how many leading pieces a window keeps.
+            prompt: What stands around each log; None: nothing.
+
+        Returns:
+            For each item `text`, `tokens`, `stopped` (`end`, `stop`, `length`) and `note` (what was left out, or None).
+        """
+        request: Frame = {
+            "type": "generate",
+            "items": [[list(texts), kept] for texts, kept in items],
+            "prompt": None if prompt is None else prompt.as_params(),
+            "sampling": {name: getattr(sampling, name) for name in Sampling.__slots__},
+            "max_tokens": max_tokens,
+            "stop": list(stop),
+            "seed": seed,
+        }
+        return cast("list[Frame]", self.request(request, progress)["replies"])
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit-length embeddings, shape (texts, dimensions); the model must be loaded with `embedding`."""
+        answer = self.request({"type": "embed", "texts": list(texts)})
+        return protocol.vectors_from(answer["vectors"])
+
+    def count_tokens(self, items: Sequence[Sequence[str]]) -> list[int]:
+        """Tokens of each log (a list of pieces)."""
+        answer = self.request({"type": "count", "items": [list(texts) for texts in items]})
+        return cast("list[int]", answer["counts"])
+
+    def measure(self, text: str) -> tuple[float, float]:
+        """Prompt tokens a second and batch noise (largest change of a probability) of the loaded model on a text."""
+        answer = self.request({"type": "measure", "text": text})
+        return float(answer["tokens_per_s"]), float(answer["noise"])
+
+    def tune(
+        self, path: Path, folder: Path, text: str, progress: OnProgress | None = None
+    ) -> Frame:
+        """Finds the fastest faithful format and thread count; see `engine.model.tuning.tune`."""
+        request = {"type": "tune", "path": str(path), "folder": str(folder), "text": text}
+        return cast(Frame, self.request(request, progress, needs_model=False)["tune"])
+
+    def machine(self) -> Frame:
+        """`system`: llama.cpp's line about the CPU; `gpu_offload`: whether it can use a GPU."""
+        return self.request({"type": "machine"}, needs_model=False)
+
+    def request(
+        self, request: Frame, progress: OnProgress | None = None, *, needs_model: bool = True
+    ) -> Frame:
+        """Sends one request and waits for its answer.
+
+        Raises:
+            Cancelled: `cancel` was called while it ran.
+            ModelCrashed: The process died; the next request starts it anew.
+            WorkbenchError: What the process says is wrong with the request.
+        """
+        with self._turn:
+            if needs_model and self._load is not None and not self._alive():
+                self.loaded = self._ask(self._load)
+            return self._ask(request, progress)
+
+    def cancel(self) -> None:
+        """Cancels the request in flight, if any; the asking thread gets `Cancelled`."""
+        with self._write:
+            self._cancelled_at = time.monotonic()
+            process, request = self._process, self._in_flight
+            if process is not None and request is not None and process.stdin is not None:
+                try:
+                    protocol.write_frame(
+                        cast(BinaryIO, process.stdin), {"type": "cancel", "id": request}
+                    )
+                except OSError:
+                    return  # it died; the asking thread learns that from the closed pipe
+
+    def close(self) -> None:
+        """Kills the process at once; a request in flight raises `Cancelled`."""
+        self._closed = True
+        process = self._process
+        if process is not None and process.poll() is None:
+            process.kill()
+            process.wait()
+
+    @property
+    def pid(self) -> int | None:
+        """Process id while it runs."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
+
+    # The process
+
+    def _alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _start(self) -> None:
+        if self._closed:
+            raise Cancelled("The model process was closed.")
+        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        with self.log_path.open("ab") as log:
+            # A session of its own: ctrl+c in the terminal must reach the program, which then decides.
+            process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            )
+        self._process = process
+        self._answers = queue.Queue()
+        reader = threading.Thread(
+            target=_read_answers, args=(process.stdout, self._answers), daemon=True
+        )
+        reader.start()
+        try:
+            hello = self._answers.get(timeout=START_SECONDS)
+        except queue.Empty:
+            process.kill()
+            raise self._crash("did not answer") from None
+        if hello is None:
+            raise self._crash("could not start")
+        if hello.get("version") != protocol.VERSION:
+            process.kill()
+            raise ModelError(
+                "The model process speaks another version.", "Install the program anew."
+            )
+
+    def _ask(self, request: Frame, progress: OnProgress | None = None) -> Frame:
+        if not self._alive():
+            self._start()
+        process = cast("subprocess.Popen[bytes]", self._process)
+        with self._write:
+            self._next_id += 1
+            number = self._in_flight = self._next_id
+            self._cancelled_at = None
+            try:
+                protocol.write_frame(cast(BinaryIO, process.stdin), {**request, "id": number})
+            except OSError:
+                raise self._crash("died") from None
+        try:
+            return self._wait(number, progress)
+        finally:
+            self._in_flight = None
+
+    def _wait(self, number: int, progress: OnProgress | None) -> Frame:
+        while True:
+            try:
+                answer = self._answers.get(timeout=1.0)
+            except queue.Empty:
+                self._kill_if_deaf()
+                continue
+            if answer is None:
+                if self._closed:
+                    raise Cancelled("The model process was closed.")
+                raise self._crash("died")
+            if answer["id"] != number:
+                continue
+            kind = answer["type"]
+            if kind == "result":
+                return answer
+            if kind == "cancelled":
+                raise Cancelled("The request was cancelled.")
+            if kind == "error":
+                raise _error_from(answer)
+            if progress is not None:
+                progress(answer["done"], answer.get("note", ""))
+
+    def _kill_if_deaf(self) -> None:
+        """Ends a process that does not heed a cancel: native code may be stuck where no flag is asked for."""
+        process = self._process
+        asked = self._cancelled_at
+        if process is not None and asked is not None and time.monotonic() - asked > GRACE_SECONDS:
+            process.kill()
+            raise Cancelled("The request was cancelled; the model process had to be ended for it.")
+
+    def _crash(self, what: str) -> WorkbenchError:
+        process = self._process
+        status = process.wait() if process is not None else None
+        return ModelCrashed(
+            f"The model process {what} ({_status_text(status)}).",
+            f"Its log is {self.log_path}. The work can be run again and goes on where it stopped.",
+        )
+
+
+def _read_answers(stream: BinaryIO, answers: queue.Queue[Frame | None]) -> None:
+    try:
+        while (answer := protocol.read_frame(stream)) is not None:
+            answers.put(answer)
+    finally:
+        answers.put(None)
+
+
+def _error_from(answer: Frame) -> WorkbenchError:
+    kind: Any = getattr(errors, answer["kind"], ModelError)
+    return cast(WorkbenchError, kind(answer["message"], answer["hint"]))
+
+
+def _status_text(status: int | None) -> str:
+    if status is None:
+        return "no status"
+    if status >= 0:
+        return f"exit status {status}"
+    name = signal.Signals(-status).name
+    return f"killed by {name}, perhaps for want of memory" if name == "SIGKILL" else f"by {name}"

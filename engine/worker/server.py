@@ -1,0 +1,229 @@
+"""The serving side: one thread reads requests, the main thread owns the model and answers them in turn."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from engine.completeness.block import score_block
+from engine.completeness.logs import log_tokens
+from engine.completeness.scoring import BoundaryScorer
+from engine.errors import Cancelled, ModelError, WorkbenchError
+from engine.model.generation import generate
+from engine.model.interface import LoadOptions
+from engine.model.llamacpp import LlamaModel, gpu_offload, system_info
+from engine.model.prompting import Prompt, frame
+from engine.model.tuning import noise_of, speed_of, tune
+from engine.worker import protocol
+from engine.worker.protocol import Frame
+
+log = logging.getLogger(__name__)
+
+PROGRESS_SECONDS = 0.1
+
+
+class Server:
+    """Answers requests on one model."""
+
+    def __init__(self, requests: BinaryIO, answers: BinaryIO) -> None:
+        self._requests, self._answers = requests, answers
+        self._queue: queue.Queue[Frame | None] = queue.Queue()
+        self._cancelled: set[int] = set()
+        self._current: int | None = None
+        self._model: LlamaModel | None = None
+        self._scorer: BoundaryScorer | None = None
+        self._loaded: tuple[str, dict[str, Any]] | None = None
+        self._lock = threading.Lock()
+        self._handlers: dict[str, Callable[[Frame], Frame]] = {
+            "load": self._load,
+            "score": self._score,
+            "generate": self._generate,
+            "embed": self._embed,
+            "count": self._count,
+            "measure": self._measure,
+            "tune": self._tune,
+            "machine": self._machine,
+        }
+
+    def serve(self) -> None:
+        """Answers requests until the input closes."""
+        threading.Thread(target=self._read, name="requests", daemon=True).start()
+        self._send({"type": "hello", "id": 0, "version": protocol.VERSION})
+        while (request := self._queue.get()) is not None:
+            self._answer(request)
+        if self._model:
+            self._model.close()
+
+    def _read(self) -> None:
+        while (request := protocol.read_frame(self._requests)) is not None:
+            if request["type"] == "cancel":
+                self._cancelled.add(request["id"])
+            else:
+                self._queue.put(request)
+        # The program is gone or wants us gone: stop the work in flight too.
+        if self._current is not None:
+            self._cancelled.add(self._current)
+        self._queue.put(None)
+
+    def _answer(self, request: Frame) -> None:
+        self._current = request["id"]
+        try:
+            if self._is_cancelled():
+                raise Cancelled("The request was cancelled.")
+            result = self._handlers[request["type"]](request)
+            self._send({"type": "result", "id": request["id"], **result})
+        except Cancelled:
+            self._send({"type": "cancelled", "id": request["id"]})
+        except WorkbenchError as error:
+            self._fail(request, type(error).__name__, error.message, error.hint)
+        except Exception as error:
+            log.exception("request %s failed", request["type"])
+            self._fail(request, "ModelError", f"{type(error).__name__}: {error}", "See the log.")
+        finally:
+            self._cancelled.discard(request["id"])
+            self._current = None
+
+    def _fail(self, request: Frame, kind: str, message: str, hint: str) -> None:
+        self._send(
+            {"type": "error", "id": request["id"], "kind": kind, "message": message, "hint": hint}
+        )
+
+    def _send(self, answer: Frame) -> None:
+        with self._lock:
+            protocol.write_frame(self._answers, answer)
+
+    def _is_cancelled(self) -> bool:
+        return self._current in self._cancelled
+
+    def _progress(self) -> Callable[[int], None]:
+        """A callback that adds up what it is told and reports the sum now and then."""
+        done, sent = 0, time.monotonic()
+
+        def report(count: int) -> None:
+            nonlocal done, sent
+            done += count
+            if self._is_cancelled():
+                raise Cancelled("The request was cancelled.")
+            if time.monotonic() - sent >= PROGRESS_SECONDS:
+                sent = time.monotonic()
+                self._send({"type": "progress", "id": self._current, "done": done})
+
+        return report
+
+    # Requests
+
+    def _load(self, request: Frame) -> Frame:
+        wanted = (request["path"], request["options"])
+        if self._loaded != wanted:
+            if self._model:
+                self._model.close()
+                self._model = self._scorer = self._loaded = None
+            options = LoadOptions(**request["options"])
+            self._model = LlamaModel(Path(request["path"]), options, self._is_cancelled)
+            self._scorer = BoundaryScorer(self._model)
+            self._loaded = wanted
+        model = self._ready()
+        adapter = request["adapter"]
+        model.use_adapter(None if adapter is None else Path(adapter))
+        self._ready_scorer().forget()
+        capacity = model.capacity
+        return {
+            "name": model.meta("general.name") or model.path.stem,
+            "architecture": model.meta("general.architecture"),
+            "context": capacity.context,
+            "forkable": capacity.forkable,
+            "memory_bytes": model.memory_bytes,
+            "vocabulary": model.vocabulary,
+        }
+
+    def _ready(self) -> LlamaModel:
+        if self._model is None:
+            raise ModelError("No model is loaded.")
+        return self._model
+
+    def _ready_scorer(self) -> BoundaryScorer:
+        if self._scorer is None:
+            raise ModelError("No model is loaded.")
+        return self._scorer
+
+    def _score(self, request: Frame) -> Frame:
+        items = [protocol.item_from(item) for item in request["items"]]
+        question = protocol.question_from(request["question"])
+        scores = score_block(self._ready_scorer(), items, question, self._progress())
+        return {"scores": [protocol.score_frame(score) for score in scores]}
+
+    def _generate(self, request: Frame) -> Frame:
+        model = self._ready()
+        self._ready_scorer().forget()
+        prompt = None if request["prompt"] is None else Prompt.from_params(request["prompt"])
+        around = frame(prompt, model)
+        room = model.capacity.context - request["max_tokens"] - len(around.head) - len(around.tail)
+        prompts, notes = [], []
+        for texts, kept in request["items"]:
+            tokens, note = log_tokens(model, texts, kept, room)
+            prompts.append([*around.head, *tokens, *around.tail])
+            notes.append(note)
+        finished = 0
+        report = self._progress()
+
+        def progress(done: int) -> None:
+            nonlocal finished
+            report(done - finished)
+            finished = done
+
+        replies = generate(
+            model,
+            prompts,
+            sampling=protocol.sampling_from(request["sampling"]),
+            max_tokens=request["max_tokens"],
+            stop=request["stop"],
+            seed=request["seed"],
+            progress=progress,
+        )
+        return {
+            "replies": [
+                {"text": r.text, "tokens": list(r.tokens), "stopped": r.stopped, "note": note}
+                for r, note in zip(replies, notes, strict=True)
+            ]
+        }
+
+    def _embed(self, request: Frame) -> Frame:
+        model = self._ready()
+        texts = [model.tokenize(text, start=True) for text in request["texts"]]
+        return {"vectors": protocol.vectors_frame(model.embed(texts))}
+
+    def _count(self, request: Frame) -> Frame:
+        model = self._ready()
+        report = self._progress()
+        counts = []
+        for texts in request["items"]:
+            counts.append(sum(len(model.tokenize(text)) for text in texts))
+            report(1)
+        return {"counts": counts}
+
+    def _measure(self, request: Frame) -> Frame:
+        """Speed and batch noise of the loaded model on a text."""
+        model = self._ready()
+        self._ready_scorer().forget()
+        tokens = model.tokenize(request["text"])
+        return {"tokens_per_s": speed_of(model, tokens), "noise": noise_of(model, tokens)}
+
+    def _tune(self, request: Frame) -> Frame:
+        result = tune(
+            Path(request["path"]),
+            Path(request["folder"]),
+            request["text"],
+            cancelled=self._is_cancelled,
+            report=lambda note: self._send(
+                {"type": "progress", "id": self._current, "done": 0, "note": note}
+            ),
+        )
+        return {"tune": result}
+
+    def _machine(self, _request: Frame) -> Frame:
+        return {"system": system_info(), "gpu_offload": gpu_offload()}
