@@ -6,15 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.completeness.logs import pieces_within
+from engine.completeness.logs import SMALLEST_ROOM, pieces_within
 from engine.completeness.packing import Segment
 from engine.completeness.scoring import BoundaryScorer, Probe, Progress
 from engine.completeness.windows import plan_windows
 from engine.model.interface import TokenModel
 from engine.model.prompting import Frame, Prompt, frame, opening_tokens
-
-SMALLEST_ROOM = 96
-"""With less room than this for the log itself, nothing honest can be said of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +121,13 @@ class _Prepared:
 
 
 def _prepare(model: TokenModel, item: LogItem, head: list[int], limit: int) -> _Prepared:
+    if limit < SMALLEST_ROOM:
+        reason = f"a context of {model.capacity.context:,} tokens has no room for a log"
+        return _Prepared((), (), 0, unscored=reason)
     # What follows the last boundary is not needed to read it.
     texts = item.texts[: item.boundaries[-1] + 1]
     pieces, clipped = pieces_within(model, texts, limit)
     total = sum(map(len, pieces))
-    if limit < SMALLEST_ROOM:
-        reason = f"a context of {model.capacity.context:,} tokens has no room for a log"
-        return _Prepared((), (), total, unscored=reason)
     note = None
     if total > limit or clipped:
         note = f"over the context of {model.capacity.context:,} tokens"

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.completeness.windows import clip, plan_windows
+from engine.errors import ModelError
 from engine.model.interface import Tokenizer
+
+SMALLEST_ROOM = 96
+"""With less room than this for the log itself, nothing honest can be said of it."""
 
 GAP = "\n[…]\n"
 """Stands where the middle of an over-long step was left out."""
@@ -35,7 +39,15 @@ def log_tokens(
 
     Returns:
         Tokens, at most `limit`, and a note when something was left out.
+
+    Raises:
+        ModelError: `limit` is less than `SMALLEST_ROOM`.
     """
+    if limit < SMALLEST_ROOM:
+        raise ModelError(
+            "The context of this model has no room for a log beside the prompt and its answer.",
+            "Use a larger context or a shorter prompt.",
+        )
     pieces, clipped = pieces_within(tokenizer, texts, limit)
     window = plan_windows(list(map(len, pieces)), [len(pieces) - 1], kept, limit)[-1]
     tokens = [token for index in window.pieces for token in pieces[index]]

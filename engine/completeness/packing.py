@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SHARED_CHUNK = 256
-"""Shared prefixes are whole multiples of this many tokens and are decoded in batches of exactly this size, so
-that a prefix kept from an earlier block has the same bits as one decoded anew."""
+"""Shared prefixes are whole multiples of this many tokens (of one batch, where that is less) and are decoded in
+batches of exactly this size, so that a prefix kept from an earlier block has the same bits as one decoded anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +35,18 @@ class Group:
     members: tuple[int, ...]
 
 
-def plan_groups(segments: Sequence[Segment]) -> list[Group]:
-    """Groups segments by shared prefix; those that share nothing worth sharing form the first group."""
-    order = sorted(range(len(segments)), key=lambda i: (segments[i].tokens[:SHARED_CHUNK], i))
+def plan_groups(segments: Sequence[Segment], chunk: int) -> list[Group]:
+    """Groups segments by shared prefix; those that do not share even one chunk form the first group."""
+    order = sorted(range(len(segments)), key=lambda i: (segments[i].tokens[:chunk], i))
     alone: list[int] = []
     groups: list[Group] = []
     at = 0
     while at < len(order):
         run = [order[at]]
-        shared = _sharable(segments[order[at]])
+        shared = _sharable(segments[order[at]], chunk)
         while at + len(run) < len(order) and shared:
             following = order[at + len(run)]
-            common = _common(segments[run[0]], segments[following], shared)
+            common = _common(segments[run[0]], segments[following], shared, chunk)
             if not common:
                 break
             shared = common
@@ -59,17 +59,14 @@ def plan_groups(segments: Sequence[Segment]) -> list[Group]:
     return ([Group(0, tuple(sorted(alone)))] if alone else []) + groups
 
 
-def _sharable(segment: Segment) -> int:
+def _sharable(segment: Segment, chunk: int) -> int:
     """Tokens before the first mark, in whole chunks; at least one token stays to be decoded per segment."""
-    return (segment.marks[0] - 1) // SHARED_CHUNK * SHARED_CHUNK
+    return (segment.marks[0] - 1) // chunk * chunk
 
 
-def _common(a: Segment, b: Segment, limit: int) -> int:
-    limit = min(limit, _sharable(b))
+def _common(a: Segment, b: Segment, limit: int, chunk: int) -> int:
+    limit = min(limit, _sharable(b, chunk))
     shared = 0
-    while (
-        shared < limit
-        and a.tokens[shared : shared + SHARED_CHUNK] == b.tokens[shared : shared + SHARED_CHUNK]
-    ):
-        shared += SHARED_CHUNK
+    while shared < limit and a.tokens[shared : shared + chunk] == b.tokens[shared : shared + chunk]:
+        shared += chunk
     return shared

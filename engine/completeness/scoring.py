@@ -72,6 +72,7 @@ class BoundaryScorer:
 
     def __init__(self, model: TokenModel) -> None:
         self.model = model
+        self._chunk = min(SHARED_CHUNK, model.capacity.batch)
         self._prefix: list[int] = []
 
     def forget(self) -> None:
@@ -101,7 +102,7 @@ class BoundaryScorer:
             )
         done: list[list[Reading]] = [[] for _ in segments]
         try:
-            for group in plan_groups(segments):
+            for group in plan_groups(segments, self._chunk):
                 self._enter(segments, group, progress)
                 packer = _Packer(self.model, probe, group.shared, progress)
                 for index in group.members:
@@ -120,8 +121,8 @@ class BoundaryScorer:
         if prefix and prefix == self._prefix:
             return
         self.forget()
-        for at in range(0, len(prefix), SHARED_CHUNK):
-            chunk = prefix[at : at + SHARED_CHUNK]
+        for at in range(0, len(prefix), self._chunk):
+            chunk = prefix[at : at + self._chunk]
             self.model.decode([Span(chunk, at, (PREFIX_SEQUENCE,))])
             if progress:
                 progress(len(chunk))

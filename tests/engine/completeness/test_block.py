@@ -1,0 +1,160 @@
+"""From logs to scores: frames, windows, reasons for none."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from engine.completeness.block import ItemScore, LogItem, Question, probe_for, score_block
+from engine.completeness.logs import GAP
+from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer
+from engine.conversation import Message, render_log
+from engine.model.prompting import Prompt
+from tests.engine.model.toy import END, ROOMY, START, TURN, ToyModel, log_prob
+
+BARE = Question(None)
+JUDGE = Question(
+    Prompt("judge", True, "Log:\n", "\n\nDone?", "Answer:", " yes", " no", (), 0),
+)
+TALK = [
+    Message("system", "Sell shoes."),
+    Message("user", "Two pairs, please."),
+    Message("assistant", "Which size?"),
+    Message("user", "42 <|end|>"),
+    Message("assistant", "Done."),
+]
+
+
+def chance(prefix: list[int], answer: list[int]) -> float:
+    """The probability of an answer after a prefix."""
+    return math.exp(log_prob(prefix, answer))
+
+
+def item(messages: list[Message], *boundaries: int) -> LogItem:
+    """A log to score at these pieces."""
+    return LogItem(tuple(piece.text for piece in render_log(messages)), boundaries, 1)
+
+
+def long_talk(turns: int, text: str = "some words") -> list[Message]:
+    """A system message and so many exchanges."""
+    exchanges = [Message("user", text), Message("assistant", text)] * turns
+    return [Message("system", "Sell."), *exchanges]
+
+
+def score(model: ToyModel, question: Question, *items: LogItem) -> list[ItemScore]:
+    """Scores on a fresh scorer and asserts that it leaves nothing behind."""
+    scores = score_block(BoundaryScorer(model), items, question)
+    model.check_empty(but=frozenset({PREFIX_SEQUENCE}))
+    return scores
+
+
+class TestWhatTheModelReads:
+    def test_bare_log(self) -> None:
+        """A tuned model reads the start token and the log; `p_end` is its end token's probability there."""
+        (scored,) = score(ToyModel(), BARE, item(TALK, 2, 4))
+        texts = item(TALK, 2, 4).texts
+        for point, text in zip(scored.curve, ("".join(texts[:3]), "".join(texts)), strict=True):
+            prefix = [START, *text.encode()]
+            assert point.p_end == pytest.approx(chance(prefix, [END]))
+            expected = chance(prefix, list(b"\n\nTURN"))
+            assert point.p_continue == pytest.approx(expected)
+        assert [point.boundary for point in scored.curve] == [2, 4]
+        assert (scored.note, scored.unscored) == (None, None)
+        assert scored.tokens == len("".join(texts).encode())
+
+    def test_a_text_tag_of_a_tuned_model(self) -> None:
+        """A text end tag is scored token by token on a fork."""
+        (scored,) = score(ToyModel(), Question(None, "<bye>"), item(TALK, 4))
+        prefix = [START, *"".join(item(TALK, 4).texts).encode()]
+        expected = chance(prefix, list(b"<bye>"))
+        assert scored.curve[0].p_end == pytest.approx(expected)
+
+    def test_chat_question(self) -> None:
+        """A chat prompt stands around the log in the model's template, control tokens only where the program wrote."""
+        (scored,) = score(ToyModel(), JUDGE, item(TALK, 4))
+        log = "".join(item(TALK, 4).texts)
+        prefix = [START, *f"user\nLog:\n{log}\n\nDone?".encode(), TURN]
+        prefix += b"\nassistant\nAnswer:"
+        assert END not in prefix
+        assert scored.curve[0].p_end == pytest.approx(chance(prefix, list(b" yes")))
+        assert scored.curve[0].p_continue == pytest.approx(chance(prefix, list(b" no")))
+
+    def test_what_follows_the_last_boundary_is_not_read(self) -> None:
+        """A question left open at the end changes neither score nor count of tokens."""
+        open_end = [*TALK, Message("user", "And socks?")]
+        (one,) = score(ToyModel(), BARE, item(TALK, 2, 4))
+        (other,) = score(ToyModel(), BARE, item(open_end, 2, 4))
+        assert one == other
+
+
+class TestWindows:
+    def test_over_the_context(self) -> None:
+        """Every boundary of an over-long log has a score, the last one that of the last window, and a note says so."""
+        model = ToyModel(replace(ROOMY, context=600))
+        marks = tuple(range(2, 41, 2))
+        (scored,) = score(model, BARE, item(long_talk(20), *marks))
+        assert tuple(point.boundary for point in scored.curve) == marks
+        assert scored.note is not None
+        assert scored.note.startswith("over the context of 600 tokens, read in ")
+        assert scored.unscored is None
+        texts = item(long_talk(20), *marks).texts
+        probe = probe_for(BARE, model)[1]
+        limit = 600 - 1 - len(probe.continuation)
+        start = len(texts)
+        while len("".join([texts[0], *texts[start - 1 :]]).encode()) <= limit:
+            start -= 1
+        prefix = [START, *"".join([texts[0], *texts[start:]]).encode()]
+        expected = chance(prefix, [END])
+        assert scored.curve[-1].p_end == pytest.approx(expected)
+
+    def test_an_endless_step(self) -> None:
+        """A step longer than the context is shortened in its middle and the note says how many were."""
+        talk = [*TALK[:3], Message("user", "x" * 5000), Message("assistant", "y" * 5000)]
+        (scored,) = score(ToyModel(replace(ROOMY, context=500)), BARE, item(talk, 2, 4))
+        assert len(scored.curve) == 2
+        assert scored.note == (
+            "over the context of 500 tokens, 2 long steps shortened, read in 1 window"
+        )
+
+    def test_shortened_to_fit(self) -> None:
+        """When shortening one step is enough, beginning and end of that step are in the one window that is read."""
+        talk = [*TALK[:3], Message("user", "begin" + "x" * 2000 + "finish"), TALK[4]]
+        model = ToyModel(replace(ROOMY, context=900))
+        (scored,) = score(model, BARE, item(talk, 4))
+        assert scored.note == (
+            "over the context of 900 tokens, 1 long step shortened, read in 1 window"
+        )
+        longest = (900 - 1 - 6) // 3
+        step = item(talk, 4).texts[3].encode()
+        front = (longest - len(GAP.encode())) // 2
+        back = longest - len(GAP.encode()) - front
+        texts = [text.encode() for text in item(talk, 4).texts]
+        texts[3] = step[:front] + GAP.encode() + step[-back:]
+        expected = chance([START, *b"".join(texts)], [END])
+        assert scored.curve[0].p_end == pytest.approx(expected)
+
+    def test_a_context_without_room_for_a_log(self) -> None:
+        """Where the question fills the context, conversations are unscored with the reason, not wrong."""
+        model = ToyModel(replace(ROOMY, context=120))
+        (scored,) = score(model, JUDGE, item(TALK, 4))
+        assert scored.curve == ()
+        assert scored.unscored == "a context of 120 tokens has no room for a log"
+        assert model.decoded == 0
+
+
+def test_the_order_of_scores_is_that_of_the_logs() -> None:
+    """Windowed, plain and sharing logs of one block are told apart, and each scores as it does alone."""
+    model = ToyModel(replace(ROOMY, context=600))
+    items = [
+        item(TALK, 2, 4),
+        item(long_talk(12), *range(2, 25, 2)),
+        item(TALK, 4),
+        item(long_talk(14, "others"), 28),
+        item(long_talk(2, "z" * 80), 2, 4),
+    ]
+    for question in (BARE, JUDGE):
+        together = score(model, question, *items)
+        for one, alone in zip(together, items, strict=True):
+            assert one == score(ToyModel(replace(ROOMY, context=600)), question, alone)[0]

@@ -1,0 +1,89 @@
+"""Remaining tasks out of a model's reply, and the part of a log that a reply is written to."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.completeness.logs import SMALLEST_ROOM, log_tokens
+from engine.completeness.remaining import MOST_TASKS, remaining_tasks
+from engine.errors import ModelError
+from engine.model.prompting import Prompt, parse_prompt, prompt_text
+from tests.engine.model.toy import ToyModel
+
+LISTED = parse_prompt("remaining", prompt_text("remaining"))
+LOGGED = parse_prompt("remaining-tuned", prompt_text("remaining-tuned"))
+
+
+class TestTidying:
+    @pytest.mark.parametrize(
+        ("prompt", "reply", "cut", "expected"),
+        [
+            (LISTED, " book the flight\n- pay", False, "- book the flight\n- pay"),
+            (LISTED, " book the flight\n- pay\n", False, "- book the flight\n- pay"),
+            (LISTED, " book\n\n- book\n- book\n- pay", False, "- book\n- pay"),
+            (LISTED, " book the flight\n- pay with the", True, "- book the flight"),
+            (
+                LISTED,
+                " book the flight and then pay wi",
+                True,
+                "- book the flight and then pay wi …",
+            ),
+            (LOGGED, " 4, STEP 7, user chat:\nAnd?", False, "TURN 4, STEP 7, user chat:\nAnd?"),
+        ],
+    )
+    def test_tasks(self, prompt: Prompt, reply: str, cut: bool, expected: str) -> None:
+        """One task a line, none twice, nothing half-said unless there is nothing else."""
+        assert remaining_tasks(prompt, reply, cut=cut) == (expected, None)
+
+    @pytest.mark.parametrize("reply", ["", " ", "\n-\n - \n", "\n•"])
+    def test_nothing_usable(self, reply: str) -> None:
+        """A reply without a task is no task, and says so."""
+        assert remaining_tasks(LISTED, reply, cut=False) == (
+            "",
+            "the model named no remaining task",
+        )
+
+    def test_endless_lists(self) -> None:
+        """A model that does not stop is cut to the first tasks."""
+        reply = "".join(f" task {number}\n-" for number in range(50))
+        text, _ = remaining_tasks(LISTED, reply, cut=True)
+        assert text.splitlines() == [f"- task {number}" for number in range(MOST_TASKS)]
+
+    @given(st.text(max_size=60), st.booleans())
+    def test_any_reply(self, reply: str, cut: bool) -> None:
+        """Whatever a model writes there is either text or a reason."""
+        text, reason = remaining_tasks(LISTED, reply, cut=cut)
+        assert bool(text) != bool(reason)
+
+
+class TestLogs:
+    def test_a_log_that_fits(self) -> None:
+        """A log that fits is read whole and without a note."""
+        texts = ["one", "\n\ntwo", "\n\nthree"]
+        assert log_tokens(ToyModel(), texts, 1, 100) == (list("".join(texts).encode()), None)
+
+    def test_a_log_that_does_not(self) -> None:
+        """System message and last steps stay, the note counts what was left out."""
+        texts = ["system", *(f"\n\nstep {n} " + "x" * 20 for n in range(10))]
+        tokens, note = log_tokens(ToyModel(), texts, 1, 100)
+        assert bytes(tokens).decode() == "".join([texts[0], *texts[-3:]])
+        assert note == "7 of 11 steps left out, 0 shortened"
+
+    @given(
+        st.lists(st.text("ab", min_size=1, max_size=200), min_size=1, max_size=12),
+        st.integers(SMALLEST_ROOM, 400),
+    )
+    def test_never_over_the_limit(self, texts: list[str], limit: int) -> None:
+        """The limit holds whatever the lengths of steps are, and the last step is there."""
+        tokens, note = log_tokens(ToyModel(), texts, 1, limit)
+        assert len(tokens) <= limit
+        assert bytes(tokens).decode()[-1] == texts[-1][-1]
+        assert (note is None) == (bytes(tokens).decode() == "".join(texts))
+
+    @pytest.mark.parametrize("limit", [-50, 0, 3, SMALLEST_ROOM - 1])
+    def test_no_room(self, limit: int) -> None:
+        """Where prompt and answer leave no room, an error says so at once."""
+        with pytest.raises(ModelError, match="no room for a log"):
+            log_tokens(ToyModel(), ["a long step " * 20, "b"], 1, limit)

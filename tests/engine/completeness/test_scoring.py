@@ -1,0 +1,180 @@
+"""Boundary scores on a toy model whose probabilities are known exactly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.completeness.packing import Segment
+from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer, Probe, Reading
+from engine.errors import Cancelled, ModelError
+from engine.model.interface import Capacity
+from tests.engine.model.toy import END, ROOMY, ToyModel, log_prob
+
+HEADER = (10, 84)
+INLINE = Probe((), (END,), HEADER)
+PROBES = {
+    "inline": INLINE,
+    "inline, one token of header": Probe((), (END,), (10,)),
+    "text tag": Probe((), (60, 69, 62), HEADER),
+    "text tag and one token": Probe((), (60, 69), (10,)),
+    "question": Probe((63, 63), (89,), (78,)),
+    "question, longer answers": Probe((63,), (89, 69, 83), (78, 79)),
+}
+
+
+def known(segment: Segment, probe: Probe) -> list[tuple[float, float]]:
+    """The readings, computed mark by mark from the definition."""
+    readings = []
+    for mark in segment.marks:
+        prefix = [*segment.tokens[:mark], *probe.suffix]
+        readings.append((log_prob(prefix, probe.end), log_prob(prefix, probe.continuation)))
+    return readings
+
+
+def values(scored: list[list[Reading]]) -> list[list[tuple[float, float]]]:
+    """Readings as pairs."""
+    return [[(r.log_end, r.log_continue) for r in readings] for readings in scored]
+
+
+def check(model: ToyModel, segments: list[Segment], probe: Probe) -> None:
+    """Asserts that a scorer gives what the definition says and leaves nothing behind but its prefix."""
+    scored = values(BoundaryScorer(model).score(segments, probe))
+    for segment, readings in zip(segments, scored, strict=True):
+        for reading, expected in zip(readings, known(segment, probe), strict=True):
+            assert reading == pytest.approx(expected, abs=1e-9)
+    model.check_empty(but=frozenset({PREFIX_SEQUENCE}))
+
+
+def made(steps: list[list[int]]) -> Segment:
+    """A log: each step after the first begins with the header; the end of each is a mark."""
+    tokens: list[int] = []
+    marks = []
+    for number, step in enumerate(steps):
+        tokens += [*(HEADER if number else ()), *step]
+        marks.append(len(tokens))
+    return Segment(tokens, tuple(marks))
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[Segment]:
+    """Logs over few letters, so that some share prefixes, some of them long."""
+    openings = draw(st.lists(st.lists(st.integers(1, 3), max_size=40), min_size=1, max_size=3))
+    segments = []
+    for _ in range(draw(st.integers(1, 9))):
+        rest = st.lists(st.integers(1, 3), min_size=1, max_size=12)
+        steps = draw(st.lists(rest, min_size=1, max_size=5))
+        segments.append(made([[*draw(st.sampled_from(openings)), *steps[0]], *steps[1:]]))
+    return segments
+
+
+capacities = st.builds(
+    lambda batch, rows, sequences: Capacity(
+        context=160,
+        cells=160 + 4 * batch,
+        batch=batch,
+        rows=rows,
+        sequences=sequences,
+        forkable=True,
+    ),
+    st.integers(8, 48),
+    st.integers(6, 12),
+    st.integers(4, 12),
+)
+
+
+@pytest.mark.parametrize("name", PROBES)
+@settings(max_examples=60, deadline=None)
+@given(segments=logs(), capacity=capacities)
+def test_scores_are_the_products_of_probabilities(
+    name: str, segments: list[Segment], capacity: Capacity
+) -> None:
+    """Whatever logs are packed together and however small batch, rows and sequences are, each mark is read exactly."""
+    check(ToyModel(capacity), segments, PROBES[name])
+
+
+@settings(max_examples=60, deadline=None)
+@given(blocks=st.lists(logs(), min_size=2, max_size=4), name=st.sampled_from(sorted(PROBES)))
+def test_a_prefix_kept_from_an_earlier_block_changes_nothing(
+    blocks: list[list[Segment]], name: str
+) -> None:
+    """Blocks scored one after another give what each gives on a fresh model."""
+    small = replace(ROOMY, batch=16)
+    scorer = BoundaryScorer(ToyModel(small))
+    for block in blocks:
+        fresh = BoundaryScorer(ToyModel(small)).score(block, PROBES[name])
+        assert values(scorer.score(block, PROBES[name])) == values(fresh)
+
+
+class TestSharing:
+    def test_a_shared_prefix_is_decoded_once_for_all_blocks(self) -> None:
+        """Ten logs under one long prompt in two blocks decode the prompt once."""
+        model = ToyModel()
+        prompt = [5] * 512
+        segments = [made([[*prompt, 1, number]]) for number in range(1, 6)]
+        scorer = BoundaryScorer(model)
+        told: list[int] = []
+        scorer.score(segments, INLINE, told.append)
+        scorer.score(segments, INLINE, told.append)
+        own = len(segments[0].tokens) - len(prompt) + len(HEADER) - 1
+        assert model.decoded == len(prompt) + 2 * len(segments) * own
+        assert sum(told) == model.decoded
+
+    def test_one_pass_reads_every_boundary(self) -> None:
+        """A log of ten turns is decoded once, not once per boundary."""
+        model = ToyModel()
+        segment = made([[1, 2, 3]] * 10)
+        BoundaryScorer(model).score([segment], INLINE)
+        assert model.decoded == len(segment.tokens) + len(HEADER) - 1
+
+
+class TestLimits:
+    def test_a_recurrent_model_answers_what_needs_no_fork(self) -> None:
+        """Logs are scored inline, shared prefixes included, on a model that can be forked at its end only."""
+        prompt = [5] * 256
+        segments = [made([[*prompt, 1], [2]]), made([[*prompt, 3], [1]]), made([[4], [4]])]
+        check(ToyModel(replace(ROOMY, forkable=False)), segments, INLINE)
+
+    def test_a_recurrent_model_refuses_questions(self) -> None:
+        """A probe that needs forks is refused before anything is decoded."""
+        model = ToyModel(replace(ROOMY, forkable=False))
+        with pytest.raises(ModelError, match="recurrent"):
+            BoundaryScorer(model).score([made([[1]])], PROBES["question"])
+        assert model.decoded == 0
+
+    def test_a_log_over_the_context_is_refused(self) -> None:
+        """A segment that does not fit is an error, not a wrong number, and nothing stays in the cache."""
+        model = ToyModel(replace(ROOMY, context=20))
+        with pytest.raises(ModelError, match="exceeds the context"):
+            BoundaryScorer(model).score([made([[1] * 20])], PROBES["question"])
+        model.check_empty()
+
+    def test_a_log_that_goes_on_otherwise_is_refused(self) -> None:
+        """Where the log does not continue with the header, the inline reading would be a wrong number."""
+        with pytest.raises(ModelError, match="does not continue"):
+            BoundaryScorer(ToyModel()).score([Segment([1, 2, 3, 10], (2, 4))], INLINE)
+
+    @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+    def test_cancelled_at_any_decode(self, number: int) -> None:
+        """After a cancel the same scorer scores the same block right."""
+        model = ToyModel(replace(ROOMY, batch=32))
+        segments = [made([[*([6] * 40), n], [n, n]]) for n in range(1, 5)]
+        scorer = BoundaryScorer(model)
+        model.cancel_after = number
+        with pytest.raises(Cancelled):
+            scorer.score(segments, PROBES["question"])
+        model.check_empty()
+        expected = [known(segment, PROBES["question"]) for segment in segments]
+        for readings, right in zip(
+            values(scorer.score(segments, PROBES["question"])), expected, strict=True
+        ):
+            assert [x for pair in readings for x in pair] == pytest.approx(
+                [x for pair in right for x in pair], abs=1e-9
+            )
+
+    def test_no_segments(self) -> None:
+        """Nothing to score is scored at once."""
+        assert BoundaryScorer(ToyModel()).score([], INLINE) == []

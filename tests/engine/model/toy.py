@@ -1,0 +1,230 @@
+"""A model whose every probability is known: the next token's distribution is a function of the whole prefix.
+
+It keeps its books strictly and raises `Misuse` for what llama.cpp would answer with a wrong number or an abort: gaps in
+positions, batches or caches too small, sequences decoded together that hold different tokens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from engine.errors import Cancelled
+from engine.model.interface import Capacity, Logits, Sampling, Span, log_probs
+
+START, END, TURN = 256, 257, 258
+VOCABULARY = 259
+CONTROL = {"<|start|>": START, "<|end|>": END, "<|turn|>": TURN}
+ROOMY = Capacity(context=4096, cells=8192, batch=512, rows=256, sequences=64, forkable=True)
+
+
+class Misuse(AssertionError):
+    """Something was asked that a real model would not survive or answer wrongly."""
+
+
+@lru_cache(maxsize=200_000)
+def _step(state: bytes, token: int) -> bytes:
+    return hashlib.blake2b(state + token.to_bytes(4, "little"), digest_size=8).digest()
+
+
+def _logits(state: bytes) -> Logits:
+    random = np.random.Generator(np.random.PCG64(int.from_bytes(state, "little")))
+    return random.standard_normal(VOCABULARY, dtype=np.float32) * np.float32(2)
+
+
+def next_logits(prefix: Sequence[int]) -> Logits:
+    """What the toy says after a prefix, computed without any of its bookkeeping."""
+    state = b""
+    for token in prefix:
+        state = _step(state, token)
+    return _logits(state)
+
+
+def log_prob(prefix: Sequence[int], answer: Sequence[int]) -> float:
+    """Natural log-probability of an answer after a prefix: the sum over its tokens."""
+    total = 0.0
+    for at, token in enumerate(answer):
+        total += float(log_probs(next_logits([*prefix, *answer[:at]]), [token])[0])
+    return total
+
+
+@dataclass(frozen=True)
+class _Held:
+    """One token in a sequence: its cell in the cache and what the prefix up to it hashes to."""
+
+    cell: int
+    state: bytes
+
+
+class ToyChooser:
+    """Takes the best token, or samples with a seed of its own."""
+
+    def __init__(self, model: ToyModel, settings: Sampling, seed: int) -> None:
+        self._model, self._temperature = model, settings.temperature
+        self._random = np.random.default_rng(seed)
+
+    def pick(self, logits: Logits) -> int:
+        """The next token."""
+        if self._temperature == 0:
+            return int(logits.argmax())
+        values = log_probs(logits / np.float32(self._temperature), range(VOCABULARY))
+        odds = np.exp(values)
+        return int(self._random.choice(VOCABULARY, p=odds / odds.sum()))
+
+    def close(self) -> None:
+        """Tells the model that this chooser is done with."""
+        self._model.open_choosers -= 1
+
+
+class ToyModel:
+    """A `GenerativeModel` over bytes and three control tokens.
+
+    Attributes:
+        decoded: Tokens decoded so far.
+        open_choosers: Choosers that were made and not closed.
+        cancel_after: The decode with this number, from 1, is cancelled.
+        adds_start: Whether a sequence begins with the start token, as the tokeniser sees it.
+        template: The chat template around one user message.
+    """
+
+    def __init__(self, capacity: Capacity = ROOMY, *, adds_start: bool = True) -> None:
+        self._capacity = capacity
+        self._sequences: dict[int, list[_Held]] = {}
+        self._next_cell = 0
+        self.adds_start = adds_start
+        self.template = "<|start|>user\n{}<|turn|>\nassistant\n"
+        self.decoded = self.decodes = self.open_choosers = 0
+        self.cancel_after: int | None = None
+
+    # Text
+
+    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
+        """Bytes, and control tokens where they are asked for."""
+        tokens = [START] if start and self.adds_start else []
+        parts = re.split(r"(<\|\w+\|>)", text) if special else [text]
+        for part in parts:
+            tokens.extend([CONTROL[part]] if part in CONTROL and special else part.encode())
+        return tokens
+
+    def token_bytes(self, token: int) -> bytes:
+        """The byte, or nothing for a control token."""
+        return bytes([token]) if token < START else b""
+
+    def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
+        """One user message in the template."""
+        (message,) = messages
+        return self.template.format(message["content"])
+
+    @property
+    def end_token(self) -> int:
+        """The end token."""
+        return END
+
+    @property
+    def stop_tokens(self) -> frozenset[int]:
+        """The end token, and a byte, so that greedy replies end at different places."""
+        return frozenset({END, 0})
+
+    # Sequences
+
+    @property
+    def capacity(self) -> Capacity:
+        """As given."""
+        return self._capacity
+
+    def check_empty(self, but: frozenset[int] = frozenset()) -> None:
+        """Raises when any sequence but those named still holds tokens."""
+        left = {s: len(held) for s, held in self._sequences.items() if held and s not in but}
+        if left:
+            raise Misuse(f"sequences were left with tokens: {left}")
+
+    def decode(self, spans: Sequence[Span]) -> Logits:
+        """Logits at the wanted rows, once every limit and position is checked."""
+        self.decodes += 1
+        if self.decodes == self.cancel_after:
+            self.clear()
+            raise Cancelled("The request was cancelled.")
+        limits = self._capacity
+        if not spans or sum(len(span.tokens) for span in spans) > limits.batch:
+            raise Misuse(f"a batch of {sum(len(s.tokens) for s in spans)} for {limits.batch}")
+        if sum(len(span.wanted) for span in spans) > limits.rows:
+            raise Misuse(f"more than {limits.rows} rows are wanted")
+        rows = [self._logits_of(span, at) for span in spans for at in self._append(span)]
+        self.decoded += sum(len(span.tokens) for span in spans)
+        if self.live_cells > limits.cells:
+            raise Misuse(f"{self.live_cells} cells are live, there are {limits.cells}")
+        return np.array(rows, dtype=np.float32).reshape(len(rows), VOCABULARY)
+
+    def _append(self, span: Span) -> tuple[int, ...]:
+        if not span.tokens or not span.sequences:
+            raise Misuse("an empty span")
+        if not all(0 <= token < VOCABULARY for token in span.tokens):
+            raise Misuse("no such token")
+        if list(span.wanted) != sorted(set(span.wanted)) or not all(
+            0 <= at < len(span.tokens) for at in span.wanted
+        ):
+            raise Misuse(f"wanted rows {span.wanted} of {len(span.tokens)} tokens")
+        pasts = [self._sequence(sequence) for sequence in span.sequences]
+        for past in pasts:
+            if len(past) != span.position:
+                raise Misuse(f"position {span.position} after {len(past)} tokens")
+            if past and past[-1].state != pasts[0][-1].state:
+                raise Misuse("sequences decoded together hold different tokens")
+            if len(past) + len(span.tokens) > self._capacity.context:
+                raise Misuse(f"a sequence exceeds the context of {self._capacity.context}")
+        state = pasts[0][-1].state if pasts[0] else b""
+        for token in span.tokens:
+            state = _step(state, token)
+            held = _Held(self._next_cell, state)
+            self._next_cell += 1
+            for past in pasts:
+                past.append(held)
+        return span.wanted
+
+    def _logits_of(self, span: Span, at: int) -> Logits:
+        return _logits(self._sequences[span.sequences[0]][span.position + at].state)
+
+    def _sequence(self, number: int) -> list[_Held]:
+        if not 0 <= number < self._capacity.sequences:
+            raise Misuse(f"sequence {number} of {self._capacity.sequences}")
+        return self._sequences.setdefault(number, [])
+
+    @property
+    def live_cells(self) -> int:
+        """Tokens in the cache; shared ones count once."""
+        return len(Counter(held.cell for past in self._sequences.values() for held in past))
+
+    def fork(self, source: int, target: int, end: int) -> None:
+        """Shares a prefix; the target must be empty."""
+        past = self._sequence(source)
+        if source == target or self._sequence(target):
+            raise Misuse(f"a fork of {source} into {target}, which is not empty")
+        if not 0 < end <= len(past):
+            raise Misuse(f"a fork at {end} of {len(past)} tokens")
+        if not self._capacity.forkable and end != len(past):
+            raise Misuse("this model can be forked at the end of a sequence only")
+        self._sequences[target] = past[:end]
+
+    def drop(self, sequence: int, start: int = 0) -> None:
+        """Forgets the tokens from `start`."""
+        past = self._sequence(sequence)
+        if not 0 <= start <= len(past):
+            raise Misuse(f"drop from {start} of {len(past)} tokens")
+        del past[start:]
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._sequences.clear()
+
+    def sampler(self, settings: Sampling, seed: int) -> ToyChooser:
+        """A chooser; grammars are beyond a toy."""
+        if settings.grammar or settings.json_schema:
+            raise Misuse("a toy knows no grammar")
+        self.open_choosers += 1
+        return ToyChooser(self, settings, seed)
