@@ -89,7 +89,7 @@ def background(
         else:
             then(result)
 
-    return node.run_worker(body(), group=group, exclusive=True)
+    return node.run_worker(body, group=group, exclusive=True)
 
 
 def unforeseen(error: Exception) -> WorkbenchError:
@@ -130,7 +130,7 @@ def write_in_order(
         else:
             then(result)
 
-    return node.run_worker(body(), group="write")
+    return node.run_worker(body, group="write")
 
 
 async def all_written(seconds: float) -> bool:

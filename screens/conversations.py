@@ -123,7 +123,7 @@ class ConversationsScreen(WorkbenchScreen[None]):
         self._table.show(listing.ids, (query.sort, query.descending))
         self.set_class(not listing.ids, "-empty")
         self.query_one(".empty", Static).update(_empty_content(listing))
-        words = counts_words(len(listing.ids), counts)
+        words = counts_words(len(listing.ids), listing.all.conversations, counts)
         if counts.conversations and not counts.scored:
             words += " · no scores yet, r scores them and says first how long it takes"
         parts: list[Content | tuple[str, str] | str] = [words]

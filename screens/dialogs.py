@@ -14,9 +14,12 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.errors import WorkbenchError
-from engine.text import display_safe
+from engine.text import display_safe, one_line
 
 T = TypeVar("T")
+
+MOST_CHARACTERS = 4_000
+"""Of a text that is shown in a dialog; more than a screen holds."""
 
 
 def hint_line(*pairs: tuple[str, str]) -> Content:
@@ -39,8 +42,10 @@ class TextDialog(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """Title, input, keys."""
         with Vertical(classes="dialog") as box:
-            box.border_title = Content(display_safe(self._title))
-            yield Input(self._value, placeholder=self._placeholder)
+            box.border_title = Content(one_line(self._title))
+            # What stands there already may come from another program's hand.
+            value = display_safe(" ".join(self._value.split()))
+            yield Input(value, placeholder=self._placeholder)
             yield Static(hint_line(("enter", "takes it"), ("escape", "leaves it")))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -62,7 +67,7 @@ class ChoiceDialog(ModalScreen[T | None], Generic[T]):
     def compose(self) -> ComposeResult:
         """Title, list, keys."""
         with Vertical(classes="dialog") as box:
-            box.border_title = Content(display_safe(self._title))
+            box.border_title = Content(one_line(self._title))
             prompts = [
                 prompt if isinstance(prompt, Content) else Content(display_safe(prompt))
                 for _, prompt in self._choices
@@ -95,8 +100,10 @@ class ErrorDialog(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """Title, message, hint, keys."""
         with Vertical(classes="dialog error") as box:
-            box.border_title = Content(display_safe(self._title))
-            yield Static(Content(display_safe(self._error.message)))
+            box.border_title = Content(one_line(self._title))
+            yield Static(Content(display_safe(self._error.message[:MOST_CHARACTERS])))
             if self._error.hint:
-                yield Static(Content.styled(display_safe(self._error.hint), "$tone-accent"))
+                yield Static(
+                    Content.styled(display_safe(self._error.hint[:MOST_CHARACTERS]), "$tone-accent")
+                )
             yield Static(hint_line(("enter", "goes on")))

@@ -59,9 +59,15 @@ def filter_words(query: ListQuery) -> str:
     return " · ".join(parts)
 
 
-def counts_words(shown: int, counts: Counts) -> str:
-    """`812 of 2,000 · 71% ± 3 complete (96% scored)`; the rate is over scored conversations only."""
-    words = f"{shown:,} of {counts.conversations:,}"
+def counts_words(shown: int, everything: int, counts: Counts) -> str:
+    """`812 of 2,000 · 71% ± 3 complete (96% scored)`; the rate is over scored conversations only.
+
+    Args:
+        shown: Conversations in the list.
+        everything: Conversations in the project.
+        counts: Of what matches apart from state and verdict filters, which would make a rate meaningless.
+    """
+    words = f"{shown:,} of {everything:,}"
     if counts.scored:
         scored = 100 * counts.scored / counts.conversations
         words += (

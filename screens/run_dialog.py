@@ -13,12 +13,12 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.errors import WorkbenchError
-from engine.rows import Mode
+from engine.rows import Estimate, Mode
 from engine.text import one_line
 from screens import figures
 from screens.background import background
 from screens.dialogs import hint_line
-from screens.ports import Estimate, Jobs
+from screens.ports import Jobs
 
 MODES: tuple[tuple[Mode, str, str], ...] = (
     ("base", "base", "an instruct model, asked at each boundary what remains"),

@@ -58,6 +58,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self._pace = Pace()
         self._shown: int | None = None
         self._facts: Facts | None = None
+        self._scored = 0
 
     def compose_body(self) -> ComposeResult:
         """Summary, turns, evidence; or that nothing is left."""
@@ -78,14 +79,15 @@ class TriageScreen(WorkbenchScreen[None]):
         def show(answer: tuple[list[TriageItem], dict[Verdict, int], int]) -> None:
             items, tally, scored = answer
             self._queue.refresh(items)
+            self._scored = scored
             self._show_title(tally)
-            self.query_one(".empty", Static).update(_empty_content(tally, scored))
             self._show_current()
 
         self.in_background(read, show, group="queue")
 
     def _show_title(self, tally: dict[Verdict, int]) -> None:
         queue = self._queue
+        self.query_one(".empty", Static).update(_empty_content(tally, self._scored))
         parts: list[tuple[str, str]] = []
         if queue.current is not None:
             parts.append((f"{queue.position:,} of {queue.total:,}", "bold"))

@@ -15,6 +15,7 @@ from engine.rows import CurvePoint, DecisionRule
 from screens import figures
 from screens.widgets.states import STATE_LOOKS, TONES
 
+_CURVE_TONES = [*(look.tone_class for look in STATE_LOOKS.values()), "tone--bright", "tone--muted"]
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
@@ -95,17 +96,18 @@ class Curve(Widget):
         values = [max(points[index].p_end_normalised for index in column) for column in columns]
         rows = height - 1
         threshold_row = rows - 1 - min(rows - 1, int(self._data.rule.threshold * rows))
+        looks = {name: self.get_component_rich_style(name, partial=True) for name in _CURVE_TONES}
         segments = []
         for column, value, block in zip(columns, values, block_rows(values, rows)[y], strict=True):
             tone = STATE_LOOKS[self._data.rule.state(value)].tone_class
             if block == " " and y == threshold_row:
                 block, tone = "┄", "tone--muted"
-            style = base + self.get_component_rich_style(tone, partial=True)
+            style = base + looks[tone]
             if at in column:
-                style = style + self.get_component_rich_style("tone--bright", partial=True)
+                style = style + looks["tone--bright"]
             segments.append(Segment(block, style))
         if y == threshold_row and width > len(columns):
-            style = base + self.get_component_rich_style("tone--muted", partial=True)
+            style = base + looks["tone--muted"]
             label = f"┄ {figures.probability(self._data.rule.threshold)}"
             segments.append(Segment(label, style))
         return Strip(segments).crop_extend(0, width, base)

@@ -80,7 +80,7 @@ def _running_line(jobs: list[JobProgress], width: int) -> Content:
         cells = 24 if width >= 110 else 10
         bar = figures.bar(job.done / job.total, cells)
     done = f"{job.done:,}" if job.total is None else f"{job.done:,} of {job.total:,}"
-    facts = [f"{done} {job.unit}".rstrip()]
+    facts = [f"{done} {one_line(job.unit)}".rstrip()]
     if job.rate is not None:
         facts.append(
             f"{figures.amount(job.rate)}/s" if job.rate >= 1 else f"{job.rate * 60:.0f}/min"

@@ -8,9 +8,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from engine.errors import WorkbenchError
-from engine.text import display_safe
 from screens.background import background
-from screens.widgets.wrap import wrap
+from screens.widgets.wrap import safe_lines
 
 
 class TextPane(ScrollView, can_focus=True):
@@ -38,7 +37,7 @@ class TextPane(ScrollView, can_focus=True):
         if width > 0:
             background(
                 self,
-                lambda: wrap(display_safe(text), width),
+                lambda: safe_lines(text, width),
                 self._show_lines,
                 self._show_error,
                 group="wrap",

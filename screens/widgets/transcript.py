@@ -167,8 +167,10 @@ class Transcript(ScrollView, can_focus=True, inherit_bindings=False):
         self._scroll(round(self.scroll_offset.y) + pages * max(1, self.size.height - 2))
 
     def action_scroll_far(self, end: int) -> None:
-        """Scrolls to the beginning or the end."""
-        self._scroll(self.virtual_size.height if end else 0)
+        """Scrolls to the beginning or the end, and makes the turn there the current one."""
+        if self._turns:
+            self._set_turn(self.turns if end else 1)
+            self._scroll(self.virtual_size.height if end else 0)
 
     def _scroll(self, line: int) -> None:
         self.scroll_to(y=line, animate=False)

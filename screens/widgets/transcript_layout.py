@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from engine.conversation import Role, ToolCall, opens_turn
 from engine.rows import LeakRow, MessageRow
-from engine.text import display_safe, one_line
+from engine.text import one_line
 from screens import figures
-from screens.widgets.wrap import wrap
+from screens.widgets.wrap import safe_lines, wrap
 
 ROLE_LABELS: dict[Role, str] = {
     "system": "sys",
@@ -156,10 +156,10 @@ def _call_text(call: ToolCall) -> str:
 def _preview(text: str, width: int, room: int | None) -> tuple[list[str], str]:
     """The first lines of a text, and how much more there is in words, empty when nothing is left out."""
     if room is None:
-        return wrap(display_safe(text), width), ""
+        return safe_lines(text, width), ""
     # The room plus one line cannot take more characters than this, so the rest need not be looked at.
     head = text[: (room + 1) * (width + 1) * 2]
-    lines = wrap(display_safe(head), width)
+    lines = safe_lines(head, width)
     if len(lines) <= room and len(head) == len(text):
         return lines, ""
     newlines = text.count("\n")

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from rich.cells import get_character_cell_size
 
+from engine.text import display_safe
+
 TAB = 4
+PIECE = 1 << 16
+"""Characters made safe in one go: no more, because a regular expression keeps every other thread waiting."""
+
+
+def safe_lines(text: str, width: int) -> list[str]:
+    """Untrusted text of any length as display-safe lines of at most `width` cells."""
+    pieces = [display_safe(text[at : at + PIECE]) for at in range(0, len(text), PIECE)]
+    return wrap("".join(pieces), width)
 
 
 def wrap(text: str, width: int) -> list[str]:

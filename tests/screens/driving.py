@@ -1,0 +1,68 @@
+"""Driving the app in tests the way a person does: press keys, wait for what they set off, read the screen."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from textual.pilot import Pilot
+from textual.worker import WorkerCancelled
+
+from tests.screens.fakes import FakeProject
+from workbench.app import WorkbenchApp
+
+Size = tuple[int, int]
+
+
+@asynccontextmanager
+async def opened(
+    project: FakeProject,
+    size: Size = (120, 36),
+    clock: Callable[[], float] = lambda: 0.0,
+) -> AsyncIterator[Pilot[None]]:
+    """The app on a fake project, when it has shown its first screen."""
+    app = WorkbenchApp(project.services(), project.subscribe, clock=clock)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await settle(pilot)
+        yield pilot
+
+
+async def settle(pilot: Pilot[None]) -> None:
+    """Waits until no background work is left and everything it set off has been handled."""
+    quiet = 0
+    while quiet < 2:
+        busy = [worker for worker in pilot.app.workers if not worker.is_finished]
+        for worker in busy:
+            try:
+                await worker.wait()
+            except WorkerCancelled:
+                continue
+        await pilot.pause()
+        quiet = 0 if busy else quiet + 1
+
+
+async def press(pilot: Pilot[None], *keys: str) -> None:
+    """Presses keys one after the other, each when the one before has had its effect."""
+    for key in keys:
+        await pilot.press(key)
+        await settle(pilot)
+
+
+async def until(pilot: Pilot[None], what: Callable[[], bool]) -> None:
+    """Waits for something that a timer brings about; fails after far more time than it needs."""
+    for _ in range(500):
+        if what():
+            return
+        await pilot.pause(0.02)
+    raise AssertionError("it never came about")
+
+
+def lines(pilot: Pilot[None]) -> list[str]:
+    """The lines of the screen in front, before any filter."""
+    strips = pilot.app.screen._compositor.render_strips()
+    return ["".join(segment.text for segment in strip) for strip in strips]
+
+
+def text(pilot: Pilot[None]) -> str:
+    """The screen in front as one text."""
+    return "\n".join(lines(pilot))

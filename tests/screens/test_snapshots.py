@@ -1,0 +1,43 @@
+"""One picture for each state of a screen worth looking at: dark and light, narrow and wide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from textual.pilot import Pilot
+
+from engine.events import JobProgress
+from tests.screens.driving import press, settle
+from tests.screens.fakes import FakeProject, project
+from workbench.app import WorkbenchApp
+
+JOB = JobProgress(7, "score", "Scoring", 412, 812, "conversations", 2.5, 160.0, "support/0412")
+PICTURES = {
+    "list_narrow_dark": ((80, 24), False, ["down"]),
+    "list_wide_light": ((160, 50), True, ["down"]),
+    "reader_narrow_light": ((80, 24), True, ["down", "enter", "right_square_bracket"]),
+    "reader_wide_dark": ((160, 50), False, ["down", "enter", "right_square_bracket"]),
+    "triage_narrow_dark": ((80, 24), False, ["2", "c", "i"]),
+    "triage_wide_light": ((160, 50), True, ["2", "c", "i"]),
+    "estimate_dark": ((80, 24), False, ["r"]),
+    "keys_light": ((100, 40), True, ["2", "question_mark"]),
+}
+
+
+@pytest.mark.parametrize(("size", "light", "keys"), PICTURES.values(), ids=PICTURES.keys())
+def test_picture(
+    size: tuple[int, int], light: bool, keys: list[str], snap_compare: Callable[..., bool]
+) -> None:
+    """The screen looks as it did when it was last looked at."""
+    fake: FakeProject = project()
+    fake.running = [JOB]
+    app = WorkbenchApp(fake.services(), fake.subscribe, clock=lambda: 0.0)
+
+    async def act(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        if light:
+            await press(pilot, "T")
+        await press(pilot, *keys)
+
+    assert snap_compare(app, terminal_size=size, run_before=act)
