@@ -8,6 +8,7 @@ WorkbenchError
 ├── ModelError        the model process cannot do what was asked
 │   ├── ModelFileError    the weights are missing, damaged or of an unsupported kind
 │   └── ModelCrashed      the model process died while working on a request
+├── NetworkRefused    something tried to reach another machine
 ├── Cancelled         a person cancelled the work; not a fault
 └── UsageError        the words of a command do not fit together
 """
@@ -58,6 +59,10 @@ class ModelFileError(ModelError):
 
 class ModelCrashed(ModelError):
     """The model process died while it worked on a request."""
+
+
+class NetworkRefused(WorkbenchError):
+    """Something tried to reach another machine though nobody asked for it."""
 
 
 class Cancelled(WorkbenchError):

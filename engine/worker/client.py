@@ -144,6 +144,29 @@ class ModelProcess:
         request = {"type": "tune", "path": str(path), "folder": str(folder), "text": text}
         return cast(Frame, self.request(request, progress, needs_model=False)["tune"])
 
+    def bench(
+        self,
+        blocks: Sequence[Sequence[LogItem]],
+        long: Sequence[LogItem],
+        question: Question,
+        rounds: int,
+        progress: OnProgress | None = None,
+    ) -> Frame:
+        """Measures scoring on the loaded model.
+
+        Returns:
+            `scoring`: `blocks` against bare decoding; `prompts`: `long` against one prompt per boundary. See
+            `engine.worker.benching`.
+        """
+        request = {
+            "type": "bench",
+            "blocks": [[protocol.item_frame(item) for item in block] for block in blocks],
+            "long": [protocol.item_frame(item) for item in long],
+            "question": protocol.question_frame(question),
+            "rounds": rounds,
+        }
+        return self.request(request, progress)
+
     def machine(self) -> Frame:
         """`system`: llama.cpp's line about the CPU; `gpu_offload`: whether it can use a GPU."""
         return self.request({"type": "machine"}, needs_model=False)

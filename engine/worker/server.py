@@ -20,6 +20,7 @@ from engine.model.llamacpp import LlamaModel, gpu_offload, system_info
 from engine.model.prompting import Prompt, frame
 from engine.model.tuning import noise_of, speed_of, tune
 from engine.worker import protocol
+from engine.worker.benching import bench_prompts, bench_scoring
 from engine.worker.protocol import Frame
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class Server:
             "measure": self._measure,
             "tune": self._tune,
             "machine": self._machine,
+            "bench": self._bench,
         }
 
     def serve(self) -> None:
@@ -114,6 +116,10 @@ class Server:
                 self._send({"type": "progress", "id": self._current, "done": done})
 
         return report
+
+    def _note(self, note: str) -> None:
+        """Tells what is being done where there is nothing to count."""
+        self._send({"type": "progress", "id": self._current, "done": 0, "note": note})
 
     # Requests
 
@@ -219,11 +225,18 @@ class Server:
             Path(request["folder"]),
             request["text"],
             cancelled=self._is_cancelled,
-            report=lambda note: self._send(
-                {"type": "progress", "id": self._current, "done": 0, "note": note}
-            ),
+            report=self._note,
         )
         return {"tune": result}
+
+    def _bench(self, request: Frame) -> Frame:
+        scorer = self._ready_scorer()
+        question = protocol.question_from(request["question"])
+        rounds = request["rounds"]
+        return {
+            "scoring": bench_scoring(scorer, request["blocks"], question, rounds, self._note),
+            "prompts": bench_prompts(scorer, request["long"], question, rounds, self._note),
+        }
 
     def _machine(self, _request: Frame) -> Frame:
         return {"system": system_info(), "gpu_offload": gpu_offload()}

@@ -1,0 +1,83 @@
+"""Whether SQLite can do what this program needs, and whether a project file is sound."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from dataclasses import dataclass
+
+from engine.store import runs
+from engine.store.project import Project
+
+_FINDINGS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SQLiteFacts:
+    """What the SQLite that Python uses can do."""
+
+    version: str
+    full_text: bool
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectHealth:
+    """What a look into a project file found.
+
+    Attributes:
+        problems: What SQLite's check says is wrong, a few sentences at most; empty for a sound file.
+        interrupted: Names of the stages of runs that nobody finished or took up again.
+    """
+
+    conversations: int
+    problems: tuple[str, ...]
+    interrupted: tuple[str, ...]
+
+
+def sqlite_facts() -> SQLiteFacts:
+    """Tries the features that the project file needs in a database in memory."""
+    conn = sqlite3.connect(":memory:")
+    try:
+        full_text = _works(conn, "CREATE VIRTUAL TABLE words USING fts5 (text)")
+        strict = _works(conn, "CREATE TABLE typed (id INTEGER PRIMARY KEY) STRICT")
+    finally:
+        conn.close()
+    return SQLiteFacts(sqlite3.sqlite_version, full_text, strict)
+
+
+def examine(path: str | os.PathLike[str]) -> ProjectHealth:
+    """Reads a project file through without changing it.
+
+    Raises:
+        ProjectError: The file cannot be opened as a project, or is too damaged to be read through.
+    """
+    with Project.open(path, read_only=True) as project, project.reading() as conn:
+        found = [row[0] for row in conn.execute(f"PRAGMA quick_check({_FINDINGS})")]
+        problems = tuple(line for line in found if line != "ok")
+        conversations = conn.execute("SELECT count(*) FROM conversation").fetchone()[0]
+        left = [row.stage for row in runs.interrupted(conn)]
+        left += [
+            stage
+            for stage, pid in conn.execute("SELECT stage, pid FROM run WHERE state = 'running'")
+            if not _lives(pid)
+        ]
+    return ProjectHealth(conversations, problems, tuple(left))
+
+
+def _works(conn: sqlite3.Connection, statement: str) -> bool:
+    try:
+        conn.execute(statement)
+    except sqlite3.OperationalError:
+        return False
+    return True
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

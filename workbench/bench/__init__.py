@@ -1,0 +1,5 @@
+"""What `workbench bench` measures: ratios within one run, so that they mean the same on every machine."""
+
+from workbench.bench.runner import PARTS, run
+
+__all__ = ["PARTS", "run"]

@@ -1,0 +1,70 @@
+"""How fast the import is beside the barest one that fills the same tables."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from engine.errors import WorkbenchError
+from engine.jobs import JobDone, JobRunner
+from engine.stages.importing import ImportStage
+from engine.store.project import Project
+from workbench.bench.bare_import import bare_import
+from workbench.bench.material import write_import_file
+
+MESSAGES = 20_000
+
+
+def bench_import(
+    progress: Callable[[str], None], *, messages: int = MESSAGES, rounds: int = 3,
+    file: Path | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Imports a file with the program and with the yardstick by turns, each time into a new project.
+
+    Args:
+        messages: Size of the generated file.
+        file: JSON Lines in the uniform form to import instead, plain or gzip.
+
+    Returns:
+        `messages`, `messages_per_s` and `bare_messages_per_s` (medians), `fraction_of_bare_sqlite` (median of the
+        ratios of neighbouring rounds) and `fractions`.
+    """
+    with tempfile.TemporaryDirectory(prefix="workbench-bench-") as name:
+        folder = Path(name)
+        source = file or folder / "samples.jsonl"
+        if file is None:
+            progress(f"writing {messages:,} messages")
+            write_import_file(source, messages)
+        ours, bare = [], []
+        count = 0
+        for number in range(rounds):
+            progress(f"importing, round {number + 1} of {rounds}")
+            ours.append(_import(folder / f"ours-{number}.wb", source))
+            yardstick = folder / f"bare-{number}.wb"
+            Project.open(yardstick, create=True).close()
+            count, seconds = bare_import(yardstick, source)
+            bare.append(seconds)
+    fractions = [b / o for o, b in zip(ours, bare, strict=True)]
+    return {
+        "messages": count,
+        "messages_per_s": count / statistics.median(ours),
+        "bare_messages_per_s": count / statistics.median(bare),
+        "fraction_of_bare_sqlite": statistics.median(fractions),
+        "fractions": fractions,
+    }
+
+
+def _import(path: Path, source: Path) -> float:
+    with Project.open(path, create=True) as project:
+        stage = ImportStage(project, [str(source)])
+        runner = JobRunner(project, lambda event: None)
+        start = time.perf_counter()
+        outcome = runner.run(stage)
+        seconds = time.perf_counter() - start
+    if not isinstance(outcome, JobDone) or stage.quarantined:
+        raise WorkbenchError(f"The import to be measured failed: {outcome.message}")
+    return seconds

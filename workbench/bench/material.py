@@ -1,0 +1,80 @@
+"""What the bench measures on: sample conversations, as logs to score and as a file to import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from engine.completeness.block import LogItem
+from engine.completeness.boundaries import boundaries
+from engine.conversation import Conversation, Message, render_log
+from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.stages.blocks import blocks
+
+LONG_BOUNDARIES = 10
+
+
+def item(messages: Sequence[Message]) -> LogItem:
+    """A conversation as the model process gets it."""
+    pieces = render_log(messages)
+    kept = int(pieces[0].role in ("system", "developer"))
+    return LogItem(tuple(piece.text for piece in pieces), tuple(boundaries(pieces)), kept)
+
+
+def scoring_blocks(chars: int) -> list[list[LogItem]]:
+    """Whole sample conversations with about so many characters, in the blocks that a scoring run makes of them."""
+    items, held = [], 0
+    for conversation in sample_conversations():
+        found = item(conversation.messages)
+        if found.boundaries:
+            items.append(found)
+            held += sum(map(len, found.texts))
+        if held >= chars:
+            break
+    lengths = [sum(map(len, found.texts)) for found in items]
+    return [[items[i] for i in block] for block in blocks(range(len(items)), lengths)]
+
+
+def long_items(count: int) -> list[LogItem]:
+    """Conversations with ten boundaries each, made of sample conversations of one world."""
+    worlds: dict[str, list[Conversation]] = {}
+    for conversation in sample_conversations():
+        worlds.setdefault(conversation.external_id.split("-")[0], []).append(conversation)
+    found: list[LogItem] = []
+    rows = [_joined(world) for world in worlds.values()]
+    while len(found) < count:
+        found.extend(next(row) for row in rows)
+    return found[:count]
+
+
+def _joined(world: Sequence[Conversation]) -> Iterator[LogItem]:
+    messages: list[Message] = []
+    for conversation in world:
+        messages += [m for m in conversation.messages if m.role != "system" or not messages]
+        pieces = render_log(messages)
+        ends = boundaries(pieces)
+        if len(ends) >= LONG_BOUNDARIES:
+            yield item(messages[: pieces[ends[LONG_BOUNDARIES - 1]].message + 1])
+            messages = []
+
+
+def write_import_file(path: Path, messages: int) -> None:
+    """Writes at least so many messages in the uniform form; sample conversations repeated, each a little different."""
+    samples = sample_conversations()
+    made: list[Conversation] = []
+    held = number = 0
+    while held < messages:
+        sample = samples[number % len(samples)]
+        made.append(_variant(sample, number))
+        held += len(sample.messages)
+        number += 1
+    write_jsonl(made, path)
+
+
+def _variant(sample: Conversation, number: int) -> Conversation:
+    messages = tuple(
+        replace(m, content=f"{m.content} (case {number})") if m.role == "user" else m
+        for m in sample.messages
+    )
+    return replace(sample, external_id=f"{sample.external_id}-{number}", messages=messages)

@@ -1,0 +1,84 @@
+"""The parts of the bench, each measured on its own and put into one answer."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Collection
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from engine.errors import UsageError
+from engine.model.catalog import Catalog
+from engine.store.health import sqlite_facts
+from engine.worker.client import ModelProcess
+from workbench.bench.completeness import bench_completeness
+from workbench.bench.importing import bench_import
+from workbench.bench.startup import bench_startup
+from workbench.bench.tuning import bench_tune
+
+PARTS = ("startup", "import", "tune", "completeness")
+PACKAGES = ("conversation-workbench", "llama-cpp-python", "textual", "numpy")
+
+
+def run(
+    which: Collection[str] | None,
+    progress: Callable[[str], None],
+    *,
+    data: Path,
+    cache: Path,
+    quick: bool = False,
+    file: Path | None = None,
+) -> dict[str, Any]:
+    """Measures parts of the program.
+
+    Args:
+        which: Some of `PARTS`; None measures all.
+        progress: Told what is being measured, a few words.
+        data, cache: The folders of the model catalogue and of tuned models.
+        quick: Measure little and once: figures of the right kind that are good for nothing else.
+        file: What the import reads instead of generated conversations: JSON Lines in the uniform form.
+
+    Returns:
+        One entry for each part, see the functions of this package, and `machine`.
+
+    Raises:
+        UsageError: There is no such part.
+        WorkbenchError: A part cannot run on this machine.
+    """
+    wanted = set(PARTS if which is None else which)
+    if unknown := wanted.difference(PARTS):
+        raise UsageError(
+            f"There is no part {', '.join(sorted(unknown))} of the bench.",
+            f"Parts are {', '.join(PARTS)}.",
+        )
+    found: dict[str, Any] = {}
+    if "startup" in wanted:
+        found["startup"] = bench_startup(progress, rounds=2 if quick else 5)
+    if "import" in wanted:
+        size: dict[str, Any] = {"messages": 300, "rounds": 1} if quick else {}
+        found["import"] = bench_import(progress, file=file, **size)
+    process = ModelProcess(cache / "logs" / "bench.log")
+    try:
+        found["machine"] = machine(process)
+        catalog = Catalog(data, cache)
+        if "tune" in wanted:
+            found["tune"] = bench_tune(catalog, process, progress, rounds=1 if quick else 3)
+        if "completeness" in wanted:
+            size = {"chars": 2_000, "long": 1, "rounds": 1} if quick else {}
+            found["completeness"] = bench_completeness(catalog, process, progress, **size)
+    finally:
+        process.close()
+    return found
+
+
+def machine(process: ModelProcess) -> dict[str, Any]:
+    """What the figures were measured with."""
+    return {
+        "llama_cpp": process.machine()["system"],
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "sqlite": sqlite_facts().version,
+        "versions": {name: metadata.version(name) for name in PACKAGES},
+    }

@@ -1,0 +1,67 @@
+"""What tuning the default model to this machine gains over the file as shipped."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from engine.model.catalog import Catalog, ModelEntry
+from engine.model.interface import LoadOptions
+from engine.worker.client import ModelProcess
+from workbench.services import sample_text
+
+
+def tuned_entry(
+    catalog: Catalog, process: ModelProcess, progress: Callable[[str], None]
+) -> ModelEntry:
+    """The default model, tuned first if it never was on this machine."""
+    entry = catalog.entry(None)
+    if entry.tuning is None:
+        start = time.monotonic()
+        result = process.tune(
+            entry.path, catalog.cache, sample_text(), lambda _, note: progress(note)
+        )
+        catalog.record_tuning(entry, {**result, "seconds": time.monotonic() - start})
+        entry = catalog.entry(None)
+    return entry
+
+
+def bench_tune(
+    catalog: Catalog, process: ModelProcess, progress: Callable[[str], None], *, rounds: int = 2
+) -> dict[str, Any]:
+    """Measures the tuned model and the file as shipped by turns, with the same threads.
+
+    Returns:
+        `chosen` (the format), `threads`, `agreement` (with F32, as measured when it was tuned), `noise`,
+        `shipped_agreement`, `tokens_per_s`, `shipped_tokens_per_s` (medians), `gain` (median of the ratios),
+        `gain_when_tuned`, `seconds` that tuning took (None where another command tuned) and `candidates`.
+    """
+    entry = tuned_entry(catalog, process, progress)
+    tuning = entry.tuning or {}
+    options = LoadOptions(threads=tuning["threads"])
+    tuned = catalog.runnable(entry)
+    shipped_speeds, tuned_speeds = [], []
+    for number in range(rounds):
+        progress(f"measuring the shipped and the tuned file, round {number + 1} of {rounds}")
+        process.load(entry.path, options)
+        shipped_speeds.append(process.measure(sample_text())[0])
+        process.load(tuned.path, tuned.options)
+        tuned_speeds.append(process.measure(sample_text())[0])
+    agreement = {c["format"]: c["agreement"] for c in tuning["candidates"]}
+    return {
+        "chosen": tuning["chosen"],
+        "threads": tuning["threads"],
+        "agreement": agreement[tuning["chosen"]],
+        "shipped_agreement": agreement["as is"],
+        "noise": tuning["noise"],
+        "tokens_per_s": statistics.median(tuned_speeds),
+        "shipped_tokens_per_s": statistics.median(shipped_speeds),
+        "gain": statistics.median(
+            ours / theirs for ours, theirs in zip(tuned_speeds, shipped_speeds, strict=True)
+        ),
+        "gain_when_tuned": tuning["gain"],
+        "seconds": tuning.get("seconds"),
+        "candidates": tuning["candidates"],
+    }
