@@ -39,6 +39,7 @@ from screens.widgets.row_table import Column, Piece, RowTable
 from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
 from screens.widgets.transcript import Transcript
 
+NAME_WIDTH = 22
 SEARCH_DELAY = 0.2
 """Seconds without a key before a search that is being typed runs."""
 
@@ -83,7 +84,7 @@ class ConversationsScreen(WorkbenchScreen[None]):
                 Column("turns", "turns", 7, _turns_cell, right=True, keep=7),
                 Column("chars", "length", 8, _chars_cell, right=True, keep=5),
                 Column("source", "source", 14, _source_cell, keep=4),
-                Column("external_id", "name", 22, _name_cell, keep=6),
+                Column("external_id", "name", NAME_WIDTH, _name_cell, keep=6),
                 Column("opening", "opening", 20, _opening_cell, flexible=True),
                 Column("verdict", "you", 12, _verdict_cell, keep=8),
             ],
@@ -349,7 +350,10 @@ def _source_cell(row: ConversationRow) -> Sequence[Piece]:
 
 
 def _name_cell(row: ConversationRow) -> Sequence[Piece]:
-    return [(one_line(row.external_id, 60), "tone--muted")]
+    name = one_line(row.external_id)
+    if len(name) > NAME_WIDTH:  # long names of one source begin alike
+        name = "…" + name[1 - NAME_WIDTH :]
+    return [(name, "tone--muted")]
 
 
 def _opening_cell(row: ConversationRow) -> Sequence[Piece]:

@@ -44,6 +44,11 @@ def rate(part: int, whole: int) -> str:
     return f"{100 * share:.0f}% ± {shown}"
 
 
+def counted(number: int, one: str) -> str:
+    """A number with its noun, `1 turn`, `1,204 turns`."""
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
+
+
 def duration(seconds: float | None) -> str:
     """A time to wait in words, `40 s`, `6 min`, `3 h 10 min`; `an unknown time` for None."""
     if seconds is None:

@@ -105,7 +105,10 @@ class ReaderScreen(WorkbenchScreen[int]):
                 (f"{look.glyph} {look.word}{number}", look.tone_variable),
                 (f"{reason} · ", "$tone-muted"),
                 (one_line(row.external_id, 60), "bold"),
-                (f" · {one_line(row.source, 30)} · {row.turns:,} turns", "$tone-muted"),
+                (
+                    f" · {one_line(row.source, 30)} · {figures.counted(row.turns, 'turn')}",
+                    "$tone-muted",
+                ),
             )
         )
         place = f"{self._at + 1:,} of {len(self._order):,}"

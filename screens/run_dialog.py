@@ -79,7 +79,7 @@ def estimate_content(estimate: Estimate) -> Content:
     """An estimate in words."""
     if estimate.items == 0:
         return Content("Everything has been scored in this mode; there is nothing to do.")
-    facts = [f"{estimate.items:,} conversations"]
+    facts = [figures.counted(estimate.items, "conversation")]
     if estimate.tokens is not None:
         facts.append(f"{figures.amount(estimate.tokens)} tokens")
     if estimate.seconds is not None:

@@ -16,6 +16,7 @@ from textual.widgets import Static
 from engine.errors import WorkbenchError
 from engine.rows import Verdict, VerdictRow
 from engine.text import one_line
+from screens import figures
 from screens.background import write_in_order
 from screens.base import TitleLine, WorkbenchScreen
 from screens.bridge import EngineFeed
@@ -123,7 +124,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self.query_one("#summary", Static).update(
             Content.assemble(
                 (one_line(row.external_id, 40), "bold"),
-                (f" · {row.turns:,} turns · ", "$tone-muted"),
+                (f" · {figures.counted(row.turns, 'turn')} · ", "$tone-muted"),
                 one_line(row.opening),
             )
         )
@@ -237,7 +238,7 @@ def _empty_content(tally: dict[Verdict, int], scored: int) -> Content:
             " scores it there.",
         )
     return Content.assemble(
-        f"Nothing is left in the queue. {given:,} verdicts stand.\n\n",
+        f"Nothing is left in the queue. {figures.counted(given, 'verdict')} given.\n\n",
         ("u", "bold $tone-accent"),
         " takes the newest back, ",
         ("1", "bold $tone-accent"),

@@ -261,7 +261,8 @@ class Transcript(ScrollView, can_focus=True, inherit_bindings=False):
         number = y + round(self.scroll_offset.y)
         layout = self._layout
         if layout is None or number >= layout.height:
-            return Strip.blank(width, base)
+            waiting = "…" if layout is None and self._messages and y == 0 else ""
+            return Strip([Segment(waiting, base)]).crop_extend(0, width, base)
         line = layout.line(number)
         message = layout.messages[layout.message_at(number)]
         mark = Segment(" ", base)

@@ -76,7 +76,7 @@ class TestVerdicts:
             assert "support/0001" in lines(pilot)[1]
 
             await press(pilot, "c")
-            assert "Nothing is left in the queue. 3 verdicts stand." in text(pilot)
+            assert "Nothing is left in the queue. 3 verdicts given." in text(pilot)
 
     async def test_note(self) -> None:
         """`n` keeps a note with the conversation that is shown, and the note is shown at once."""
