@@ -6,6 +6,7 @@ deleted at any time.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -170,16 +171,20 @@ class Catalog:
         Raises:
             ModelFileError: The file cannot be read.
         """
+        known = self._content["hashes"]
         try:
             status = path.stat()
             key = f"{path}:{status.st_size}:{status.st_mtime_ns}"
-            if key not in self._content["hashes"]:
-                with path.open("rb") as file:
-                    self._content["hashes"][key] = hashlib.file_digest(file, "sha256").hexdigest()
-                self._save()
+            if key in known:
+                return str(known[key])
+            with path.open("rb") as file:
+                known[key] = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from error
-        return str(self._content["hashes"][key])
+        # Where the catalogue cannot be written, hashes are computed again each time and that is all.
+        with contextlib.suppress(OSError):
+            self._save()
+        return str(known[key])
 
     def _entry(self, name: str, path: Path, origin: str) -> ModelEntry:
         tuning = None
@@ -188,7 +193,7 @@ class Catalog:
         return ModelEntry(name, path, origin, tuning)
 
     def _machine_key(self, path: Path) -> str:
-        return f"{self.sha256(path)}:{platform.machine()}:{_cpu_name()}:{os.cpu_count()}"
+        return f"{self.sha256(path)}:{platform.machine()}:{cpu_name()}:{os.cpu_count()}"
 
     def _save(self) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
@@ -212,7 +217,8 @@ def embedded_model() -> Path:
     )
 
 
-def _cpu_name() -> str:
+def cpu_name() -> str:
+    """The processor as the system names it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

