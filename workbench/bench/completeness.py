@@ -13,10 +13,10 @@ from engine.worker.client import ModelProcess
 from workbench.bench.material import long_items, scoring_blocks
 from workbench.bench.tuning import tuned_entry
 
-CHARS = 42_000
+CHARS = 28_000
 """About 12,000 tokens."""
 
-LONG = 4
+LONG, TURNS = 4, 10
 
 
 def bench_completeness(
@@ -26,13 +26,14 @@ def bench_completeness(
     *,
     chars: int = CHARS,
     long: int = LONG,
+    turns: int = TURNS,
     rounds: int = 3,
 ) -> dict[str, Any]:
     """Scores sample conversations in the model process, in mode `tuned` and in mode `base`.
 
     Args:
         chars: How much is scored against bare decoding.
-        long: Conversations of ten boundaries that are scored against one prompt per boundary.
+        long, turns: Conversations, and boundaries in each, that are scored against one prompt per boundary.
 
     Returns:
         For mode `tuned` the figures of `engine.worker.benching`: `tokens_per_s`, `raw_decode_tokens_per_s`,
@@ -42,7 +43,7 @@ def bench_completeness(
     tuned_entry(catalog, process, progress)
     model = catalog.runnable(catalog.entry(None))
     process.load(model.path, model.options)
-    blocks, items = scoring_blocks(chars), long_items(long)
+    blocks, items = scoring_blocks(chars), long_items(long, turns)
     found: dict[str, Any] = {"model": model.label}
     modes: tuple[tuple[Mode, str], ...] = (("tuned", ""), ("base", "base_"))
     for mode, prefix in modes:

@@ -12,8 +12,6 @@ from engine.conversation import Conversation, Message, render_log
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.blocks import blocks
 
-LONG_BOUNDARIES = 10
-
 
 def item(messages: Sequence[Message]) -> LogItem:
     """A conversation as the model process gets it."""
@@ -23,39 +21,38 @@ def item(messages: Sequence[Message]) -> LogItem:
 
 
 def scoring_blocks(chars: int) -> list[list[LogItem]]:
-    """Whole sample conversations with about so many characters, in the blocks that a scoring run makes of them."""
-    items, held = [], 0
+    """Whole sample conversations of up to so many characters, in the blocks that a scoring run makes of them."""
+    items: list[LogItem] = []
+    lengths: list[int] = []
     for conversation in sample_conversations():
         found = item(conversation.messages)
-        if found.boundaries:
+        length = sum(map(len, found.texts))
+        if found.boundaries and sum(lengths) + length <= chars:
             items.append(found)
-            held += sum(map(len, found.texts))
-        if held >= chars:
-            break
-    lengths = [sum(map(len, found.texts)) for found in items]
+            lengths.append(length)
     return [[items[i] for i in block] for block in blocks(range(len(items)), lengths)]
 
 
-def long_items(count: int) -> list[LogItem]:
-    """Conversations with ten boundaries each, made of sample conversations of one world."""
+def long_items(count: int, turns: int = 10) -> list[LogItem]:
+    """Conversations with so many boundaries each, made of sample conversations of one world."""
     worlds: dict[str, list[Conversation]] = {}
     for conversation in sample_conversations():
         worlds.setdefault(conversation.external_id.split("-")[0], []).append(conversation)
     found: list[LogItem] = []
-    rows = [_joined(world) for world in worlds.values()]
+    rows = [_joined(world, turns) for world in worlds.values()]
     while len(found) < count:
         found.extend(next(row) for row in rows)
     return found[:count]
 
 
-def _joined(world: Sequence[Conversation]) -> Iterator[LogItem]:
+def _joined(world: Sequence[Conversation], turns: int) -> Iterator[LogItem]:
     messages: list[Message] = []
     for conversation in world:
         messages += [m for m in conversation.messages if m.role != "system" or not messages]
         pieces = render_log(messages)
         ends = boundaries(pieces)
-        if len(ends) >= LONG_BOUNDARIES:
-            yield item(messages[: pieces[ends[LONG_BOUNDARIES - 1]].message + 1])
+        if len(ends) >= turns:
+            yield item(messages[: pieces[ends[turns - 1]].message + 1])
             messages = []
 
 

@@ -53,20 +53,22 @@ def run(
             f"There is no part {', '.join(sorted(unknown))} of the bench.",
             f"Parts are {', '.join(PARTS)}.",
         )
+    size: dict[str, int]
     found: dict[str, Any] = {}
     if "startup" in wanted:
         found["startup"] = bench_startup(progress, rounds=2 if quick else 5)
     if "import" in wanted:
-        size: dict[str, Any] = {"messages": 300, "rounds": 1} if quick else {}
+        size = {"messages": 300, "rounds": 1} if quick else {}
         found["import"] = bench_import(progress, file=file, **size)
     process = ModelProcess(cache / "logs" / "bench.log")
     try:
         found["machine"] = machine(process)
         catalog = Catalog(data, cache)
         if "tune" in wanted:
-            found["tune"] = bench_tune(catalog, process, progress, rounds=1 if quick else 3)
+            size = {"chars": 1_200, "rounds": 1} if quick else {}
+            found["tune"] = bench_tune(catalog, process, progress, **size)
         if "completeness" in wanted:
-            size = {"chars": 2_000, "long": 1, "rounds": 1} if quick else {}
+            size = {"chars": 900, "long": 1, "turns": 2, "rounds": 1} if quick else {}
             found["completeness"] = bench_completeness(catalog, process, progress, **size)
     finally:
         process.close()

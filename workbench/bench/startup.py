@@ -48,7 +48,7 @@ def bench_startup(progress: Callable[[str], None], *, rounds: int = 5) -> dict[s
         project = Path(name) / f"{_PROJECT}.wb"
         _make_project(project)
         progress("opening a project in a terminal")
-        paints = [_first_paint(project) for _ in range(max(1, rounds // 2))]
+        paints = [_first_paint(project) for _ in range(rounds)]
     found: dict[str, Any] = {}
     for key, seconds in (("help", helps), ("app_import", imports), ("first_paint", paints)):
         found[f"{key}_s"] = min(seconds)

@@ -29,9 +29,17 @@ def tuned_entry(
 
 
 def bench_tune(
-    catalog: Catalog, process: ModelProcess, progress: Callable[[str], None], *, rounds: int = 2
+    catalog: Catalog,
+    process: ModelProcess,
+    progress: Callable[[str], None],
+    *,
+    chars: int | None = None,
+    rounds: int = 3,
 ) -> dict[str, Any]:
     """Measures the tuned model and the file as shipped by turns, with the same threads.
+
+    Args:
+        chars: How much text is decoded to measure on; None is as much as tuning takes.
 
     Returns:
         `chosen` (the format), `threads`, `agreement` (with F32, as measured when it was tuned), `noise`,
@@ -42,13 +50,14 @@ def bench_tune(
     tuning = entry.tuning or {}
     options = LoadOptions(threads=tuning["threads"])
     tuned = catalog.runnable(entry)
+    text = sample_text()[:chars]
     shipped_speeds, tuned_speeds = [], []
     for number in range(rounds):
         progress(f"measuring the shipped and the tuned file, round {number + 1} of {rounds}")
         process.load(entry.path, options)
-        shipped_speeds.append(process.measure(sample_text())[0])
+        shipped_speeds.append(process.measure(text)[0])
         process.load(tuned.path, tuned.options)
-        tuned_speeds.append(process.measure(sample_text())[0])
+        tuned_speeds.append(process.measure(text)[0])
     agreement = {c["format"]: c["agreement"] for c in tuning["candidates"]}
     return {
         "chosen": tuning["chosen"],

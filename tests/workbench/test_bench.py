@@ -1,0 +1,157 @@
+"""`workbench.bench` on a tiny budget: every figure is there and of the right kind; none is judged by its size."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import UsageError, WorkbenchError
+from engine.formats import Parsed, open_inputs
+from engine.jobs import JobRunner
+from engine.model.catalog import Catalog
+from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.stages.importing import ImportStage
+from engine.store.project import Project
+from tests.engine.store.support import check_whole, content
+from workbench.bench import run
+from workbench.bench.bare_import import bare_import
+from workbench.bench.material import long_items, scoring_blocks, write_import_file
+
+
+def quick(tmp_path: Path, *which: str, **more: Any) -> dict[str, Any]:
+    """Runs parts of the bench in folders of their own; what comes back can be printed as JSON."""
+    found = run(
+        which,
+        lambda note: None,
+        data=tmp_path / "data",
+        cache=tmp_path / "cache",
+        quick=True,
+        **more,
+    )
+    again: dict[str, Any] = json.loads(json.dumps(found))
+    return again
+
+
+def positive(part: dict[str, Any], *names: str) -> None:
+    """Asserts that these figures are there and greater than nothing."""
+    assert {name: part[name] for name in names if not part[name] > 0} == {}
+
+
+class TestParts:
+    def test_import(self, tmp_path: Path) -> None:
+        """The import is measured on generated messages beside the yardstick."""
+        found = quick(tmp_path, "import")["import"]
+        assert found["messages"] >= 300
+        positive(found, "messages_per_s", "bare_messages_per_s", "fraction_of_bare_sqlite")
+
+    def test_import_of_a_given_file(self, tmp_path: Path) -> None:
+        """A file of one's own is measured instead."""
+        source = tmp_path / "mine.jsonl"
+        write_jsonl(sample_conversations(count=3), source)
+        found = quick(tmp_path, "import", file=source)["import"]
+        assert found["messages"] == sum(len(c.messages) for c in sample_conversations(count=3))
+
+    def test_import_that_fails_is_no_figure(self, tmp_path: Path) -> None:
+        """A file that cannot be imported whole ends the bench with the reason."""
+        source = tmp_path / "broken.jsonl"
+        write_jsonl(sample_conversations(count=3), source)
+        with source.open("a") as file:
+            file.write("{}\n")
+        with pytest.raises(WorkbenchError, match="quarantined"):
+            quick(tmp_path, "import", file=source)
+
+    def test_startup(self, tmp_path: Path) -> None:
+        """The program is really started, and draws a project in a terminal."""
+        found = quick(tmp_path, "startup")["startup"]
+        positive(found, "help_s", "app_import_s", "first_paint_s")
+        assert found["help_s"] <= found["help_median_s"]
+
+    def test_model(self, tmp_path: Path) -> None:
+        """Scoring and tuning are measured on the default model, and both ways of scoring agree within its noise."""
+        _already_tuned(tmp_path)
+        found = quick(tmp_path, "tune", "completeness")
+
+        scoring = found["completeness"]
+        for prefix in ("", "base_"):
+            positive(
+                scoring,
+                *(prefix + name for name in (
+                    "tokens_per_s", "raw_decode_tokens_per_s", "fraction_of_raw",
+                    "per_boundary_tokens_per_s", "speedup_over_reprompt",
+                )),
+            )  # fmt: skip
+            assert scoring[prefix + "long_boundaries"] == 2
+            assert scoring[prefix + "largest_difference"] < 0.05
+        positive(found["tune"], "gain", "tokens_per_s", "shipped_tokens_per_s", "threads")
+        assert found["tune"]["chosen"] == "as is"
+        assert "CPU" in found["machine"]["llama_cpp"]
+
+    def test_unknown_part(self, tmp_path: Path) -> None:
+        """A part that does not exist is an error of usage that names those that do."""
+        with pytest.raises(UsageError, match="completeness"):
+            quick(tmp_path, "speed")
+
+
+class TestMaterial:
+    def test_yardstick_stores_the_same_messages(self, tmp_path: Path) -> None:
+        """Bare import and import leave the same text in the tables and a sound index over it."""
+        source = tmp_path / "in.jsonl"
+        write_import_file(source, 200)
+        ours, bare = tmp_path / "ours.wb", tmp_path / "bare.wb"
+        with Project.open(ours, create=True) as project:
+            JobRunner(project, lambda event: None).run(ImportStage(project, [str(source)]))
+        Project.open(bare, create=True).close()
+        count, seconds = bare_import(bare, source)
+
+        assert seconds > 0
+        check_whole(bare)
+        mine, theirs = content(ours), content(bare)
+        assert count == len(mine["message"])
+        # id, conversation, index, role, name, content
+        assert [row[:6] for row in theirs["message"]] == [row[:6] for row in mine["message"]]
+        for table in ("conversation", "original", "truth"):
+            assert len(theirs[table]) == len(mine[table]) > 0, table
+
+    def test_generated_conversations_are_all_different(self, tmp_path: Path) -> None:
+        """Repeating the samples makes no duplicates, which an import would leave out."""
+        source = tmp_path / "in.jsonl"
+        write_import_file(source, 3_000)
+        (opened,) = open_inputs([source])
+        records = [record for record in opened.records() if isinstance(record, Parsed)]
+        messages = [record.conversation.messages for record in records]
+        assert len(set(messages)) == len(messages) > len(sample_conversations())
+
+    def test_long_conversations_have_ten_boundaries(self) -> None:
+        """The speed-up over one prompt per boundary is measured at exactly ten of them."""
+        items = long_items(5)
+        assert [len(item.boundaries) for item in items] == [10] * 5
+        assert len({item.texts for item in items}) == 5
+
+    def test_blocks_hold_what_was_asked_for(self) -> None:
+        """Whole conversations up to about the number of characters, in blocks as a run has them."""
+        blocks = scoring_blocks(30_000)
+        chars = sum(len(text) for block in blocks for item in block for text in item.texts)
+        assert 27_000 < chars <= 30_000
+        assert all(item.boundaries for block in blocks for item in block)
+
+
+def _already_tuned(folder: Path) -> None:
+    """Says that the file as shipped is the fastest, so that the test need not measure formats."""
+    catalog = Catalog(folder / "data", folder / "cache")
+    candidate = {
+        "format": "as is",
+        "tokens_per_s": 1.0,
+        "agreement": 0.97,
+        "bytes": 1,
+        "verdict": "faithful",
+    }
+    catalog.record_tuning(
+        catalog.entry(None),
+        {
+            "candidates": [candidate], "chosen": "as is", "file": None, "threads": 2,
+            "tokens_per_s": 1.0, "gain": 1.0, "noise": 0.01,
+        },
+    )  # fmt: skip
