@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import locale
 import os
 import platform
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -35,6 +34,7 @@ _OTHER_PLACE = {
     "cache folder": "Name another folder in WORKBENCH_CACHE",
     "project folder": "Copy the project elsewhere",
 }
+_REQUIREMENT = re.compile(r"^([\w.-]+)(?:==([\w.]+))?")
 _FEATURES = {"avx2": "AVX2", "avx512f": "AVX512", "avx512_bf16": "AVX512_BF16"}
 """What makes a model fast on x86: the kernel's name for it and llama.cpp's."""
 
@@ -62,40 +62,29 @@ def report(data: Path, cache: Path, project: Path | None = None) -> list[Check]:
         data, cache: The folders of the model catalogue and of tuned models.
         project: A project file to check too.
     """
-    parts: list[Callable[[], Iterator[Check]]] = [
-        _python,
-        _packages,
-        _sqlite,
-        _processor,
-        _memory,
-        lambda: _models(data, cache),
-        lambda: iter([folder_check("data folder", data), folder_check("cache folder", cache)]),
-        _terminal,
-    ]
-    if project is not None:
-        parts.append(lambda: _project(project))
-    return [check for part in parts for check in part()]
+    checks = [_python(), _packages(), _sqlite(), *_processor(), _memory(), *_models(data, cache)]
+    checks += [folder_check("data folder", data), folder_check("cache folder", cache)]
+    checks.append(terminal_check())
+    return checks if project is None else [*checks, *_project(project)]
 
 
-def _python() -> Iterator[Check]:
+def _python() -> Check:
     # An older Python than the program needs does not come as far as this.
-    yield Check(
-        "python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    )
+    found = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    return Check("python", "ok", found)
 
 
-def _packages() -> Iterator[Check]:
+def _packages() -> Check:
     fix = "Install the program anew with pip; it brings what it needs."
     present, missing, other = [], [], []
     try:
         requirements = metadata.requires(APP) or []
     except metadata.PackageNotFoundError:
-        yield Check("packages", "bad", "the program itself is not installed", fix)
-        return
+        return Check("packages", "bad", "the program itself is not installed", fix)
     for requirement in requirements:
         if "extra ==" in requirement:
             continue
-        name, pin = re.match(r"([\w.-]+)(?:==([\w.]+))?", requirement).groups()  # type: ignore[union-attr]
+        name, pin = _REQUIREMENT.findall(requirement)[0]
         try:
             version = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -106,14 +95,13 @@ def _packages() -> Iterator[Check]:
             other.append(f"{name} is {version}, made for {pin}")
     found = ", ".join(present)
     if missing:
-        yield Check("packages", "bad", f"missing: {', '.join(missing)}; {found}", fix)
-    elif other:
-        yield Check("packages", "warn", f"{'; '.join(other)}; {found}", fix)
-    else:
-        yield Check("packages", "ok", found)
+        return Check("packages", "bad", f"missing: {', '.join(missing)}; {found}", fix)
+    if other:
+        return Check("packages", "warn", f"{'; '.join(other)}; {found}", fix)
+    return Check("packages", "ok", found)
 
 
-def _sqlite() -> Iterator[Check]:
+def _sqlite() -> Check:
     facts = sqlite_facts()
     lacking = [
         name for name, there in (("FTS5", facts.full_text), ("STRICT", facts.strict)) if not there
@@ -121,9 +109,8 @@ def _sqlite() -> Iterator[Check]:
     if lacking:
         found = f"{facts.version} without {' and '.join(lacking)}"
         fix = "Use a Python whose SQLite is 3.37 or newer with full-text search."
-        yield Check("sqlite", "bad", found, fix)
-    else:
-        yield Check("sqlite", "ok", f"{facts.version} with FTS5 and STRICT tables")
+        return Check("sqlite", "bad", found, fix)
+    return Check("sqlite", "ok", f"{facts.version} with FTS5 and STRICT tables")
 
 
 def _processor() -> Iterator[Check]:
@@ -193,21 +180,19 @@ def _gpu(offload: bool) -> Check:
     )
 
 
-def _memory() -> Iterator[Check]:
+def _memory() -> Check:
     total = _size(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     try:
         available = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
     except OSError:
         available = None
     if available is None:
-        yield Check("memory", "ok", total)
-        return
+        return Check("memory", "ok", total)
     free = int(available.group(1)) * 1024
     found = f"{_size(free)} free of {total}"
     if free >= LITTLE_MEMORY:
-        yield Check("memory", "ok", found)
-    else:
-        yield Check("memory", "warn", found, "Close other programs, or use a smaller model.")
+        return Check("memory", "ok", found)
+    return Check("memory", "warn", found, "Close other programs, or use a smaller model.")
 
 
 def _models(data: Path, cache: Path) -> Iterator[Check]:
@@ -307,28 +292,23 @@ def folder_check(name: str, folder: Path) -> Check:
     return Check(name, "ok", found)
 
 
-def _terminal() -> Iterator[Check]:
-    encoding = (sys.stdout.encoding or locale.getpreferredencoding(False)).lower()
-    utf8 = encoding.replace("_", "-") in ("utf-8", "utf8")
+def terminal_check() -> Check:
+    """Whether standard output is a terminal that the screens can draw on."""
+    encoding = sys.stdout.encoding.lower()
     if not sys.stdout.isatty():
-        yield Check("terminal", "ok", f"none here; output is {encoding}")
-        return
+        return Check("terminal", "ok", f"none here; output is {encoding}")
     kind = os.environ.get("TERM", "")
     size = shutil.get_terminal_size()
     found = f"{kind or 'unknown'}, {_colours(kind)}, {size.columns}x{size.lines}, {encoding}"
     if kind in ("", "dumb"):
-        yield Check(
-            "terminal",
-            "bad",
-            found,
-            "Use a terminal that can place text, or the headless commands.",
-        )
-    elif not utf8:
-        yield Check("terminal", "warn", found, "Set a UTF-8 locale, for example `LC_ALL=C.UTF-8`.")
-    elif size.columns < LEAST_COLUMNS or size.lines < LEAST_ROWS:
-        yield Check("terminal", "warn", found, f"Make it at least {LEAST_COLUMNS}x{LEAST_ROWS}.")
-    else:
-        yield Check("terminal", "ok", found)
+        fix = "Use a terminal that can place text, or the headless commands."
+        return Check("terminal", "bad", found, fix)
+    if encoding != "utf-8":
+        return Check("terminal", "warn", found, "Set a UTF-8 locale, for example `LC_ALL=C.UTF-8`.")
+    if size.columns < LEAST_COLUMNS or size.lines < LEAST_ROWS:
+        fix = f"Make it at least {LEAST_COLUMNS}x{LEAST_ROWS}."
+        return Check("terminal", "warn", found, fix)
+    return Check("terminal", "ok", found)
 
 
 def _colours(kind: str) -> str:

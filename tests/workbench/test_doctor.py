@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import shutil
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,8 +19,8 @@ import pytest
 from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
 from engine.store import runs
 from engine.store.project import Project
-from tests.engine.store.support import fill, in_child, talk
-from workbench.doctor import Check, folder_check, report
+from tests.engine.store.support import REPOSITORY, fill, in_child, talk
+from workbench.doctor import Check, folder_check, report, terminal_check
 
 NOBODY = 65534
 
@@ -68,10 +72,12 @@ class TestThisMachine:
         assert all(bool(check.fix) == (check.status != "ok") for check in checks)
 
     def test_looking_leaves_nothing_behind(self, folders: tuple[Path, Path], project: Path) -> None:
-        """A check of a project changes no byte of it."""
+        """A check of a project changes no byte of it, and makes no folder."""
         before = project.read_bytes()
-        report(*folders, project)
+        cache = folders[1] / "not" / "there"
+        report(folders[0], cache, project)
         assert project.read_bytes() == before
+        assert not cache.exists()
 
 
 class TestModels:
@@ -196,6 +202,52 @@ class TestFolders:
         check = named(report(*folders), "cache folder")
         assert check.status == "warn"
         assert "1.0 GB free" in check.found
+
+
+class TestTerminal:
+    @pytest.mark.parametrize(
+        ("kind", "size", "encoding", "status", "word"),
+        [
+            ("xterm-256color", (120, 40), "utf-8", "ok", "256 colours"),
+            ("dumb", (120, 40), "utf-8", "bad", "dumb"),
+            ("", (120, 40), "utf-8", "bad", "unknown"),
+            ("xterm", (60, 40), "utf-8", "warn", "60x40"),
+            ("xterm", (120, 20), "utf-8", "warn", "120x20"),
+            ("xterm", (120, 40), "latin-1", "warn", "iso8859-1"),
+        ],
+    )
+    def test_in_a_terminal(
+        self, kind: str, size: tuple[int, int], encoding: str, status: str, word: str
+    ) -> None:
+        """A real terminal is judged by its kind, its size and its encoding."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+        code = (
+            "import sys; from workbench.doctor import terminal_check; check = terminal_check();"
+            "print(check.status, check.found, file=sys.stderr)"
+        )
+        environment = {**os.environ, "TERM": kind, "PYTHONIOENCODING": encoding}
+        for name in ("COLORTERM", "COLUMNS", "LINES"):
+            environment.pop(name, None)
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            env=environment,
+            cwd=REPOSITORY,
+            text=True,
+            check=True,
+        )
+        os.close(theirs)
+        os.close(ours)
+        assert done.stderr.split()[0] == status
+        assert word in done.stderr
+
+    def test_without_a_terminal(self) -> None:
+        """Output to a pipe or file is no fault."""
+        check = terminal_check()
+        assert check.status == "ok"
+        assert "none here" in check.found
 
 
 class TestProject:

@@ -16,7 +16,7 @@ from workbench.bench.tuning import tuned_entry
 CHARS = 28_000
 """About 12,000 tokens."""
 
-LONG, TURNS = 4, 10
+LONG, TURNS = 2, 10
 
 
 def bench_completeness(
