@@ -16,6 +16,10 @@ def main() -> None:
     """
     answers: BinaryIO = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    # OpenMP's threads spin at every barrier, and when anything else wants a core they spin for nothing. Measured on 2
+    # cores beside one busy process: prompts 98 tokens/s spinning and 493 waiting, replies 8 and 241. On an idle machine
+    # waiting costs 3% on prompts and 40% on replies.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )

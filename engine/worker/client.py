@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import signal
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -24,8 +26,11 @@ from engine.model.prompting import Prompt
 from engine.worker import protocol
 from engine.worker.protocol import Frame
 
+log = logging.getLogger(__name__)
+
 START_SECONDS = 60.0
 GRACE_SECONDS = 5.0
+POLL_SECONDS = 0.2
 OnProgress = Callable[[int, str], None]
 
 
@@ -70,6 +75,7 @@ class ModelProcess:
         """
         request = protocol.load_request(path, options, adapter)
         with self._turn:
+            self._cancelled_at = None
             if self.loaded is not None and self._load == request and self._alive():
                 return self.loaded
             self._load = None
@@ -182,30 +188,28 @@ class ModelProcess:
             WorkbenchError: What the process says is wrong with the request.
         """
         with self._turn:
+            self._cancelled_at = None
             if needs_model and self._load is not None and not self._alive():
                 self.loaded = self._ask(self._load)
             return self._ask(request, progress)
 
     def cancel(self) -> None:
-        """Cancels the request in flight, if any; the asking thread gets `Cancelled`."""
+        """Cancels what is being asked, if anything, also while the process starts or loads for it; the asking thread
+        gets `Cancelled`."""
         with self._write:
             self._cancelled_at = time.monotonic()
             process, request = self._process, self._in_flight
-            if process is not None and request is not None and process.stdin is not None:
-                try:
+            if process is not None and request is not None:
+                # One that died takes no cancel; the asking thread learns that from the closed pipe.
+                with suppress(OSError):
                     protocol.write_frame(
                         cast(BinaryIO, process.stdin), {"type": "cancel", "id": request}
                     )
-                except OSError:
-                    return  # it died; the asking thread learns that from the closed pipe
 
     def close(self) -> None:
         """Kills the process at once; a request in flight raises `Cancelled`."""
         self._closed = True
-        process = self._process
-        if process is not None and process.poll() is None:
-            process.kill()
-            process.wait()
+        self._end()
 
     @property
     def pid(self) -> int | None:
@@ -219,8 +223,7 @@ class ModelProcess:
         return self._process is not None and self._process.poll() is None
 
     def _start(self) -> None:
-        if self._closed:
-            raise Cancelled("The model process was closed.")
+        self._check_open()
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         with self.log_path.open("ab") as log:
             # A session of its own: ctrl+c in the terminal must reach the program, which then decides.
@@ -233,23 +236,45 @@ class ModelProcess:
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
             )
         self._process = process
+        self._check_open()
         self._answers = queue.Queue()
         reader = threading.Thread(
             target=_read_answers, args=(process.stdout, self._answers), daemon=True
         )
         reader.start()
-        try:
-            hello = self._answers.get(timeout=START_SECONDS)
-        except queue.Empty:
-            process.kill()
-            raise self._crash("did not answer") from None
+        hello = self._hello()
         if hello is None:
             raise self._crash("could not start")
         if hello.get("version") != protocol.VERSION:
-            process.kill()
+            self._end()
             raise ModelError(
                 "The model process speaks another version.", "Install the program anew."
             )
+
+    def _hello(self) -> Frame | None:
+        """What the process says when it is ready, None when it ended instead."""
+        started = time.monotonic()
+        while True:
+            try:
+                return self._answers.get(timeout=POLL_SECONDS)
+            except queue.Empty:
+                if self._cancelled_at is not None:
+                    self._end()
+                    raise Cancelled("The request was cancelled.") from None
+                if time.monotonic() - started > START_SECONDS:
+                    self._end()
+                    raise self._crash("did not answer") from None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            self._end()
+            raise Cancelled("The model process was closed.")
+
+    def _end(self) -> None:
+        process = self._process
+        if process is not None and process.poll() is None:
+            process.kill()
+            process.wait()
 
     def _ask(self, request: Frame, progress: OnProgress | None = None) -> Frame:
         if not self._alive():
@@ -257,8 +282,9 @@ class ModelProcess:
         process = cast("subprocess.Popen[bytes]", self._process)
         with self._write:
             self._next_id += 1
+            if self._cancelled_at is not None:
+                raise Cancelled("The request was cancelled.")
             number = self._in_flight = self._next_id
-            self._cancelled_at = None
             try:
                 protocol.write_frame(cast(BinaryIO, process.stdin), {**request, "id": number})
             except OSError:
@@ -271,13 +297,11 @@ class ModelProcess:
     def _wait(self, number: int, progress: OnProgress | None) -> Frame:
         while True:
             try:
-                answer = self._answers.get(timeout=1.0)
+                answer = self._answers.get(timeout=POLL_SECONDS)
             except queue.Empty:
                 self._kill_if_deaf()
                 continue
             if answer is None:
-                if self._closed:
-                    raise Cancelled("The model process was closed.")
                 raise self._crash("died")
             if answer["id"] != number:
                 continue
@@ -293,15 +317,22 @@ class ModelProcess:
 
     def _kill_if_deaf(self) -> None:
         """Ends a process that does not heed a cancel: native code may be stuck where no flag is asked for."""
-        process = self._process
         asked = self._cancelled_at
-        if process is not None and asked is not None and time.monotonic() - asked > GRACE_SECONDS:
-            process.kill()
+        if asked is not None and time.monotonic() - asked > GRACE_SECONDS:
+            self._end()
             raise Cancelled("The request was cancelled; the model process had to be ended for it.")
 
     def _crash(self, what: str) -> WorkbenchError:
-        process = self._process
-        status = process.wait() if process is not None else None
+        if self._closed:
+            return Cancelled("The model process was closed.")
+        process = cast("subprocess.Popen[bytes]", self._process)
+        try:
+            status = process.wait(GRACE_SECONDS)
+        except (
+            subprocess.TimeoutExpired
+        ):  # it closed its pipe, or wrote nonsense into it, and lives on
+            self._end()
+            status = process.wait()
         return ModelCrashed(
             f"The model process {what} ({_status_text(status)}).",
             f"Its log is {self.log_path}. The work can be run again and goes on where it stopped.",
@@ -312,6 +343,8 @@ def _read_answers(stream: BinaryIO, answers: queue.Queue[Frame | None]) -> None:
     try:
         while (answer := protocol.read_frame(stream)) is not None:
             answers.put(answer)
+    except ValueError as error:
+        log.warning("the model process wrote what is no answer: %s", error)
     finally:
         answers.put(None)
 
@@ -321,9 +354,7 @@ def _error_from(answer: Frame) -> WorkbenchError:
     return cast(WorkbenchError, kind(answer["message"], answer["hint"]))
 
 
-def _status_text(status: int | None) -> str:
-    if status is None:
-        return "no status"
+def _status_text(status: int) -> str:
     if status >= 0:
         return f"exit status {status}"
     name = signal.Signals(-status).name

@@ -46,8 +46,8 @@ def check_gguf(path: Path) -> None:
         )
 
 
-def kv_bytes(meta: Callable[[str], str | None], cells: int) -> int:
-    """Bytes of a 16-bit key-value cache of `cells` tokens, from the model's metadata."""
+def kv_bytes(meta: Callable[[str], str | None], cells: int, width_of_one: int) -> int:
+    """Bytes of a key-value cache of `cells` tokens, `width_of_one` bytes a number, from the model's metadata."""
     arch = meta("general.architecture") or ""
 
     def figure(key: str, default: int) -> int:
@@ -59,7 +59,7 @@ def kv_bytes(meta: Callable[[str], str | None], cells: int) -> int:
     kv_heads = figure("attention.head_count_kv", heads)
     key = figure("attention.key_length", width)
     value = figure("attention.value_length", width)
-    return figure("block_count", 0) * kv_heads * (key + value) * 2 * cells
+    return figure("block_count", 0) * kv_heads * (key + value) * width_of_one * cells
 
 
 FILE_TYPES = {"f32": 0, "q4_0": 2, "q8_0": 7, "bf16": 32}

@@ -7,6 +7,7 @@ only, because loading and the native code write to the descriptors that a termin
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -34,9 +35,12 @@ class LlamaModel:
         """Loads the weights.
 
         Args:
-            cancelled: Asked during every decode; when it returns true, the decode stops and raises Cancelled.
+            cancelled: Asked while weights are read and during every decode; when it returns true, the work stops and
+                raises Cancelled.
 
         Raises:
+            Cancelled: The request was cancelled.
+            ModelError: There is not enough memory for the context.
             ModelFileError: The file is missing, damaged or of an architecture llama.cpp does not know.
         """
         forward_log()
@@ -45,8 +49,12 @@ class LlamaModel:
         self.options = options
         params = llama_cpp.llama_model_default_params()
         params.n_gpu_layers = options.gpu_layers if llama_cpp.llama_supports_gpu_offload() else 0
+        go_on = llama_cpp.llama_progress_callback(lambda _share, _data: not cancelled())
+        params.progress_callback = go_on
         self._model = llama_cpp.llama_model_load_from_file(str(path).encode(), params)
         if not self._model:
+            if cancelled():
+                raise Cancelled("The request was cancelled.")
             raise ModelFileError(
                 f"llama.cpp cannot load {path.name}.",
                 "The file is damaged or of a newer kind; the worker log says which.",
@@ -76,18 +84,30 @@ class LlamaModel:
         if options.embedding:
             params.pooling_type = self._pooling()
         else:
-            params.n_outputs_max = min(MAX_ROWS, options.batch)
-        if options.threads:
-            params.n_threads = params.n_threads_batch = options.threads
+            # llama.cpp aborts when this is less than the number of sequences.
+            params.n_outputs_max = max(self.capacity.rows, MAX_SEQUENCES)
+        if self._exact:
+            params.type_k = params.type_v = llama_cpp.GGML_TYPE_F32
+            params.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        params.n_threads = params.n_threads_batch = options.threads or os.cpu_count() or 1
         self._abort = llama_cpp.ggml_abort_callback(lambda _data: self._cancelled())
         params.abort_callback = self._abort
         context = llama_cpp.llama_init_from_model(self._model, params)
         if not context:
+            llama_cpp.llama_model_free(self._model)
             raise ModelError(
                 f"There is not enough memory for {self.path.name} with {self.cells:,} tokens of context.",
                 "Ask for a smaller context or a smaller model.",
             )
         return context
+
+    @property
+    def _exact(self) -> bool:
+        """Whether the weights are F32: they are kept for exactness, which a 16-bit cache and flash attention undo.
+
+        Measured on the default model: batch noise 0.000002 without the two, 0.001 with them, at the same speed.
+        """
+        return self.meta("general.file_type") == "0"
 
     def _pooling(self) -> int:
         kind = self.meta(f"{self.meta('general.architecture')}.pooling_type")
@@ -124,7 +144,9 @@ class LlamaModel:
     @property
     def memory_bytes(self) -> int:
         """Bytes of weights and cache, computed from the model's own figures."""
-        return int(llama_cpp.llama_model_size(self._model)) + kv_bytes(self.meta, self.cells)
+        return int(llama_cpp.llama_model_size(self._model)) + kv_bytes(
+            self.meta, self.cells, 4 if self._exact else 2
+        )
 
     def meta(self, key: str) -> str | None:
         """A metadata value of the GGUF file as text."""
@@ -228,7 +250,7 @@ class LlamaModel:
 
     # Adapters, embeddings, sampling
 
-    def use_adapter(self, path: Path | None, scale: float = 1.0) -> None:
+    def use_adapter(self, path: Path | None) -> None:
         """Switches to an adapter, or back to the bare model with None; loads each adapter once.
 
         Raises:
@@ -249,14 +271,21 @@ class LlamaModel:
                     )
                 self._adapters[name] = handle
             adapters = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(self._adapters[name])
-            scales, count = (ctypes.c_float * 1)(scale), 1
+            scales, count = (ctypes.c_float * 1)(1.0), 1
         if llama_cpp.llama_set_adapters_lora(self._context, adapters, count, scales) != 0:
             raise ModelError(f"llama.cpp cannot apply the adapter {name}.")
         self._adapter_in_use = name
         self.clear()
 
     def embed(self, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """Unit-length pooled embeddings, shape (texts, dimensions); texts are cut to one batch of tokens."""
+        """Unit-length pooled embeddings, shape (texts, dimensions); texts are cut to one batch of tokens.
+
+        Raises:
+            ModelError: A text has no tokens, so nothing can be said of it.
+            Cancelled: The request was cancelled.
+        """
+        if not all(texts):
+            raise ModelError("An empty text has no embedding.")
         size: int = llama_cpp.llama_model_n_embd(self._model)
         out = np.empty((len(texts), size), dtype=np.float32)
         pending: list[Span] = []

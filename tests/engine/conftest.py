@@ -1,0 +1,64 @@
+"""The real embedded model, as shipped and expanded to F32, where exactness can be proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.model.catalog import embedded_model
+from engine.model.interface import LoadOptions
+from engine.model.llamacpp import LlamaModel, quantize
+from engine.worker.client import ModelProcess
+from tests.engine.model.weights import SMALL
+
+
+@pytest.fixture(scope="session")
+def shipped() -> Path:
+    """The weights that come with the program."""
+    return embedded_model()
+
+
+@pytest.fixture(scope="session")
+def expanded(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The same weights in F32, half a gigabyte that is removed after the session."""
+    path = tmp_path_factory.mktemp("weights") / "f32.gguf"
+    quantize(shipped, path, "f32", 2)
+    yield path
+    path.unlink()
+
+
+@pytest.fixture(scope="session")
+def loaded(expanded: Path) -> Iterator[LlamaModel]:
+    """The F32 model in this process, with a small context."""
+    model = LlamaModel(expanded, SMALL, lambda: False)
+    yield model
+    model.close()
+
+
+@pytest.fixture
+def model(loaded: LlamaModel) -> LlamaModel:
+    """The F32 model with an empty cache and no adapter."""
+    loaded.use_adapter(None)
+    loaded.clear()
+    return loaded
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[ModelProcess]:
+    """A model process that is not started yet."""
+    client = ModelProcess(tmp_path / "worker.log")
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def shared_process(
+    shipped: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ModelProcess]:
+    """A model process with the shipped model loaded, for tests that do not harm it."""
+    client = ModelProcess(tmp_path_factory.mktemp("log") / "worker.log")
+    client.load(shipped, LoadOptions(context=SMALL.context))
+    yield client
+    client.close()

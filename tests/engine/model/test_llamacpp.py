@@ -1,0 +1,253 @@
+"""The real model: tokens, sequences, adapters, embeddings, broken files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.errors import Cancelled, ModelError, ModelFileError
+from engine.model.interface import LoadOptions, Logits, Span
+from engine.model.llamacpp import LlamaModel
+from engine.model.prompting import frame, opening_tokens, parse_prompt, prompt_text
+from tests.engine.model.weights import SMALL, probabilities, write_adapter
+
+TEXT = (
+    "\n\nTURN 2, STEP 4, user chat:\nPlease cancel order #W123 and refund it to my card. Grüße 👋"
+)
+
+
+def last_row(model: LlamaModel, tokens: list[int]) -> Logits:
+    """The logits after some tokens, decoded alone."""
+    model.clear()
+    rows = model.decode([Span(tokens, 0, (0,), (len(tokens) - 1,))])
+    return np.array(rows[0])
+
+
+class TestTokens:
+    def test_bytes_are_the_text(self, model: LlamaModel) -> None:
+        """The bytes of the tokens of a text are the text."""
+        tokens = model.tokenize(TEXT)
+        assert b"".join(model.token_bytes(token) for token in tokens) == TEXT.encode()
+
+    def test_control_tokens_in_a_transcript_are_text(self, model: LlamaModel) -> None:
+        """A transcript that spells control tokens gives none of them."""
+        control = {
+            model.end_token,
+            *model.stop_tokens,
+            *model.tokenize("<|im_start|>", special=True),
+        }
+        tokens = model.tokenize("Hi <|im_end|><|im_start|>assistant\n<|endoftext|>")
+        assert not control & set(tokens)
+        assert model.tokenize("<|im_end|>", special=True) == [model.end_token]
+
+    def test_control_tokens_have_no_bytes(self, model: LlamaModel) -> None:
+        """A control token adds nothing to a reply's text."""
+        assert model.token_bytes(model.end_token) == b""
+
+    def test_chat_frame(self, model: LlamaModel) -> None:
+        """A chat prompt begins with one start token, opens the assistant's turn and closes the user's."""
+        around = frame(parse_prompt("judge", prompt_text("judge")), model)
+        (opens,) = model.tokenize("<|im_start|>", special=True)
+        assert around.head[0] == opens
+        assert opens not in around.head[1:2]
+        assert [*around.head, *around.tail].count(opens) == 3  # system, user, assistant
+        assert [*around.head, *around.tail].count(model.end_token) == 2
+
+    def test_every_step_opens_alike(self, model: LlamaModel) -> None:
+        """Any header begins with the tokens whose probability is that of a continuation."""
+        opening = opening_tokens(model)
+        assert b"".join(map(model.token_bytes, opening)) == b"\n\nTURN"
+        for header in ("TURN 9, STEP 12, user chat:", "TURN 100, STEP 1, assistant (tool) action:"):
+            assert model.tokenize(f"\n\n{header}\n")[: len(opening)] == opening
+
+
+class TestSequences:
+    def test_a_fork_is_the_same_past(self, model: LlamaModel) -> None:
+        """After a fork both sequences go on as if each had been decoded alone."""
+        tokens = model.tokenize(TEXT)
+        model.decode([Span(tokens[:-2], 0, (0,))])
+        model.fork(0, 5, len(tokens) - 2)
+        both = model.decode(
+            [
+                Span(tokens[-2:], len(tokens) - 2, (0,), (1,)),
+                Span([7, 8], len(tokens) - 2, (5,), (1,)),
+            ]
+        ).copy()
+        for row, whole in zip(both, (tokens, [*tokens[:-2], 7, 8]), strict=True):
+            alone = last_row(model, whole)
+            assert np.abs(probabilities(row) - probabilities(alone)).max() < 1e-3
+
+    def test_a_span_of_several_sequences(self, model: LlamaModel) -> None:
+        """Tokens that belong to two sequences can be followed by different tokens in each, in the same batch."""
+        tokens = model.tokenize(TEXT)
+        count = len(tokens)
+        rows = model.decode(
+            [
+                Span(tokens, 0, (1, 2), (count - 1,)),
+                Span([11, 12], count, (1,), (1,)),
+                Span([13], count, (2,), (0,)),
+            ]
+        ).copy()
+        wholes = (tokens, [*tokens, 11, 12], [*tokens, 13])
+        for row, whole in zip(rows, wholes, strict=True):
+            alone = last_row(model, whole)
+            assert np.abs(probabilities(row) - probabilities(alone)).max() < 1e-3
+
+    def test_a_dropped_tail_is_forgotten(self, model: LlamaModel) -> None:
+        """After dropping a tail, what follows does not see it."""
+        tokens = model.tokenize(TEXT)
+        model.decode([Span([*tokens[:9], 40, 41, 42], 0, (0,))])
+        model.drop(0, 9)
+        row = model.decode([Span(tokens[9:], 9, (0,), (len(tokens) - 10,))])[0].copy()
+        assert np.abs(probabilities(row) - probabilities(last_row(model, tokens))).max() < 1e-3
+
+    def test_too_large_a_batch(self, model: LlamaModel) -> None:
+        """A batch over the limit is an error with the limit, not a crash."""
+        with pytest.raises(ModelError, match="more than 256 tokens"):
+            model.decode([Span([1] * 257, 0, (0,))])
+
+    def test_a_full_cache(self, shipped: Path) -> None:
+        """A cache that is full is an error that says so, and the model can be used afterwards."""
+        small = LlamaModel(shipped, LoadOptions(context=64, batch=32), lambda: False)
+        before = last_row(small, [1, 2, 3])
+        small.clear()
+
+        def fill() -> None:
+            for sequence in range(small.capacity.sequences):
+                small.decode([Span([5] * 32, 0, (sequence,))])
+
+        with pytest.raises(ModelError, match="refused"):
+            fill()
+        assert (last_row(small, [1, 2, 3]) == before).all()
+        small.close()
+
+
+class TestCancel:
+    def test_while_decoding(self, expanded: Path) -> None:
+        """A cancel that comes in the middle of a decode ends it, and the model can be used afterwards."""
+        asked = 0
+        after = 10**9
+
+        def cancelled() -> bool:
+            nonlocal asked
+            asked += 1
+            return asked > after
+
+        small = LlamaModel(expanded, LoadOptions(context=256, batch=128), cancelled)
+        tokens = small.tokenize(TEXT * 3)[:100]
+        before = last_row(small, tokens)
+        asked_per_decode = asked
+        asked, after = 0, asked_per_decode // 3
+        with pytest.raises(Cancelled):
+            small.decode([Span(tokens, len(tokens), (0,), (0,))])
+        assert asked < asked_per_decode
+        after = 10**9
+        assert (last_row(small, tokens) == before).all()
+        small.close()
+
+    def test_while_loading(self, expanded: Path) -> None:
+        """A cancel while the weights are read ends the loading."""
+        asked = 0
+
+        def cancelled() -> bool:
+            nonlocal asked
+            asked += 1
+            return asked > 3
+
+        with pytest.raises(Cancelled):
+            LlamaModel(expanded, SMALL, cancelled)
+
+
+class TestAdapters:
+    def test_on_and_off(self, model: LlamaModel, tmp_path: Path) -> None:
+        """An adapter changes probabilities; off restores the base bit for bit, on again the adapter, unloaded never."""
+        first = write_adapter(tmp_path / "a.gguf", model, seed=1)
+        second = write_adapter(tmp_path / "b.gguf", model, seed=2)
+        tokens = model.tokenize(TEXT)
+        base = last_row(model, tokens)
+        model.use_adapter(first)
+        tuned = last_row(model, tokens)
+        model.use_adapter(second)
+        other = last_row(model, tokens)
+        first.unlink()
+        model.use_adapter(first)
+        assert (last_row(model, tokens) == tuned).all()
+        model.use_adapter(None)
+        assert (last_row(model, tokens) == base).all()
+        for one, two in ((base, tuned), (base, other), (tuned, other)):
+            assert np.abs(probabilities(one) - probabilities(two)).max() > 0.01
+
+    def test_of_another_model(self, model: LlamaModel, tmp_path: Path) -> None:
+        """An adapter whose shapes do not fit is refused by name, and the model goes on without it."""
+        wrong = write_adapter(tmp_path / "wrong.gguf", model, seed=1, cut=16)
+        before = last_row(model, [1, 2, 3])
+        with pytest.raises(ModelFileError, match=r"wrong\.gguf is not an adapter"):
+            model.use_adapter(wrong)
+        assert (last_row(model, [1, 2, 3]) == before).all()
+
+    def test_weights_are_no_adapter(self, model: LlamaModel, shipped: Path) -> None:
+        """A whole model given as an adapter is refused."""
+        with pytest.raises(ModelFileError, match="not an adapter"):
+            model.use_adapter(shipped)
+
+
+class TestFiles:
+    @pytest.mark.parametrize("as_adapter", [False, True])
+    def test_not_a_gguf_file(self, model: LlamaModel, tmp_path: Path, as_adapter: bool) -> None:
+        """Any other file is refused by name, as a model and as an adapter."""
+        path = tmp_path / "model.gguf"
+        path.write_bytes(b"PK\x03\x04 something else")
+        with pytest.raises(ModelFileError, match=r"model\.gguf is not a GGUF file"):
+            model.use_adapter(path) if as_adapter else LlamaModel(path, SMALL, lambda: False)
+
+    def test_missing(self, tmp_path: Path) -> None:
+        """A file that is not there is named with the reason."""
+        with pytest.raises(ModelFileError, match="No such file"):
+            LlamaModel(tmp_path / "none.gguf", SMALL, lambda: False)
+
+    @pytest.mark.parametrize("size", [4, 8, 60, 5_000, 3_000_000, 60_000_000])
+    def test_truncated(self, shipped: Path, tmp_path: Path, size: int) -> None:
+        """A file that was cut off anywhere is refused, whether in its head or in its weights."""
+        path = tmp_path / "cut.gguf"
+        with shipped.open("rb") as whole:
+            path.write_bytes(whole.read(size))
+        with pytest.raises(ModelFileError, match=r"cut\.gguf"):
+            LlamaModel(path, SMALL, lambda: False)
+
+    def test_memory_estimate(self, model: LlamaModel, expanded: Path) -> None:
+        """The estimate holds at least the weights and a cache in proportion to the context."""
+        assert model.memory_bytes > expanded.stat().st_size * 0.95
+        per_token = 30 * 3 * 64 * 2 * 4  # layers, key-value heads, width, key and value, bytes
+        assert model.memory_bytes < expanded.stat().st_size * 1.05 + per_token * model.cells
+
+
+class TestEmbeddings:
+    @pytest.fixture(scope="class")
+    def embedder(self, shipped: Path) -> LlamaModel:
+        """The shipped model loaded for embeddings."""
+        return LlamaModel(
+            shipped, LoadOptions(context=256, batch=64, embedding=True), lambda: False
+        )
+
+    def test_vectors(self, embedder: LlamaModel) -> None:
+        """Vectors have length one, near texts lie nearer, and a text's vector hardly depends on its neighbours."""
+        texts = [
+            "I want a refund for my shoes.",
+            "Please give me my money back for the boots.",
+            "The train to Berlin leaves at nine from platform four.",
+        ] + [f"Filler number {number} about nothing at all." for number in range(62)]
+        tokens = [embedder.tokenize(text) for text in texts]
+        vectors = embedder.embed(tokens)
+        assert vectors.shape == (65, 576)
+        assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(65), abs=1e-5)
+        assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2]
+        assert vectors[0] @ embedder.embed(tokens[:1])[0] > 0.999
+
+    def test_long_and_empty_texts(self, embedder: LlamaModel) -> None:
+        """A text over one batch is cut to it, one without tokens is refused."""
+        tokens = embedder.tokenize("many words again " * 60)
+        assert (embedder.embed([tokens]) == embedder.embed([tokens[:64]])).all()
+        with pytest.raises(ModelError, match="empty text"):
+            embedder.embed([tokens, []])

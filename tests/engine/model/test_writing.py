@@ -1,0 +1,118 @@
+"""Replies of the real model: seeds, stop texts, schemas and grammars."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from engine.errors import ModelError
+from engine.model.generation import Reply, generate
+from engine.model.interface import Sampling
+from engine.model.llamacpp import LlamaModel
+
+WARM = Sampling(temperature=0.9, top_k=50, top_p=0.95, min_p=0.01)
+PROMPTS = ("The customer said", "My favourite colour is", "Dear sir or madam,")
+
+
+def write(
+    model: LlamaModel,
+    *prompts: str,
+    sampling: Sampling,
+    max_tokens: int = 12,
+    stop: tuple[str, ...] = (),
+    seed: int = 0,
+) -> list[Reply]:
+    """Replies to some texts."""
+    tokens = [model.tokenize(prompt) for prompt in prompts]
+    return generate(model, tokens, sampling=sampling, max_tokens=max_tokens, stop=stop, seed=seed)
+
+
+class TestSampling:
+    def test_a_seed_repeats(self, model: LlamaModel) -> None:
+        """The same seed gives the same replies, another seed others."""
+        first = write(model, *PROMPTS, sampling=WARM, seed=7)
+        assert write(model, *PROMPTS, sampling=WARM, seed=7) == first
+        assert write(model, *PROMPTS, sampling=WARM, seed=70) != first
+
+    def test_neighbours_do_not_matter(self, model: LlamaModel) -> None:
+        """A reply is the same with and without others beside it, its seed being its number's."""
+        together = write(model, *PROMPTS, sampling=WARM, seed=7)
+        for number, prompt in enumerate(PROMPTS):
+            (alone,) = write(model, prompt, sampling=WARM, seed=7 + number)
+            assert alone == together[number]
+
+    def test_the_same_prompt_twice(self, model: LlamaModel) -> None:
+        """Several samples of one prompt are not all the same."""
+        replies = write(model, *["My name is"] * 6, sampling=Sampling(temperature=1.5), seed=1)
+        assert len({reply.tokens for reply in replies}) > 1
+
+
+class TestStopping:
+    def test_stop_text_across_tokens(self, model: LlamaModel) -> None:
+        """A stop text that is made of pieces of several tokens ends the reply before it."""
+        (free,) = write(model, PROMPTS[0], sampling=Sampling())
+        pieces = [model.token_bytes(token).decode() for token in free.tokens]
+        at = len("".join(pieces[:4]))
+        stop = free.text[at - 2 : at + 2]
+        (cut,) = write(model, PROMPTS[0], sampling=Sampling(), stop=(stop,))
+        assert cut.stopped == "stop"
+        assert cut.text == free.text[: free.text.index(stop)]
+
+    def test_the_limit(self, model: LlamaModel) -> None:
+        """A reply that does not end has as many tokens as were allowed and says so."""
+        (reply,) = write(model, PROMPTS[0], sampling=Sampling(), max_tokens=5)
+        assert (len(reply.tokens), reply.stopped) == (5, "length")
+
+    def test_the_end_token(self, model: LlamaModel) -> None:
+        """A chat answer ends by the model's own end token, which is no part of it."""
+        chat = model.render_chat([{"role": "user", "content": "Say only: yes"}])
+        tokens = model.tokenize(chat, special=True)
+        (reply,) = generate(model, [tokens], sampling=Sampling(), max_tokens=60)
+        assert reply.stopped == "end"
+        assert not model.stop_tokens & set(reply.tokens)
+        assert "<|im_end|>" not in reply.text
+
+
+class TestConstrained:
+    SCHEMA = json.dumps(
+        {
+            "type": "object",
+            "properties": {
+                "done": {"type": "boolean"},
+                "label": {"type": "string", "maxLength": 12},
+                "score": {"enum": [1, 2, 3]},
+            },
+            "required": ["done", "label", "score"],
+            "additionalProperties": False,
+        }
+    )
+
+    @pytest.mark.parametrize("temperature", [0.0, 1.2])
+    def test_json_schema(self, model: LlamaModel, temperature: float) -> None:
+        """Replies under a schema parse and hold what the schema asks for, greedy and sampled."""
+        sampling = Sampling(temperature=temperature, json_schema=self.SCHEMA)
+        for reply in write(model, *PROMPTS, sampling=sampling, max_tokens=60, seed=3):
+            assert reply.stopped == "end"
+            value = json.loads(reply.text)
+            assert set(value) == {"done", "label", "score"}
+            assert isinstance(value["done"], bool)
+            assert len(value["label"]) <= 12
+            assert value["score"] in (1, 2, 3)
+
+    def test_grammar(self, model: LlamaModel) -> None:
+        """Replies under a grammar match it."""
+        grammar = 'root ::= ("yes" | "no") ", because " [a-z ]{3,20} "."'
+        sampling = Sampling(grammar=grammar)
+        for reply in write(model, *PROMPTS, sampling=sampling, max_tokens=40):
+            assert re.fullmatch(r"(yes|no), because [a-z ]{3,20}\.", reply.text)
+            assert reply.stopped == "end"
+
+    @pytest.mark.parametrize(
+        "sampling", [Sampling(grammar="root ::= nonsense-that-is-not"), Sampling(grammar="((")]
+    )
+    def test_a_broken_grammar(self, model: LlamaModel, sampling: Sampling) -> None:
+        """A grammar that cannot be parsed is an error that says so."""
+        with pytest.raises(ModelError, match="grammar cannot be parsed"):
+            write(model, *PROMPTS, sampling=sampling)

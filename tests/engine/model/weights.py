@@ -1,0 +1,52 @@
+"""How tests load the real model, and small adapters for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+from engine.model.interface import LoadOptions, Logits
+from engine.model.llamacpp import LlamaModel
+
+SMALL = LoadOptions(context=1024, batch=256)
+RANK = 2
+
+
+def probabilities(logits: Logits) -> Logits:
+    """Rows of logits as probabilities."""
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True), dtype=np.float32)
+
+
+def write_adapter(
+    path: Path, model: LlamaModel, *, seed: int, strength: float = 2.0, cut: int = 0
+) -> Path:
+    """Writes a random LoRA adapter for the value projections of a llama model.
+
+    Args:
+        cut: Rows left off every matrix, which makes it one for another model.
+    """
+    random = np.random.default_rng(seed)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_type(gguf.GGUFType.ADAPTER)
+    writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
+    writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, float(RANK))
+    layers, width, heads, kv_heads = (
+        int(model.meta(f"llama.{key}") or 0)
+        for key in (
+            "block_count", "embedding_length", "attention.head_count", "attention.head_count_kv"
+        )
+    )  # fmt: skip
+    height = width // heads * kv_heads
+    for layer in range(layers):
+        shapes = {"lora_a": (RANK, width - cut), "lora_b": (height - cut, RANK)}
+        for part, shape in shapes.items():
+            values = random.standard_normal(shape, dtype=np.float32) * (strength / width**0.5)
+            writer.add_tensor(f"blk.{layer}.attn_v.weight.{part}", values.astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path

@@ -1,0 +1,255 @@
+"""The client side against a scripted process: what goes wrong on the other end of the pipe."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import Cancelled, ModelCrashed, ModelError, ModelFileError
+from engine.model.interface import LoadOptions
+from engine.worker import client as client_module
+from engine.worker.client import ModelProcess
+
+FAKE = Path(__file__).with_name("fake.py")
+SAFETY = 30.0
+"""Seconds after which something hangs; nothing here is timed."""
+
+
+class Fake:
+    """Clients of scripted processes, and what these were sent."""
+
+    def __init__(self, folder: Path) -> None:
+        self.history_file = folder / "history"
+        self.log = folder / "worker.log"
+        self.clients: list[ModelProcess] = []
+
+    def client(self, scenario: str) -> ModelProcess:
+        """A client of a process that follows a scenario."""
+        command = [sys.executable, str(FAKE), scenario, str(self.history_file)]
+        self.clients.append(ModelProcess(self.log, command))
+        return self.clients[-1]
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """Every frame that was sent, in order."""
+        if not self.history_file.exists():
+            return []
+        return [json.loads(line) for line in self.history_file.read_text().splitlines()]
+
+    def sent(self, kind: str) -> bool:
+        """Whether a frame of this type has arrived."""
+        return any(frame["type"] == kind for frame in self.history)
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Iterator[Fake]:
+    """Scripted processes that are ended after the test."""
+    made = Fake(tmp_path)
+    yield made
+    for client in made.clients:
+        client.close()
+
+
+class Asking:
+    """A request on a thread of its own."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self.error: BaseException | None = None
+        self._work = work
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001 - looked at by the test
+            self.error = error
+
+    def outcome(self) -> BaseException | None:
+        """What it raised, once it has ended."""
+        self._thread.join(SAFETY)
+        assert not self._thread.is_alive(), "the request never ended"
+        return self.error
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits for something that happens soon."""
+    end = time.monotonic() + SAFETY
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.01)
+
+
+def count(client: ModelProcess) -> list[int]:
+    """One small request."""
+    return client.count_tokens([["text"]])
+
+
+class TestStarting:
+    def test_nothing_starts_before_the_first_request(self, fake: Fake) -> None:
+        """A client alone costs no process."""
+        client = fake.client("works")
+        assert client.pid is None
+        assert count(client) == [1]
+        assert client.pid is not None
+
+    def test_dies_at_start(self, fake: Fake) -> None:
+        """A process that cannot start is an error with its exit status and its log, where it said why."""
+        with pytest.raises(ModelCrashed, match=r"could not start \(exit status 3\)") as error:
+            count(fake.client("dies at start"))
+        assert str(fake.log) in error.value.hint
+        assert "no such library" in fake.log.read_text()
+
+    def test_another_version(self, fake: Fake) -> None:
+        """A worker of another version is ended and refused."""
+        client = fake.client("another version")
+        with pytest.raises(ModelError, match="another version"):
+            count(client)
+        assert client.pid is None
+        assert fake.history == []
+
+    def test_says_nothing(self, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A process that never says hello is ended after a while."""
+        monkeypatch.setattr(client_module, "START_SECONDS", 0.3)
+        client = fake.client("silent")
+        with pytest.raises(ModelCrashed, match="did not answer"):
+            count(client)
+        assert client.pid is None
+
+    def test_cancel_while_starting(self, fake: Fake) -> None:
+        """A cancel reaches a request whose process is still starting."""
+        client = fake.client("silent")
+        asking = Asking(lambda: count(client))
+        until(lambda: client.pid is not None)
+        client.cancel()
+        assert isinstance(asking.outcome(), Cancelled)
+        assert client.pid is None
+
+    def test_close_while_starting(self, fake: Fake) -> None:
+        """A close ends a request whose process is still starting, and nothing starts after it."""
+        client = fake.client("silent")
+        asking = Asking(lambda: count(client))
+        until(lambda: client.pid is not None)
+        client.close()
+        assert isinstance(asking.outcome(), Cancelled)
+        with pytest.raises(Cancelled, match="closed"):
+            count(client)
+        assert client.pid is None
+
+
+class TestAnswers:
+    @pytest.mark.parametrize(
+        ("scenario", "kind", "message"),
+        [
+            ("error", ModelFileError, "It is broken. Mend it."),
+            ("strange error", ModelError, "Odd."),
+        ],
+    )
+    def test_errors(self, fake: Fake, scenario: str, kind: type[ModelError], message: str) -> None:
+        """An error frame is raised as the error it names, and the process lives on."""
+        client = fake.client(scenario)
+        for _ in range(2):
+            with pytest.raises(kind) as error:
+                count(client)
+            assert str(error.value) == message
+            assert type(error.value) is kind
+        assert [frame["id"] for frame in fake.history] == [1, 2]
+
+    def test_answers_to_earlier_requests(self, fake: Fake) -> None:
+        """What still comes for an earlier request is no answer to this one."""
+        told: list[tuple[int, str]] = []
+        client = fake.client("late answers")
+        request = {"type": "count", "items": []}
+        answer = client.request(request, lambda done, note: told.append((done, note)))
+        assert answer["counts"] == [1]
+        assert told == [(3, "going")]
+
+    def test_garbage(self, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A process that writes nonsense and lives on is ended; the request fails as in a crash."""
+        monkeypatch.setattr(client_module, "GRACE_SECONDS", 0.2)
+        client = fake.client("garbage")
+        with pytest.raises(ModelCrashed):
+            count(client)
+        assert client.pid is None
+
+
+class TestDeath:
+    def test_exit(self, fake: Fake) -> None:
+        """A process that ends while it is asked is a crash with its exit status and its log."""
+        with pytest.raises(ModelCrashed, match=r"died \(exit status 7\)") as error:
+            count(fake.client("exits"))
+        assert str(fake.log) in error.value.hint
+
+    def test_the_next_request_loads_again(self, fake: Fake) -> None:
+        """After a death the next request starts a process, loads what was loaded, and is answered."""
+        client = fake.client("dies once")
+        client.load(Path("a.gguf"), LoadOptions(context=64), Path("b.gguf"))
+        with pytest.raises(ModelCrashed, match="killed by SIGKILL"):
+            count(client)
+        assert count(client) == [1]
+        assert [frame["type"] for frame in fake.history] == ["load", "count", "load", "count"]
+        first, second = (frame for frame in fake.history if frame["type"] == "load")
+        assert {**first, "id": 0} == {**second, "id": 0}
+        assert first["adapter"] == "b.gguf"
+
+    def test_loading_twice(self, fake: Fake) -> None:
+        """The same model and adapter are asked for once, another adapter again."""
+        client = fake.client("works")
+        for adapter in (None, None, Path("b"), Path("b"), None):
+            client.load(Path("a.gguf"), LoadOptions(), adapter)
+        assert [frame["adapter"] for frame in fake.history] == [None, "b", None]
+
+
+class TestCancel:
+    def test_heeded(self, fake: Fake) -> None:
+        """A cancel names the request in flight; the process stays for the next one."""
+        client = fake.client("slow")
+        asking = Asking(lambda: count(client))
+        until(lambda: fake.sent("count"))
+        pid = client.pid
+        client.cancel()
+        assert isinstance(asking.outcome(), Cancelled)
+        assert [(f["type"], f["id"]) for f in fake.history] == [("count", 1), ("cancel", 1)]
+        assert client.pid == pid
+
+    def test_deaf(self, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A process that does not heed a cancel is ended, and the next request gets a new one."""
+        monkeypatch.setattr(client_module, "GRACE_SECONDS", 0.2)
+        client = fake.client("deaf")
+        asking = Asking(lambda: count(client))
+        until(lambda: fake.sent("count"))
+        pid = client.pid
+        client.cancel()
+        assert isinstance(asking.outcome(), Cancelled)
+        assert client.pid is None
+        again = Asking(lambda: count(client))
+        until(lambda: client.pid not in (None, pid))
+        client.close()
+        assert isinstance(again.outcome(), Cancelled)
+
+    def test_when_nothing_is_asked(self, fake: Fake) -> None:
+        """A cancel without a request cancels nothing, not even the next one."""
+        client = fake.client("works")
+        client.cancel()
+        assert count(client) == [1]
+        client.cancel()
+        assert count(client) == [1]
+        assert not fake.sent("cancel")
+
+
+def test_close_while_busy(fake: Fake) -> None:
+    """A close ends process and request at once; closing again does nothing."""
+    client = fake.client("deaf")
+    asking = Asking(lambda: count(client))
+    until(lambda: fake.sent("count"))
+    client.close()
+    assert client.pid is None
+    assert isinstance(asking.outcome(), Cancelled)
+    client.close()
