@@ -255,3 +255,22 @@ class Counts:
     def scored(self) -> int:
         """Conversations with an honest number."""
         return self.conversations - self.unscored
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run will cost on this machine.
+
+    Attributes:
+        items: Conversations still to do.
+        tokens: Tokens they hold; None while unknown.
+        tokens_per_second: As measured on this machine; None when never measured.
+        seconds: tokens / tokens_per_second.
+        model: Name of the model that would run.
+    """
+
+    items: int
+    tokens: int | None
+    tokens_per_second: float | None
+    seconds: float | None
+    model: str

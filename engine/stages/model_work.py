@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 from engine.errors import Cancelled, ModelCrashed
 from engine.model.catalog import RunnableModel
-from engine.worker.client import ModelProcess
+from engine.worker.client import ModelProcess, OnProgress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -18,11 +20,20 @@ ATTEMPTS = 3
 
 
 class ModelWork:
-    """A model in its process, for one stage; `interrupt` may be called from any thread."""
+    """A model in its process, for one stage; `interrupt` may be called from any thread.
 
-    def __init__(self, process: ModelProcess, model: RunnableModel) -> None:
-        self.process, self.model = process, model
+    Which file is loaded is asked when the stage's turn has come, because an earlier stage may tune the model.
+    """
+
+    def __init__(self, process: ModelProcess, choose: Callable[[], RunnableModel]) -> None:
+        self.process = process
+        self._choose = choose
         self._interrupted = threading.Event()
+
+    @cached_property
+    def model(self) -> RunnableModel:
+        """The model that this stage runs."""
+        return self._choose()
 
     def load(self) -> Mapping[str, Any]:
         """Loads the model unless it is loaded already; see `ModelProcess.load`."""
@@ -72,3 +83,31 @@ class ModelWork:
         if not survived:
             raise crash
         return results
+
+    def live(
+        self, work: Callable[[OnProgress], Result], result: Callable[[Result], None]
+    ) -> Iterator[tuple[int, str]]:
+        """Does blocking work on a thread and yields what it reports, so that a stage can report on.
+
+        Args:
+            work: Gets the callback that it reports (count, note) to.
+            result: Gets what `work` returned, before the iterator ends.
+        """
+        reports: queue.SimpleQueue[tuple[int, str] | None] = queue.SimpleQueue()
+        outcome: list[Result] = []
+        failure: list[BaseException] = []
+
+        def target() -> None:
+            try:
+                outcome.append(work(lambda count, note: reports.put((count, note))))
+            except BaseException as error:  # noqa: BLE001 - handed to the stage's own thread
+                failure.append(error)
+            finally:
+                reports.put(None)
+
+        threading.Thread(target=target, name="model-work", daemon=True).start()
+        while (report := reports.get()) is not None:
+            yield report
+        if failure:
+            raise failure[0]
+        result(outcome[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from engine.stages.model_work import ModelWork
 from engine.store import conversations, runs, scores
 from engine.store.project import Project
 from engine.store.scores import RemainingEntry
-from engine.worker.client import ModelProcess
+from engine.worker.client import ModelProcess, OnProgress
 
 SAMPLING = Sampling()
 
@@ -34,29 +34,35 @@ class RemainingStage:
         self,
         project: Project,
         process: ModelProcess,
-        model: RunnableModel,
+        choose: Callable[[], RunnableModel],
         prompt: Prompt,
-        score_config_hash: str,
+        scores_key: Callable[[], str],
     ) -> None:
-        self._project, self._model, self._prompt = project, model, prompt
-        self._score_config = score_config_hash
-        self._work = ModelWork(process, model)
+        """Prepares a run.
+
+        Args:
+            choose: Names the model when the stage's turn has come.
+            scores_key: Gives the config hash of the scores that the tasks belong to, then too.
+        """
+        self._project, self._prompt = project, prompt
+        self._scores_key = scores_key
+        self._work = ModelWork(process, choose)
         self.written = self.empty = 0
 
     @property
     def title(self) -> str:
         """What a person reads."""
-        return f"Spelling out remaining tasks with {self._model.label}"
+        return f"Spelling out remaining tasks with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:
         """What was asked."""
-        return {"prompt": self._prompt.as_params(), "scores": self._score_config}
+        return {"prompt": self._prompt.as_params(), "scores": self._scores_key()}
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
         """What answered."""
-        return self._model.fingerprints
+        return self._work.model.fingerprints
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Generates block by block; each is one transaction, with the run's counter.
@@ -67,8 +73,8 @@ class RemainingStage:
         """
         key = config_hash(self.name, self.params, self.fingerprints)
         with self._project.reading() as conn:
-            below = scores.below_threshold(conn, self._score_config)
-            missing = set(scores.lacking_remaining(conn, key, self._score_config))
+            below = scores.below_threshold(conn, self._scores_key())
+            missing = set(scores.lacking_remaining(conn, key, self._scores_key()))
             chars = [row.chars for row in conversations.rows(conn, below)]
         total = len(missing)
         if not total:
@@ -81,7 +87,10 @@ class RemainingStage:
             if not wanted:
                 continue
             self._work.check()
-            entries = [entry for entry in self._write(block) if entry.conversation_id in wanted]
+            found: list[RemainingEntry] = []
+            for _ in self._work.live(partial(self._write, block), found.extend):
+                yield Progress(done, total)
+            entries = [entry for entry in found if entry.conversation_id in wanted]
             done += len(entries)
             self._project.write(
                 partial(
@@ -111,10 +120,10 @@ class RemainingStage:
         done: int,
         total: int,
     ) -> None:
-        scores.add_remaining(conn, key, self._score_config, run_id, entries)
+        scores.add_remaining(conn, key, self._scores_key(), run_id, entries)
         runs.count(conn, run_id, done, total)
 
-    def _write(self, block: Sequence[int]) -> list[RemainingEntry]:
+    def _write(self, block: Sequence[int], report: OnProgress) -> list[RemainingEntry]:
         with self._project.reading() as conn:
             found = conversations.conversations_for(conn, block)
         items = []
@@ -122,19 +131,24 @@ class RemainingStage:
             pieces = render_log(messages)
             kept = int(pieces[0].role in ("system", "developer"))
             items.append((tuple(piece.text for piece in pieces), kept))
-        answers = self._work.each(items, self._ask, lambda reason: ("", reason))
+        answers = self._work.each(
+            items, partial(self._ask, report=report), lambda reason: ("", reason)
+        )
         return [
             RemainingEntry(conversation_id, text, reason)
             for (conversation_id, _), (text, reason) in zip(found, answers, strict=True)
         ]
 
-    def _ask(self, items: Sequence[tuple[tuple[str, ...], int]]) -> list[tuple[str, str | None]]:
+    def _ask(
+        self, items: Sequence[tuple[tuple[str, ...], int]], report: OnProgress
+    ) -> list[tuple[str, str | None]]:
         replies = self._work.process.generate(
             items,
             self._prompt,
             sampling=SAMPLING,
             max_tokens=self._prompt.max_tokens,
             stop=self._prompt.stop,
+            progress=report,
         )
         return [
             remaining_tasks(self._prompt, reply["text"], cut=reply["stopped"] == "length")

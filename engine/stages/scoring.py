@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from engine.stages.model_work import ModelWork
 from engine.store import conversations, runs, scores, settings
 from engine.store.project import Project
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
-from engine.worker.client import ModelProcess
+from engine.worker.client import ModelProcess, OnProgress
 
 NO_BOUNDARY = "no assistant step, so there is no place where it could end"
 
@@ -64,26 +64,29 @@ class ScoringStage:
         self,
         project: Project,
         process: ModelProcess,
-        model: RunnableModel,
+        choose: Callable[[], RunnableModel],
         mode: Mode,
         question: Question,
         *,
         limit: int | None = None,
+        measured: Callable[[RunnableModel, float, float], None] | None = None,
     ) -> None:
         """Prepares a run.
 
         Args:
+            choose: Names the model when the stage's turn has come.
             limit: Score only the first so many conversations of the project; None scores all.
+            measured: Gets tokens a second and noise of a model that had no figures yet.
         """
         self._project, self._mode, self._question, self._limit = project, mode, question, limit
-        self._model = model
-        self._work = ModelWork(process, model)
+        self._work = ModelWork(process, choose)
+        self._measured = measured
         self.scored = self.unscored = self.skipped = 0
 
     @property
     def title(self) -> str:
         """What a person reads."""
-        return f"Scoring completeness with {self._model.label}"
+        return f"Scoring completeness with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -93,13 +96,13 @@ class ScoringStage:
             "mode": self._mode,
             "prompt": None if prompt is None else prompt.as_params(),
             "end_tag": self._question.end_tag,
-            "context": self._model.options.context,
+            "context": self._work.model.options.context,
         }
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
         """What answered."""
-        return self._model.fingerprints
+        return self._work.model.fingerprints
 
     @property
     def config_hash(self) -> str:
@@ -114,13 +117,6 @@ class ScoringStage:
             Cancelled: `interrupt` was called.
         """
         key = self.config_hash
-        config = ScoreConfig(
-            config_hash=key,
-            mode=self._mode,
-            model=self._model.label,
-            adapter=self._model.adapter.name if self._model.adapter else None,
-            noise=self._model.noise,
-        )
         with self._project.reading() as conn:
             every = conversations.ids(conn, ListQuery())[: self._limit]
             missing = set(scores.lacking(conn, key)).intersection(every)
@@ -129,21 +125,34 @@ class ScoringStage:
         total = len(missing)
         yield Progress(0, total, "loading the model")
         self._work.load()
+        model = self._work.model
+        noise = model.noise if model.noise is not None or not every else self._measure(every[:8])
+        config = ScoreConfig(
+            config_hash=key,
+            mode=self._mode,
+            model=model.label,
+            adapter=model.adapter.name if model.adapter else None,
+            noise=noise,
+        )
         self._project.write(lambda conn: _choose(conn, config, run_id, total))
-        done = 0
+        done = tokens = 0
         for block in blocks(every, chars):
             wanted = missing.intersection(block)
             if not wanted:
                 continue
             self._work.check()
-            entries = [entry for entry in self._score(block) if entry.conversation_id in wanted]
+            found: list[ScoreEntry] = []
+            for count, _ in self._work.live(partial(self._score, block), found.extend):
+                yield Progress(done, total, f"{tokens + count:,} tokens read")
+            tokens += sum(entry.tokens for entry in found)
+            entries = [entry for entry in found if entry.conversation_id in wanted]
             done += len(entries)
             self._project.write(
                 partial(_commit, key=key, run_id=run_id, entries=entries, done=done, total=total)
             )
             self.unscored += sum(1 for entry in entries if not entry.boundaries)
             self.scored += sum(1 for entry in entries if entry.boundaries)
-            yield Progress(done, total)
+            yield Progress(done, total, f"{tokens:,} tokens read")
 
     def interrupt(self) -> None:
         """Ends the request in flight; the block at hand is dropped."""
@@ -151,21 +160,31 @@ class ScoringStage:
 
     def summary(self) -> str:
         """What came of it in one sentence with counts."""
-        text = f"Scored {self.scored:,} conversations with {self._model.label}"
+        text = f"Scored {self.scored:,} conversations with {self._work.model.label}"
         if self.unscored:
             text += f", {self.unscored:,} have no honest score"
         if self.skipped:
             text += f", {self.skipped:,} were scored before"
         return text + "."
 
-    def _score(self, block: Sequence[int]) -> list[ScoreEntry]:
+    def _measure(self, ids: Sequence[int]) -> float:
+        """Speed and noise of the model on the project's own first logs."""
+        with self._project.reading() as conn:
+            found = conversations.conversations_for(conn, ids)
+        text = "".join(piece.text for _, messages in found for piece in render_log(messages))
+        speed, noise = self._work.process.measure(text)
+        if self._measured:
+            self._measured(self._work.model, speed, noise)
+        return noise
+
+    def _score(self, block: Sequence[int], report: OnProgress) -> list[ScoreEntry]:
         with self._project.reading() as conn:
             found = conversations.conversations_for(conn, block)
         logs = [_log(conversation_id, messages) for conversation_id, messages in found]
         scorable = [log for log in logs if log.boundaries]
         results = self._work.each(
             [log.item() for log in scorable],
-            lambda items: self._work.process.score(items, self._question),
+            lambda items: self._work.process.score(items, self._question, report),
             lambda reason: ItemScore((), 0, unscored=reason),
         )
         by_id = {log.id: result for log, result in zip(scorable, results, strict=True)}

@@ -1,0 +1,81 @@
+"""Tuning: finds the fastest faithful format of a model on this machine, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from engine.jobs import Progress
+from engine.model.catalog import Catalog, ModelEntry
+from engine.stages.model_work import ModelWork
+from engine.worker.client import ModelProcess
+
+
+class TuningStage:
+    """Tunes one model; what it finds goes to the catalogue."""
+
+    name = "tune"
+    lane: Literal["model", "cpu"] = "model"
+    unit = "steps"
+
+    def __init__(
+        self, process: ModelProcess, catalog: Catalog, entry: ModelEntry, text: str
+    ) -> None:
+        """Prepares a run; `text` is real text of some thousand tokens to measure on."""
+        self._catalog, self._entry, self._text = catalog, entry, text
+        self._work = ModelWork(process, lambda: catalog.runnable(entry))
+        self.result: dict[str, Any] | None = None
+
+    @property
+    def title(self) -> str:
+        """What a person reads."""
+        return f"Tuning {self._entry.name} to this machine, once"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """What was asked."""
+        return {"model": self._entry.name}
+
+    @property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """What was tuned."""
+        return {"model_sha256": self._catalog.sha256(self._entry.path)}
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Measures the candidates in the model process.
+
+        Raises:
+            ModelError: The weights cannot be loaded or written in another format.
+            Cancelled: `interrupt` was called.
+        """
+        found: list[dict[str, Any]] = []
+        steps = 0
+        for _, note in self._work.live(
+            lambda report: self._work.process.tune(
+                self._entry.path, self._catalog.cache, self._text, report
+            ),
+            found.append,
+        ):
+            yield Progress(steps, None, note)
+            steps += 1
+        self.result = found[0]
+        self._catalog.record_tuning(self._entry, self.result)
+        yield Progress(steps, steps)
+
+    def interrupt(self) -> None:
+        """Ends the measuring; nothing is kept."""
+        self._work.interrupt()
+
+    def summary(self) -> str:
+        """What was gained."""
+        if self.result is None:
+            return "Nothing was kept."
+        result = self.result
+        if result["chosen"] == "as is":
+            return (
+                f"{self._entry.name} is fastest as it is: {result['tokens_per_s']:,.0f} tokens/s."
+            )
+        return (
+            f"{self._entry.name} runs as {result['chosen']} at {result['tokens_per_s']:,.0f} tokens/s,"
+            f" {result['gain']:.1f} times as fast as the file as shipped."
+        )

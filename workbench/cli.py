@@ -1,0 +1,171 @@
+"""The command line. Knows the words; each command does its work in `workbench.commands`, imported when called.
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 done with unscored or quarantined items, 130 cancelled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from engine.errors import UsageError, WorkbenchError
+from workbench.exits import CANCELLED, FAILED, USAGE
+
+DESCRIPTION = """\
+Offline terminal workbench for conversations between users and LLM systems: what users wanted, whether they
+got it, and how sure the model was. `workbench PROJECT` opens a project; nothing ever leaves this machine."""
+
+EPILOG = """\
+exit codes: 0 done · 1 failed · 2 usage · 3 done, with unscored or quarantined items · 130 cancelled
+Standard output is data, standard error is narration; every command takes --json."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        sys.stderr.write(f"{self.prog}: {message}\n")
+        raise SystemExit(USAGE)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = _Parser(
+        prog="workbench",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+
+    def command(name: str, text: str, run: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(run=run)
+        sub.add_argument("--json", action="store_true", help="print the result as JSON")
+        return sub
+
+    sub = command(
+        "open", "open a project in the terminal (also: workbench PROJECT)", "tui:open_project"
+    )
+    sub.add_argument("project")
+    sub.add_argument("--read-only", action="store_true", help="look without changing anything")
+
+    sub = command("demo", "build a sample project, run everything on it, open it", "demo:demo")
+    sub.add_argument("dir", nargs="?", help="folder for the project (default: workbench-demo)")
+    sub.add_argument("--headless", action="store_true", help="do not open the terminal screens")
+    sub.add_argument("--count", type=_positive, default=150, help="conversations (default: 150)")
+    sub.add_argument("--seed", type=int, default=7, help="seed of the samples (default: 7)")
+
+    sub = command("import", "import files or folders of conversations", "importing:import_paths")
+    sub.add_argument("project")
+    sub.add_argument(
+        "paths", nargs="+", metavar="PATH", help="file, folder, or - for standard input"
+    )
+    sub.add_argument("--format", help="read the input as this format instead of detecting it")
+
+    sub = command("run", "run a stage: complete", "scoring:run_complete")
+    sub.add_argument("stage", choices=["complete"])
+    sub.add_argument("project")
+    sub.add_argument("--model", help="name or path of a model (default: the built-in one)")
+    sub.add_argument("--adapter", help="GGUF adapter of a tuned model; implies --mode tuned")
+    sub.add_argument("--mode", choices=["base", "tuned", "judge"], help="default: base")
+    sub.add_argument(
+        "--end-tag", help="text tag that a tuned model ends with (default: its end token)"
+    )
+    sub.add_argument("--context", type=_positive, help="longest log in tokens")
+    sub.add_argument("--limit", type=_positive, help="score the first so many conversations")
+    sub.add_argument("--no-tune", action="store_true", help="use the model file as it is")
+    sub.add_argument("--no-remaining", action="store_true", help="do not spell out remaining tasks")
+    sub.add_argument("--estimate", action="store_true", help="say what it would cost and stop")
+
+    sub = command("status", "say what is in a project and what was run", "status:status")
+    sub.add_argument("project")
+
+    sub = command("export", "write scores, verdicts or conversations", "exporting:export")
+    sub.add_argument("project")
+    sub.add_argument("what", choices=["scores", "verdicts", "conversations"])
+    sub.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
+    sub.add_argument(
+        "--format", choices=["jsonl", "csv"], help="default: by the file name, else jsonl"
+    )
+
+    sub = command("prompts", "show or edit the prompts of a project", "prompts:prompts")
+    sub.add_argument("project")
+    sub.add_argument("name", nargs="?", help="print this prompt")
+    sub.add_argument("--set", metavar="FILE", dest="file", help="use the prompt in this file")
+    sub.add_argument("--reset", action="store_true", help="go back to the built-in prompt")
+
+    sub = command("models", "list, add or tune models", "models:models")
+    sub.add_argument("action", choices=["list", "add", "tune"])
+    sub.add_argument("model", nargs="?", help="path to add, or name to tune (default: built-in)")
+    sub.add_argument("--name", help="name for an added model")
+
+    sub = command("doctor", "say what this machine can do and what is wrong", "doctor:doctor")
+    sub.add_argument("project", nargs="?", help="also check this project")
+
+    sub = command("bench", "measure speed against named baselines", "bench:bench")
+    sub.add_argument("which", nargs="*", help="completeness, import, tune, startup (default: all)")
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+COMMANDS = (
+    "open", "demo", "import", "run", "status", "export", "prompts", "models", "doctor", "bench",
+)  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        words.insert(0, "open")
+    parser = build_parser()
+    try:
+        arguments = parser.parse_args(words)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    if arguments.version:
+        from workbench.config import version
+
+        print(version())
+        return 0
+    if arguments.command is None:
+        parser.print_help(sys.stderr)
+        return USAGE
+    module, function = arguments.run.split(":")
+    try:
+        return int(_function(module, function)(arguments))
+    except UsageError as error:
+        return _tell(error, USAGE)
+    except WorkbenchError as error:
+        return _tell(error, FAILED)
+    except KeyboardInterrupt:
+        sys.stderr.write("workbench: cancelled\n")
+        return CANCELLED
+    except BrokenPipeError:
+        # The reader of our output went away, as in `workbench export … | head`.
+        sys.stderr.close()
+        return 0
+
+
+def _function(module: str, name: str) -> Callable[[argparse.Namespace], int]:
+    found: Callable[[argparse.Namespace], int] = getattr(
+        import_module(f"workbench.commands.{module}"), name
+    )
+    return found
+
+
+def _tell(error: WorkbenchError, code: int) -> int:
+    sys.stderr.write(f"workbench: {error.message}\n")
+    if error.hint:
+        sys.stderr.write(f"  {error.hint}\n")
+    return code

@@ -1,0 +1,1 @@
+"""One module a command; each takes the parsed words and returns an exit code."""

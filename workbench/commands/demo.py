@@ -1,0 +1,40 @@
+"""`workbench demo`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.stages.importing import ImportStage
+from workbench.commands.narration import duration, run_stages, show, tell
+from workbench.commands.status import counts_json, headline
+from workbench.exits import DONE, WITH_GAPS
+from workbench.services import ScoringOptions, Workspace
+
+
+def demo(arguments: argparse.Namespace) -> int:
+    """Builds a project of sample conversations, runs everything that exists on it and opens it."""
+    start = time.monotonic()
+    folder = Path(arguments.dir or "workbench-demo")
+    folder.mkdir(parents=True, exist_ok=True)
+    samples = folder / "samples.jsonl"
+    write_jsonl(sample_conversations(arguments.count, arguments.seed), samples)
+    path = folder / "demo.wb"
+    with Workspace(path, create=True) as workspace:
+        run_stages(workspace, [ImportStage(workspace.project, [str(samples)])])
+        run_stages(workspace, workspace.scoring_stages(ScoringOptions()))
+        counts = workspace.services().conversations.counts()
+    seconds = time.monotonic() - start
+    if arguments.json:
+        show({"project": str(path), "seconds": round(seconds, 1), **counts_json(counts)})
+    else:
+        print(headline(counts))
+    tell(f"Built {path} in {duration(seconds)}. `workbench {path}` opens it.")
+    if not arguments.headless and sys.stdout.isatty() and sys.stdin.isatty():
+        from workbench.commands.tui import show_project
+
+        show_project(path)
+    return WITH_GAPS if counts.unscored or counts.quarantined else DONE

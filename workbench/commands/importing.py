@@ -1,0 +1,33 @@
+"""`workbench import`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from engine.stages.importing import ImportStage
+from workbench.commands.narration import run_stages, show
+from workbench.exits import DONE, WITH_GAPS
+from workbench.services import Workspace
+
+
+def import_paths(arguments: argparse.Namespace) -> int:
+    """Imports into a project, which is created if it is not there."""
+    with Workspace(Path(arguments.project), create=True) as workspace:
+        stage = ImportStage(workspace.project, arguments.paths, arguments.format, sys.stdin.buffer)
+        run_stages(workspace, [stage])
+        if arguments.json:
+            show(
+                {
+                    "read": stage.read,
+                    "new": stage.new,
+                    "duplicate": stage.duplicate,
+                    "unchanged": stage.unchanged,
+                    "quarantined": stage.quarantined,
+                    "leaks": stage.leaks,
+                }
+            )
+        else:
+            print(stage.summary())
+    return WITH_GAPS if stage.quarantined else DONE

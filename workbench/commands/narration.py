@@ -1,0 +1,112 @@
+"""What commands say: results on standard output, progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from engine.errors import Cancelled, WorkbenchError
+from engine.events import Event, JobEnded, JobProgress, JobStarted
+from engine.jobs import JobCancelled, JobFailed, Stage
+from engine.text import display_safe
+from workbench.services import Workspace
+
+LINE_SECONDS = 10.0
+"""Between two progress lines when standard error is not a terminal."""
+
+
+def tell(text: str) -> None:
+    """One line of narration on standard error."""
+    sys.stderr.write(display_safe(text) + "\n")
+    sys.stderr.flush()
+
+
+def show(result: Any) -> None:
+    """One JSON document on standard output."""
+    print(json.dumps(result, ensure_ascii=False, indent=1))
+
+
+def duration(seconds: float) -> str:
+    """A duration in words, rounded to what matters: `8 s`, `6 min`, `3 h 10 min`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class Narrator:
+    """Draws the progress of jobs on standard error: a bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._bar: Progress | None = None
+        if console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=24),
+                TextColumn("{task.fields[state]}", markup=False),
+                console=console,
+                transient=True,
+            )
+        self._task: TaskID | None = None
+        self._spoken = 0.0
+
+    def __call__(self, event: Event) -> None:
+        """Takes an engine event."""
+        if isinstance(event, JobStarted):
+            self._spoken = time.monotonic()
+            if self._bar:
+                self._bar.start()
+                self._task = self._bar.add_task(display_safe(event.title), total=None, state="")
+            else:
+                tell(event.title)
+        elif isinstance(event, JobProgress):
+            self._progress(event)
+        elif isinstance(event, JobEnded):
+            if self._bar and self._task is not None:
+                self._bar.remove_task(self._task)
+                self._bar.stop()
+                self._task = None
+            if event.outcome != "failed":
+                tell(f"{event.title}: {event.message}")
+
+    def _progress(self, event: JobProgress) -> None:
+        state = f"{event.done:,}"
+        if event.total is not None:
+            state += f" of {event.total:,}"
+        state += f" {event.unit}"
+        if event.eta_seconds is not None and event.done != event.total:
+            state += f" · {duration(event.eta_seconds)} left"
+        if event.note:
+            state += f" · {event.note}"
+        state = display_safe(state)
+        if self._bar and self._task is not None:
+            self._bar.update(self._task, completed=event.done, total=event.total, state=state)
+        elif time.monotonic() - self._spoken >= LINE_SECONDS:
+            self._spoken = time.monotonic()
+            tell(f"  {state}")
+
+
+def run_stages(workspace: Workspace, stages: Sequence[Stage]) -> None:
+    """Runs stages one after another with narration.
+
+    Raises:
+        WorkbenchError: A stage failed.
+        Cancelled: A stage was cancelled from the keyboard.
+    """
+    unsubscribe = workspace.subscribe(Narrator())
+    try:
+        for stage in stages:
+            outcome = workspace.runner.run(stage)
+            if isinstance(outcome, JobFailed):
+                raise WorkbenchError(outcome.message, outcome.hint)
+            if isinstance(outcome, JobCancelled):
+                raise Cancelled(outcome.message)
+    finally:
+        unsubscribe()

@@ -1,0 +1,69 @@
+"""`workbench run complete`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from engine.errors import UsageError
+from engine.rows import Estimate, Mode
+from workbench.commands.narration import duration, run_stages, show, tell
+from workbench.commands.status import counts_json, headline
+from workbench.exits import DONE, WITH_GAPS
+from workbench.services import ScoringOptions, Workspace, as_json
+
+
+def options_from(arguments: argparse.Namespace) -> ScoringOptions:
+    """The options of a scoring run.
+
+    Raises:
+        UsageError: An adapter was given with a mode that does not use it.
+    """
+    mode: Mode = arguments.mode or ("tuned" if arguments.adapter else "base")
+    if arguments.adapter and mode != "tuned":
+        raise UsageError("An adapter is for mode `tuned`.", "Leave out --mode, or --adapter.")
+    return ScoringOptions(
+        mode=mode,
+        model=arguments.model,
+        adapter=Path(arguments.adapter) if arguments.adapter else None,
+        end_tag=arguments.end_tag,
+        context=arguments.context,
+        limit=arguments.limit,
+        tune=not arguments.no_tune,
+        remaining=not arguments.no_remaining,
+    )
+
+
+def run_complete(arguments: argparse.Namespace) -> int:
+    """Scores what is not scored yet and spells out what remains to be done."""
+    options = options_from(arguments)
+    with Workspace(Path(arguments.project)) as workspace:
+        if arguments.estimate:
+            estimate = workspace.estimate(options)
+            if arguments.json:
+                show(as_json(estimate))
+            else:
+                print(estimate_text(estimate))
+            return DONE
+        run_stages(workspace, workspace.scoring_stages(options))
+        counts = workspace.services().conversations.counts()
+        if arguments.json:
+            show(counts_json(counts))
+        else:
+            print(headline(counts))
+    if counts.unscored:
+        tell(f"{counts.unscored:,} conversations are unscored; `export scores` says why.")
+        return WITH_GAPS
+    return DONE
+
+
+def estimate_text(estimate: Estimate) -> str:
+    """An estimate in words."""
+    if not estimate.items:
+        return "Nothing is left to score."
+    text = f"{estimate.items:,} conversations, {estimate.tokens or 0:,} tokens"
+    if estimate.seconds is None:
+        return (
+            f"{text}; the speed of {estimate.model} was not measured yet (`workbench models tune`)"
+        )
+    return f"{text}: about {duration(estimate.seconds)} with {estimate.model}"

@@ -1,0 +1,76 @@
+"""`workbench status`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from engine.rows import Counts
+from engine.store import imports, runs
+from workbench.commands.narration import show
+from workbench.services import Workspace
+
+
+def status(arguments: argparse.Namespace) -> int:
+    """Says what is in a project and what was run on it."""
+    with Workspace(Path(arguments.project), read_only=True) as workspace:
+        services = workspace.services()
+        counts = services.conversations.counts()
+        with workspace.project.reading() as conn:
+            history = runs.all_runs(conn)
+            quarantined = imports.quarantined(conn, limit=20)
+        if arguments.json:
+            show(
+                {
+                    "project": str(workspace.project.path),
+                    **counts_json(counts),
+                    "sources": services.conversations.sources(),
+                    "verdicts": {str(k): n for k, n in services.triage.tally().items()},
+                    "runs": [
+                        {
+                            "id": run.id, "stage": run.stage, "state": run.state,
+                            "config_hash": run.config_hash, "started_at": run.started_at,
+                            "finished_at": run.finished_at, "done": run.done, "total": run.total,
+                            "message": run.message,
+                        }
+                        for run in history
+                    ],
+                    "quarantine": [
+                        {"source": q.source, "line": q.line, "reason": q.reason}
+                        for q in quarantined
+                    ],
+                }
+            )  # fmt: skip
+            return 0
+        print(headline(counts))
+        for row in quarantined:
+            print(f"  quarantined: {row.source}:{row.line or ''} {row.reason}")
+        for run in history:
+            print(
+                f"  run {run.id} {run.stage} {run.state} {run.started_at[:16]} {run.message or ''}"
+            )
+    return 0
+
+
+def headline(counts: Counts) -> str:
+    """Counts and the completion rate with its coverage, in words."""
+    text = (
+        f"{counts.conversations:,} conversations, {counts.messages:,} messages,"
+        f" {counts.duplicates:,} duplicates, {counts.quarantined:,} quarantined"
+    )
+    if counts.scored:
+        text += (
+            f"\n{counts.complete / counts.scored:.0%} complete, "
+            f"{counts.incomplete / counts.scored:.0%} incomplete, "
+            f"{counts.borderline / counts.scored:.0%} borderline "
+            f"(n {counts.scored:,} · {counts.scored / counts.conversations:.0%} scored)"
+        )
+    return text
+
+
+def counts_json(counts: Counts) -> dict[str, Any]:
+    """Counts as JSON, with the coverage of the scores."""
+    numbers = {name: getattr(counts, name) for name in Counts.__slots__}
+    coverage = counts.scored / counts.conversations if counts.conversations else None
+    return {"counts": numbers, "scored": counts.scored, "coverage": coverage}

@@ -1,0 +1,38 @@
+"""Where the program keeps what does not belong to a project. Standard library and platformdirs only."""
+
+from __future__ import annotations
+
+import os
+from importlib import metadata
+from pathlib import Path
+
+APP = "conversation-workbench"
+
+
+def data_dir() -> Path:
+    """Folder of the model catalogue; `WORKBENCH_DATA` overrides it."""
+    return _folder("WORKBENCH_DATA", "user_data_path")
+
+
+def cache_dir() -> Path:
+    """Folder of tuned models, which may be deleted; `WORKBENCH_CACHE` overrides it."""
+    return _folder("WORKBENCH_CACHE", "user_cache_path")
+
+
+def log_dir() -> Path:
+    """Folder of logs; inside the cache folder."""
+    return cache_dir() / "logs"
+
+
+def version() -> str:
+    """Version of the program."""
+    return metadata.version(APP)
+
+
+def _folder(variable: str, finder: str) -> Path:
+    chosen = os.environ.get(variable)
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    import platformdirs
+
+    return Path(getattr(platformdirs, finder)(APP, appauthor=False))

@@ -1,0 +1,271 @@
+"""The composition root: opens a project and puts the engine's parts together behind the screens' ports."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from engine.conversation import render_log
+from engine.events import Event, JobProgress, Listener
+from engine.jobs import JobRunner, Stage
+from engine.model.catalog import Catalog, RunnableModel
+from engine.model.interface import LoadOptions
+from engine.model.prompting import Prompt, parse_prompt, prompt_names, prompt_text
+from engine.rows import Estimate, Mode, RunRow
+from engine.stages.estimate import estimate_scoring
+from engine.stages.importing import ImportStage
+from engine.stages.remaining import RemainingStage
+from engine.stages.scoring import ScoringStage, question_for
+from engine.stages.tuning import TuningStage
+from engine.store import settings
+from engine.store.conversations import ConversationStore
+from engine.store.project import Project
+from engine.store.triage import TriageStore
+from engine.worker.client import ModelProcess
+from screens.ports import ProjectInfo, Services
+from workbench import config
+
+PROMPT_KEY = "prompt."
+TABLES = {
+    "import": frozenset({"conversation", "message", "source"}),
+    "complete": frozenset({"score"}),
+    "remaining": frozenset({"remaining"}),
+    "tune": frozenset[str](),
+}
+TUNING_CHARS = 24_000
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringOptions:
+    """What a person chose for a scoring run.
+
+    Attributes:
+        model: Name or path; None is the default model.
+        adapter: GGUF adapter, or None.
+        end_tag: Text tag of a tuned model; None is its end-of-text token.
+        context: Longest log in tokens; None takes the model's own, at most 8,192.
+        limit: Score the first so many conversations only.
+        tune: Tune the model first if it never was on this machine.
+        remaining: Spell out the remaining tasks of what is below the threshold.
+    """
+
+    mode: Mode = "base"
+    model: str | None = None
+    adapter: Path | None = None
+    end_tag: str | None = None
+    context: int | None = None
+    limit: int | None = None
+    tune: bool = True
+    remaining: bool = True
+
+
+class Workspace:
+    """One open project with everything that works on it. Close it, or use it as a context manager."""
+
+    def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
+        """Opens a project.
+
+        Raises:
+            ProjectError: The file cannot be opened.
+        """
+        self.project = Project.open(path, create=create, read_only=read_only)
+        self.catalog = Catalog(config.data_dir(), config.cache_dir())
+        self.process = ModelProcess(config.log_dir() / "model.log")
+        self._listeners: list[Listener] = []
+        self._guard = threading.Lock()
+        self.runner = JobRunner(
+            self.project, self._emit, tables_by_stage=TABLES, code_version=config.version()
+        )
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stops jobs at once, ends the model process and closes the project; what was committed stays."""
+        self.process.close()
+        self.runner.close()
+        self.project.close()
+
+    # Events
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Adds a listener and returns what takes it off again."""
+        with self._guard:
+            self._listeners.append(listener)
+
+        def unsubscribe() -> None:
+            with self._guard:
+                self._listeners.remove(listener)
+
+        return unsubscribe
+
+    def _emit(self, event: Event) -> None:
+        with self._guard:
+            listeners = list(self._listeners)
+        for listener in listeners:
+            listener(event)
+
+    # Prompts
+
+    def prompt(self, name: str) -> Prompt:
+        """A prompt as the project has it: edited, or as it comes with the program."""
+        return parse_prompt(name, self.prompt_source(name))
+
+    def prompt_source(self, name: str) -> str:
+        """The text of a prompt file as the project has it.
+
+        Raises:
+            UsageError: There is no such prompt.
+        """
+        shipped = prompt_text(name)
+        with self.project.reading() as conn:
+            return str(settings.get(conn, PROMPT_KEY + name, shipped))
+
+    def edit_prompt(self, name: str, text: str | None) -> None:
+        """Keeps a prompt for this project; None goes back to the one that comes with the program.
+
+        Raises:
+            UsageError: There is no such prompt, or the text is not a prompt file.
+        """
+        shipped = prompt_text(name)
+        if text is not None:
+            parse_prompt(name, text)
+        self.project.write(
+            lambda conn: settings.put(conn, PROMPT_KEY + name, shipped if text is None else text)
+        )
+
+    # Stages
+
+    def scoring_stages(self, options: ScoringOptions) -> list[Stage]:
+        """The stages of a scoring run: tuning if it was never done, scores, remaining tasks.
+
+        Raises:
+            UsageError: The options do not fit together.
+        """
+        scoring = self.scoring_stage(options)
+        stages: list[Stage] = []
+        entry = self.catalog.entry(options.model)
+        if options.tune and entry.tuning is None:
+            stages.append(TuningStage(self.process, self.catalog, entry, self._tuning_text()))
+        stages.append(scoring)
+        if options.remaining:
+            name = "remaining-tuned" if options.mode == "tuned" else "remaining"
+            stages.append(
+                RemainingStage(
+                    self.project,
+                    self.process,
+                    lambda: self.model_for(options),
+                    self.prompt(name),
+                    lambda: scoring.config_hash,
+                )
+            )
+        return stages
+
+    def scoring_stage(self, options: ScoringOptions) -> ScoringStage:
+        """The stage that scores; see `scoring_stages`."""
+        prompts = {name: self.prompt(name) for name in prompt_names()}
+        return ScoringStage(
+            self.project,
+            self.process,
+            lambda: self.model_for(options),
+            options.mode,
+            question_for(options.mode, prompts, options.end_tag),
+            limit=options.limit,
+            measured=self.catalog.record_speed,
+        )
+
+    def model_for(self, options: ScoringOptions) -> RunnableModel:
+        """The model that a run with these options loads now."""
+        model = self.catalog.runnable(self.catalog.entry(options.model), options.adapter)
+        return replace(
+            model, options=LoadOptions(context=options.context, threads=model.options.threads)
+        )
+
+    def estimate(self, options: ScoringOptions) -> Estimate:
+        """What scoring with these options would cost; see `engine.stages.estimate`."""
+        stage = self.scoring_stage(options)
+        asked = 0
+        if options.mode != "tuned":
+            prompt = self.prompt(options.mode)
+            asked = len(prompt.question + prompt.reply + prompt.end + prompt.continuation)
+        return estimate_scoring(self.project, self.process, self.model_for(options), stage, asked)
+
+    def _tuning_text(self) -> str:
+        """The project's own logs when there are any, else sample conversations."""
+        from engine.rows import ListQuery
+        from engine.store import conversations
+
+        with self.project.reading() as conn:
+            ids = conversations.ids(conn, ListQuery())[:64]
+            found = [messages for _, messages in conversations.conversations_for(conn, ids)]
+        if not found:
+            return sample_text()
+        return "".join(piece.text for messages in found for piece in render_log(messages))[
+            :TUNING_CHARS
+        ]
+
+    # Screens
+
+    def services(self) -> Services:
+        """Everything a screen may use."""
+        info = ProjectInfo(Path(self.project.path).name, self.project.path, self.project.read_only)
+        return Services(
+            info, ConversationStore(self.project), TriageStore(self.project), WorkspaceJobs(self)
+        )
+
+
+def sample_text() -> str:
+    """Sample conversations as logs, to measure a model on without a project."""
+    from engine.simulate.samples import sample_conversations
+
+    logs = [render_log(c.messages) for c in sample_conversations(24)]
+    return "\n\n".join("".join(piece.text for piece in log) for log in logs)[:TUNING_CHARS]
+
+
+class WorkspaceJobs:
+    """Long work as the screens see it."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def estimate_scoring(self, mode: Mode) -> Estimate:
+        """Cost of scoring what the mode has not scored yet."""
+        return self._workspace.estimate(ScoringOptions(mode=mode))
+
+    def start_scoring(self, mode: Mode) -> int:
+        """Starts scoring and then remaining tasks in the background; returns the job id."""
+        stages = self._workspace.scoring_stages(ScoringOptions(mode=mode))
+        return self._workspace.runner.start(stages)
+
+    def start_import(self, paths: Sequence[str]) -> int:
+        """Starts an import in the background; returns the job id."""
+        return self._workspace.runner.start([ImportStage(self._workspace.project, paths)])
+
+    def cancel(self, job_id: int) -> None:
+        """Asks a job to stop; what it committed stays."""
+        self._workspace.runner.cancel(job_id)
+
+    def active(self) -> list[JobProgress]:
+        """Jobs that run or wait, oldest first."""
+        return self._workspace.runner.active()
+
+    def interrupted(self) -> list[RunRow]:
+        """Runs that an earlier process left unfinished."""
+        return self._workspace.runner.interrupted()
+
+
+def as_json(estimate: Estimate) -> dict[str, Any]:
+    """An estimate as JSON."""
+    return {name: getattr(estimate, name) for name in Estimate.__slots__}
