@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
+from engine import offline
 from engine.errors import UsageError, WorkbenchError
 from workbench.exits import CANCELLED, FAILED, USAGE
 
@@ -108,6 +109,8 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = command("bench", "measure speed against named baselines", "bench:bench")
     sub.add_argument("which", nargs="*", help="completeness, import, tune, startup (default: all)")
+    sub.add_argument("--quick", action="store_true", help="measure little: shows that it works")
+    sub.add_argument("--file", metavar="FILE", help="uniform JSON Lines file that import reads")
     return parser
 
 
@@ -141,6 +144,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser.print_help(sys.stderr)
         return USAGE
+    offline.install()
     module, function = arguments.run.split(":")
     try:
         return int(_function(module, function)(arguments))

@@ -21,12 +21,20 @@ _NO_MORE_BYTES = (
 
 
 @contextmanager
-def told(path: str) -> Iterator[None]:
-    """Turns errors of SQLite and of the system on the project at `path` into a ProjectError."""
+def told_by_sqlite(path: str) -> Iterator[None]:
+    """Turns errors of SQLite on the project at `path` into a ProjectError; the caller's own errors pass."""
     try:
         yield
     except sqlite3.Error as error:
         raise _from_sqlite(path, error) from error
+
+
+@contextmanager
+def told(path: str) -> Iterator[None]:
+    """Turns errors of SQLite and of the system on the project at `path` into a ProjectError."""
+    try:
+        with told_by_sqlite(path):
+            yield
     except OSError as error:
         raise _from_system(path, error) from error
 

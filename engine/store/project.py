@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from engine.errors import ProjectError, ProjectLocked, ProjectReadOnly
 from engine.store import runs
-from engine.store.failures import told
+from engine.store.failures import told, told_by_sqlite
 from engine.store.lock import WriteLock
 from engine.store.migrations import APPLICATION_ID, SCHEMA, migrate
 from engine.store.writer import Writer
@@ -188,7 +188,7 @@ class Project:
     def reading(self) -> Iterator[sqlite3.Connection]:
         """This thread's reader for the length of a block, with failures told as ProjectError."""
         mine = self._mine()
-        with told(self._real), mine.in_use:
+        with told_by_sqlite(self._real), mine.in_use:
             if self._closed:
                 raise _closed()
             yield mine.conn

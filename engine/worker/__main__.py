@@ -23,8 +23,10 @@ def main() -> None:
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
+    from engine import offline
     from engine.worker.server import Server
 
+    offline.install()
     Server(sys.stdin.buffer, answers).serve()
 
 

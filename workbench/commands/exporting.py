@@ -6,8 +6,10 @@ import argparse
 import csv
 import json
 import os
+import sqlite3
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -29,19 +31,11 @@ def export(arguments: argparse.Namespace) -> int:
     with (
         Workspace(Path(arguments.project), read_only=True) as workspace,
         workspace.project.reading() as conn,
+        closing(_rows(conn, arguments.what)) as lines,
     ):
-        lines: Iterator[dict[str, Any]]
-        if arguments.what == "scores":
-            lines = map(score_line, scores.export_scores(conn))
-        elif arguments.what == "verdicts":
-            lines = map(verdict_line, verdicts.export_verdicts(conn))
-        else:
-            lines = (
-                conversation_line(c, source)
-                for _, source, c in conversations.export_conversations(conn)
-            )
         if arguments.output is None:
             write_lines(lines, sys.stdout, kind)
+            sys.stdout.flush()
             return 0
         count = write_file(lines, Path(arguments.output), kind)
     if arguments.json:
@@ -49,6 +43,16 @@ def export(arguments: argparse.Namespace) -> int:
     else:
         tell(f"Wrote {count:,} lines to {arguments.output}.")
     return 0
+
+
+def _rows(conn: sqlite3.Connection, what: str) -> Generator[dict[str, Any], None, None]:
+    if what == "scores":
+        yield from map(score_line, scores.export_scores(conn))
+    elif what == "verdicts":
+        yield from map(verdict_line, verdicts.export_verdicts(conn))
+    else:
+        for _, source, conversation in conversations.export_conversations(conn):
+            yield conversation_line(conversation, source)
 
 
 def score_line(row: ScoredId) -> dict[str, Any]:

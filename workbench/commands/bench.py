@@ -1,0 +1,41 @@
+"""`workbench bench`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from workbench import config
+from workbench.bench.runner import run
+from workbench.commands.narration import show, tell
+
+
+def bench(arguments: argparse.Namespace) -> int:
+    """Measures speed as ratios against named baselines in one run."""
+    result = run(
+        arguments.which or None,
+        tell,
+        data=config.data_dir(),
+        cache=config.cache_dir(),
+        quick=arguments.quick,
+        file=Path(arguments.file) if arguments.file else None,
+    )
+    if arguments.json:
+        show(result)
+    else:
+        for name, value in _flat(result):
+            print(f"{name:<52} {value:,.3f}" if isinstance(value, float) else f"{name:<52} {value}")
+    return 0
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flat(inner, f"{name}.{key}" if name else key)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _flat(inner, f"{name}[{number}]")
+    else:
+        yield name, value

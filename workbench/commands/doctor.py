@@ -1,0 +1,35 @@
+"""`workbench doctor`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from workbench import config
+from workbench.commands.narration import show
+from workbench.doctor import report
+from workbench.exits import DONE, FAILED
+
+MARKS = {"ok": "✓", "warn": "!", "bad": "✗"}
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """Says what this machine can do and what is wrong, with the fix; fails when something is bad."""
+    project = Path(arguments.project) if arguments.project else None
+    checks = report(config.data_dir(), config.cache_dir(), project)
+    if arguments.json:
+        show({"checks": [asdict(check) for check in checks]})
+    else:
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        for check in checks:
+            found = Text(check.found)
+            if check.fix:
+                found.append(f"\n→ {check.fix}", style="bold")
+            table.add_row(Text(MARKS[check.status]), Text(check.name), found)
+        Console(highlight=False).print(table)
+    return FAILED if any(check.status == "bad" for check in checks) else DONE
