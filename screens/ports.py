@@ -16,6 +16,7 @@ from engine.rows import (
     ConversationRow,
     Counts,
     DecisionRule,
+    Estimate,
     LeakRow,
     ListQuery,
     MessageRow,
@@ -23,14 +24,9 @@ from engine.rows import (
     RemainingRow,
     RunRow,
     ScoreRow,
+    TriageItem,
     Verdict,
     VerdictRow,
-)
-from engine.rows import (
-    Estimate as Estimate,
-)
-from engine.rows import (
-    TriageItem as TriageItem,  # screens take it from here
 )
 
 

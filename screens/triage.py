@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.errors import WorkbenchError
-from engine.rows import Verdict, VerdictRow
+from engine.rows import TriageItem, Verdict, VerdictRow
 from engine.text import one_line
 from screens import figures
 from screens.background import write_in_order
@@ -22,7 +22,7 @@ from screens.base import TitleLine, WorkbenchScreen
 from screens.bridge import EngineFeed
 from screens.dialogs import TextDialog
 from screens.facts import Facts, load_facts
-from screens.ports import Services, TriageItem
+from screens.ports import Services
 from screens.reader import ReaderScreen
 from screens.triage_queue import Pace, TriageQueue
 from screens.widgets.evidence import Evidence

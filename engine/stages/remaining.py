@@ -88,8 +88,8 @@ class RemainingStage:
                 continue
             self._work.check()
             found: list[RemainingEntry] = []
-            for _ in self._work.live(partial(self._write, block), found.extend):
-                yield Progress(done, total)
+            for count, _ in self._work.live(partial(self._write, block), found.extend):
+                yield Progress(done + min(count, len(wanted)), total)
             entries = [entry for entry in found if entry.conversation_id in wanted]
             done += len(entries)
             self._project.write(

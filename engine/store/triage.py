@@ -52,9 +52,8 @@ class TriageStore:
 def _why(score: float | None, state: State, reason: str | None, threshold: float) -> str:
     if score is None:
         return f"{state}: {reason or 'not scored yet'}"
-    near = f" near {_short(threshold)}" if state is State.BORDERLINE else ""
-    return f"{state}: {_short(score)}{near}"
-
-
-def _short(probability: float) -> str:
-    return f"{probability:.2f}".removeprefix("0")
+    # No digits here: how many of them mean something depends on the model, and the screens draw the number.
+    if state is State.BORDERLINE:
+        return "borderline: the score is too near the threshold to say"
+    side = "above" if score >= threshold else "below"
+    return f"{state}: the score is {side} the threshold"

@@ -16,6 +16,7 @@ from engine.rows import (
     Counts,
     CurvePoint,
     DecisionRule,
+    Estimate,
     LeakRow,
     ListQuery,
     MessageRow,
@@ -24,10 +25,11 @@ from engine.rows import (
     RunRow,
     ScoreRow,
     State,
+    TriageItem,
     Verdict,
     VerdictRow,
 )
-from screens.ports import Estimate, ProjectInfo, Services, TriageItem
+from screens.ports import ProjectInfo, Services
 
 RULE = DecisionRule()
 GOALS = (

@@ -10,12 +10,12 @@ import pytest
 from engine.conversation import Conversation, Message
 from engine.events import JobProgress
 from engine.formats.records import Parsed
-from engine.rows import Mode, RunRow, Verdict
+from engine.rows import Estimate, Mode, RunRow, Verdict
 from engine.store import imports
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.triage import TriageStore
-from screens.ports import Estimate, ProjectInfo, Services
+from screens.ports import ProjectInfo, Services
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, press, settle, text
 from workbench.app import WorkbenchApp

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from engine.errors import ProjectError
 from engine.events import DataChanged
-from engine.rows import Verdict
+from engine.rows import TriageItem, Verdict
 from screens.dialogs import ErrorDialog
-from screens.ports import TriageItem
 from screens.reader import ReaderScreen
 from screens.triage_queue import Pace, TriageQueue
 from tests.screens.driving import lines, opened, press, settle, text, until

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.importing import ImportStage
-from workbench.commands.narration import duration, run_stages, show, tell
+from screens.figures import duration
+from workbench.commands.narration import run_stages, show, tell
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
 from workbench.services import ScoringOptions, Workspace

@@ -15,6 +15,7 @@ from engine.errors import Cancelled, WorkbenchError
 from engine.events import Event, JobEnded, JobProgress, JobStarted
 from engine.jobs import JobCancelled, JobFailed, Stage
 from engine.text import display_safe
+from screens.figures import duration
 from workbench.services import Workspace
 
 LINE_SECONDS = 10.0
@@ -30,14 +31,6 @@ def tell(text: str) -> None:
 def show(result: Any) -> None:
     """One JSON document on standard output."""
     print(json.dumps(result, ensure_ascii=False, indent=1))
-
-
-def duration(seconds: float) -> str:
-    """A duration in words, rounded to what matters: `8 s`, `6 min`, `3 h 10 min`."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
 class Narrator:
