@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from screens.ports import TriageItem
+from engine.rows import TriageItem
 
 PAUSE_SECONDS = 600.0
 """A gap longer than this is a break, not work."""

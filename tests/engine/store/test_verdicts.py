@@ -190,12 +190,12 @@ class TestQueue:
         give_scores(project, {1: 0.1, 2: 0.9, 3: 0.45, 4: 0.52, 5: None, 6: 0.3, 7: 0.58, 8: 0.2})
         triage = TriageStore(project)
         assert [(item.conversation_id, item.why) for item in triage.queue()] == [
-            (4, "borderline: .52 near .50"),
-            (3, "borderline: .45 near .50"),
-            (7, "borderline: .58 near .50"),
-            (6, "incomplete: .30"),
-            (8, "incomplete: .20"),
-            (1, "incomplete: .10"),
+            (4, "borderline: the score is too near the threshold to say"),
+            (3, "borderline: the score is too near the threshold to say"),
+            (7, "borderline: the score is too near the threshold to say"),
+            (6, "incomplete: the score is below the threshold"),
+            (8, "incomplete: the score is below the threshold"),
+            (1, "incomplete: the score is below the threshold"),
             (5, "unscored: too long"),
             (9, "unscored: not scored yet"),
         ]
