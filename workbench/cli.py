@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from engine import offline
-from engine.errors import UsageError, WorkbenchError
+from engine.errors import Cancelled, UsageError, WorkbenchError
 from workbench.exits import CANCELLED, FAILED, USAGE
 
 DESCRIPTION = """\
@@ -150,6 +150,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(_function(module, function)(arguments))
     except UsageError as error:
         return _tell(error, USAGE)
+    except Cancelled as error:
+        return _tell(error, CANCELLED)
     except WorkbenchError as error:
         return _tell(error, FAILED)
     except KeyboardInterrupt:

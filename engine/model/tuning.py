@@ -25,6 +25,7 @@ CANDIDATES = ("bf16", "q8_0", "q4_0")
 AGREEMENT_TOKENS = 1024
 SPEED_TOKENS = 1024
 NOISE_TOKENS = 96
+CLEAR_GAIN = 1.1
 F32_LIMIT = 0.4
 """The F32 expansion may take this share of memory and of free disk; larger models keep their format."""
 
@@ -185,5 +186,7 @@ def _best_threads(
         if threads == cores:
             noise = noise_of(model, tokens)
         model.close()
-    best = max(speeds, key=lambda threads: speeds[threads])
+    # A busy moment makes fewer threads look better, so all cores are given up only for a clear gain.
+    fewer = max(speeds, key=lambda threads: speeds[threads])
+    best = fewer if speeds[fewer] > CLEAR_GAIN * speeds[cores] else cores
     return best, speeds[best], noise

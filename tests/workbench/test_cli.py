@@ -1,0 +1,223 @@
+"""The command line as a script sees it: words, exit codes, standard output as data; on the real model."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.conversation import Conversation, Message
+from engine.simulate.samples import sample_conversations, write_jsonl
+
+
+def workbench(*words: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Runs the program as a person would."""
+    return subprocess.run(
+        [sys.executable, "-m", "workbench", *map(str, words)],
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def data(done: subprocess.CompletedProcess[bytes]) -> Any:
+    """What a command printed as JSON; shows its narration when it is not."""
+    assert done.stdout, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> Path:
+    """Six short sample conversations and one in which nobody answers."""
+    chosen = sorted(
+        sample_conversations(60), key=lambda c: sum(len(m.content) for m in c.messages)
+    )[:6]
+    alone = Conversation("nobody/1", (Message("user", "Is anybody there?"),))
+    path = tmp_path / "samples.jsonl"
+    write_jsonl([*chosen, alone], path)
+    return path
+
+
+class TestWords:
+    def test_help_is_quiet_and_quick_to_import(self) -> None:
+        """--help names every command and loads neither screens nor models."""
+        done = workbench("--help")
+        text = done.stdout.decode()
+
+        assert done.returncode == 0
+        for command in ("demo", "import", "run", "status", "export", "models", "doctor", "bench"):
+            assert command in text
+
+    @pytest.mark.parametrize(
+        "words", [(), ("import",), ("run", "complete"), ("export", "x.wb", "nothing"), ("nowhere",)]
+    )
+    def test_wrong_words_are_usage(self, words: tuple[str, ...]) -> None:
+        """Words that do not fit together give exit code 2 and say so on standard error only."""
+        done = workbench(*words)
+
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr
+
+    def test_missing_project_is_a_failure(self, tmp_path: Path) -> None:
+        """A project that is not there gives exit code 1 and what to do, and creates nothing."""
+        done = workbench("status", tmp_path / "none.wb")
+
+        assert done.returncode == 1
+        assert b"none.wb" in done.stderr
+        assert list(tmp_path.glob("none*")) == []
+
+    def test_adapter_with_another_mode_is_usage(self, tmp_path: Path) -> None:
+        """An adapter belongs to mode tuned; with base it is refused before anything is loaded."""
+        done = workbench(
+            "run", "complete", tmp_path / "p.wb", "--adapter", "a.gguf", "--mode", "base"
+        )
+
+        assert done.returncode == 2
+
+
+class TestMainJob:
+    def test_import_score_export(self, samples: Path, tmp_path: Path) -> None:
+        """From a file to scores of every imported id, by commands alone."""
+        project = tmp_path / "p.wb"
+        imported = workbench("import", project, samples, "--json")
+        assert (imported.returncode, data(imported)["new"]) == (0, 7)
+
+        scored = workbench("run", "complete", project, "--no-tune", "--json")
+        assert scored.returncode == 3, scored.stderr.decode()
+        assert data(scored)["counts"]["unscored"] == 1
+        assert data(scored)["scored"] == 6
+
+        exported = workbench("export", project, "scores")
+        lines = [json.loads(line) for line in exported.stdout.splitlines()]
+        ids = [json.loads(line)["id"] for line in samples.read_text("utf-8").splitlines()]
+        assert [line["id"] for line in lines] == ids
+        for line in lines[:-1]:
+            assert line["state"] in ("complete", "incomplete", "borderline")
+            assert line["curve"][-1]["p_end"] == line["p_end"]
+            assert 0 <= line["p_end_normalised"] <= 1
+            assert (line["mode"], line["model"]) == ("base", "smollm2-135m")
+        assert (lines[-1]["state"], lines[-1]["p_end"]) == ("unscored", None)
+        assert "assistant" in lines[-1]["reason"]
+
+        again = workbench("run", "complete", project, "--no-tune", "--json")
+        assert b"scored before" in again.stderr
+        assert workbench("export", project, "scores").stdout == exported.stdout
+
+    def test_limit_and_csv(self, samples: Path, tmp_path: Path) -> None:
+        """--limit scores the first ones; a .csv name gives CSV with the curve as JSON."""
+        project, table = tmp_path / "p.wb", tmp_path / "scores.csv"
+        workbench("import", project, samples)
+        workbench("run", "complete", project, "--no-tune", "--no-remaining", "--limit", "2")
+        done = workbench("export", project, "scores", "-o", table, "--json")
+
+        assert data(done)["lines"] == 7
+        rows = list(csv.DictReader(table.open(encoding="utf-8")))
+        assert [row["state"] != "unscored" for row in rows] == [True] * 2 + [False] * 5
+        assert json.loads(rows[0]["curve"])[0]["step"] >= 1
+
+    def test_conversations_come_back(self, samples: Path, tmp_path: Path) -> None:
+        """Exported conversations import into a new project as the same content."""
+        first, second = tmp_path / "a.wb", tmp_path / "b.wb"
+        workbench("import", first, samples)
+        lines = workbench("export", first, "conversations").stdout
+        imported = workbench("import", second, "-", "--json", stdin=lines)
+
+        assert data(imported)["new"] == 7
+        assert workbench("export", second, "conversations").stdout.count(b"\n") == 7
+
+    def test_quarantine_is_said(self, tmp_path: Path) -> None:
+        """A broken record gives exit code 3; status names its file, line and reason."""
+        source, project = tmp_path / "broken.jsonl", tmp_path / "p.wb"
+        source.write_text(
+            '{"messages": [{"role": "user", "content": "hi"}]}\n{"messages": 5}\n', "utf-8"
+        )
+        done = workbench("import", project, source, "--json")
+        assert (done.returncode, data(done)["quarantined"]) == (3, 1)
+
+        status = data(workbench("status", project, "--json"))
+        assert status["quarantine"][0]["line"] == 2
+        assert status["counts"]["conversations"] == 1
+
+    def test_interrupt_is_130(self, samples: Path, tmp_path: Path) -> None:
+        """ctrl+c while scoring gives exit code 130; running again goes on."""
+        project = tmp_path / "p.wb"
+        workbench("import", project, samples)
+        child = subprocess.Popen(
+            [sys.executable, "-m", "workbench", "run", "complete", str(project), "--no-tune"],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert child.stderr is not None
+        while b"Scoring" not in child.stderr.readline():
+            assert child.poll() is None
+        time.sleep(0.3)
+        os.kill(child.pid, signal.SIGINT)
+        child.communicate(timeout=60)
+
+        assert child.returncode == 130
+        assert workbench("run", "complete", project, "--no-tune").returncode == 3
+
+    def test_closed_pipe_is_no_fault(self, samples: Path, tmp_path: Path) -> None:
+        """A reader that goes away, as `head` does, ends an export without a word."""
+        project = tmp_path / "p.wb"
+        workbench("import", project, samples)
+        reading, writing = os.pipe()
+        os.close(reading)
+        with os.fdopen(writing, "wb") as out:
+            done = subprocess.run(
+                [sys.executable, "-m", "workbench", "export", str(project), "conversations"],
+                stdout=out,
+                stderr=subprocess.PIPE,
+                check=False,
+                timeout=60,
+            )
+
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+class TestPrompts:
+    def test_edit_and_reset(self, tmp_path: Path) -> None:
+        """A prompt file of a project is kept with it, and can be set back."""
+        project, file = tmp_path / "p.wb", tmp_path / "base.toml"
+        source = tmp_path / "one.json"
+        source.write_text('[{"role": "user", "content": "hi"}]', "utf-8")
+        workbench("import", project, source)
+        shipped = workbench("prompts", project, "base").stdout
+        file.write_bytes(shipped.replace(b"Concisely", b"Briefly"))
+
+        assert workbench("prompts", project, "base", "--set", file).returncode == 0
+        assert b"Briefly" in workbench("prompts", project, "base").stdout
+        assert workbench("prompts", project, "base", "--reset").returncode == 0
+        assert workbench("prompts", project, "base").stdout == shipped
+
+    def test_broken_prompt_is_refused(self, tmp_path: Path) -> None:
+        """A file that is no prompt changes nothing and says which field is wrong."""
+        project, file = tmp_path / "p.wb", tmp_path / "bad.toml"
+        workbench("import", project, "-", stdin=b'[{"role": "user", "content": "hi"}]')
+        file.write_text("chat = 5\n", "utf-8")
+        done = workbench("prompts", project, "base", "--set", file)
+
+        assert done.returncode == 2
+        assert b"chat" in done.stderr
+
+
+class TestDemo:
+    def test_headless_demo(self, tmp_path: Path) -> None:
+        """The demo builds, tunes, scores and counts without a terminal, and its project is a project."""
+        done = workbench("demo", tmp_path / "d", "--headless", "--json", "--count", "12")
+        result = data(done)
+
+        assert done.returncode == 0, done.stderr.decode()
+        assert result["counts"]["conversations"] == result["scored"] == 12
+        status = data(workbench("status", result["project"], "--json"))
+        assert {run["stage"] for run in status["runs"]} >= {"import", "tune", "complete"}
+        assert all(run["state"] == "done" for run in status["runs"])
