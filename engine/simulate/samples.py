@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from os import PathLike
 from pathlib import Path
@@ -39,7 +39,7 @@ def sample_conversations(count: int = 150, seed: int = 7) -> list[Conversation]:
     """
     rng = Random(f"samples {seed} {count}")
     outcomes = _outcomes(rng, count)
-    sizes = _sizes(rng, count)
+    sizes = _sizes(rng, outcomes)
     starts = sorted(rng.randrange(_SECONDS) for _ in range(count))
     opened: set[str] = set()
     made: list[Conversation] = []
@@ -94,13 +94,18 @@ def _outcomes(rng: Random, count: int) -> list[Outcome]:
     return outcomes
 
 
-def _sizes(rng: Random, count: int) -> list[Size]:
-    """Mostly of usual size; the huge ones stand where a world can print much (terminal and SQL)."""
+def _sizes(rng: Random, outcomes: Sequence[Outcome]) -> list[Size]:
+    """Mostly of usual size; the huge ones are complete and in worlds that can print much (terminal and SQL)."""
     names = list(_WORLDS)
-    sizes: list[Size] = ["long" if rng.random() < 0.08 else "usual" for _ in range(count)]
+    long = rng.sample(range(len(outcomes)), len(outcomes) // 25)
+    sizes: list[Size] = ["long" if at in long else "usual" for at in range(len(outcomes))]
     for domain in ("terminal", "sql"):
-        places = [at for at in range(count) if names[at % len(names)] == domain]
-        if len(places) >= 10:
+        places = [
+            at
+            for at, outcome in enumerate(outcomes)
+            if names[at % len(names)] == domain and outcome == "complete"
+        ]
+        if len(places) >= 6:
             sizes[rng.choice(places)] = "huge"
     return sizes
 

@@ -77,7 +77,7 @@ class Script:
 
     def __post_init__(self) -> None:
         self.voice = Voice(self.rng)
-        self._warm = self.rng.choice((0.0, 0.1, 0.3, 0.5))
+        self._warm = self.rng.choice((0.0, 0.1, 0.2, 0.3))
 
     def chance(self, probability: float) -> bool:
         """True with the given probability."""
@@ -148,9 +148,10 @@ _GREETING = "{Hi|Hello|Hey|Hi there|Hello there|Good morning|Good afternoon|Good
 _FRAMES = (
     "{could you|can you|would you} {please|} $list?",
     "{I need you to|I'd like you to|please|would you mind helping me:} $list.",
-    "$list{. That's it.|.|. That would be all.| please.}",
+    "$list{. That's it.|.|. That's all.| please.|. Nothing else.}",
     "{I'm hoping|I was hoping} you {can|could} $list.",
-    "{could|can} {somebody|someone|you} $list{?|, please?|? Would be a big help.}",
+    "{could|can} {somebody|someone|you} $list{?|, please?|? {Would|It would|That would} be "
+    "{a big help|very kind|great}.}",
     "{what I need is this|my request|the task for today}: $list.",
 )
 _LISTED = (
@@ -218,7 +219,7 @@ def play(script: Script, parts: Sequence[Part]) -> None:
         part.run()
         last = number == len(parts) - 1
         doubts = {doubt[0]: doubt for doubt in part.doubts() if doubt[0] not in doubted}
-        if doubts and script.chance(0.3):
+        if doubts and script.chance(0.2 if script.size == "usual" else 0.3):
             question, answer = script.rng.choice(list(doubts.values()))
             doubted.add(question)
             script.reply(f"{_ASKED_BY_THE_WAY} {question}")
@@ -249,7 +250,10 @@ def give_up(script: Script, left: Sequence[str]) -> None:
             "done|do more here}{.|. Have a good day.|. You are welcome to come back.}"
         )
     elif style == 3:
-        script.user("{Really|Seriously}? {Is there no other way|Nothing you can do|Can you retry}?")
+        script.user(
+            "{Really|Seriously}? {Is there no other way|Nothing you can do|Can you retry|No chance at all|Not even "
+            "later today|Is that final}?"
+        )
         script.say(
             "{Unfortunately not|I'm afraid not|No, sorry}{.|, I have no way around it.|; it "
             "stays as it is.} {I understand that is frustrating.|}"

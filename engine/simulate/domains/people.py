@@ -27,6 +27,7 @@ STREETS = (
     "Orchard Close",
     "Station Road",
 )
+MONTHS = ("Jan", "Feb", "March", "April", "May", "June", "July", "Aug", "Sept", "Oct", "Nov", "Dec")
 TOWNS = ("Leeds", "Utrecht", "Galway", "Lyon", "Graz", "Porto", "Malmö", "Brno", "Cork", "Ghent")
 
 
@@ -37,11 +38,11 @@ def person(rng: Random) -> str:
     return f"{rng.choice(_FIRST)} {rng.choice(_LAST)}"
 
 
-def reference(rng: Random, length: int = 6) -> str:
+def reference(rng: Random, length: int = 5) -> str:
     """Capital letters and digits that are hard to misread."""
     return "".join(rng.choices("ABCDEFGHJKMNPQRTUVWXYZ2346789", k=length))
 
 
-def day(rng: Random, month: int | None = None) -> str:
-    """A date of 2026 as YYYY-MM-DD."""
-    return f"2026-{month or rng.randint(4, 11):02d}-{rng.randint(1, 28):02d}"
+def day(rng: Random) -> str:
+    """A day of the coming months as people write it, `12 May`."""
+    return f"{rng.randint(1, 28)} {rng.choice(MONTHS[3:11])}"

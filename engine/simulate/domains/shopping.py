@@ -1,4 +1,4 @@
-"""A web shop driven by search and click actions."""
+"""A web shop driven by short actions: search, click, add, buy."""
 
 from __future__ import annotations
 
@@ -82,12 +82,11 @@ _BRANDS = (
     *("Aldano", "Brightholm", "Corvex", "Dunmere", "Elska", "Ferrow", "Mizuno-ya", "Nordlys"),
     *("Ottavio", "Pell&Co", "Quill", "Tøyen"),
 )
-_EXTRAS = ("2026 model", "pack of 1", "new", "bestseller", "for home and travel", "gift box")
 _BLURBS = (
-    "Made for daily use. Ships in plain cardboard. [/b] Two years of warranty.",
-    "★★★★☆ Our customers' favourite 🎁 — 返品可能 30日 (returns within 30 days).",
-    "Care: wipe with a damp cloth. Keep away from open fire. [new] now in more [sizes]",
-    '{"material": "see label", "origin": "EU", "tags": ["gift", "home"]}',
+    "Made for daily use [/b] two years of warranty",
+    "★★★★☆ Our favourite 🎁 返品可能",
+    "[new] now in more [sizes]",
+    '{"origin": "EU", "tags": ["gift", "home"]}',
 )
 
 
@@ -96,7 +95,6 @@ class _Product:
     code: str
     title: str
     price: float
-    rating: float
 
 
 class _Shop:
@@ -105,34 +103,27 @@ class _Shop:
     def __init__(self, script: Script) -> None:
         rng = script.rng
         self.script = script
-        self.cart = rng.random() < 0.5
+        self.cart = rng.random() < 0.4
         self.basket: list[float] = []
         self.orders: list[str] = []
-        self.terse = rng.random() < 0.4
+        self.terse = rng.random() < 0.5
         self.ship = rng.choice((0.0, 3.95, 4.9, 6.5))
         self.address = f"{rng.choice(STREETS)} {rng.randint(1, 140)}, {rng.choice(TOWNS)}"
         self.name = person(rng)
 
     def number(self) -> str:
         rng = self.script.rng
-        return f"{rng.randint(100, 999)}-{rng.randint(1000000, 9999999)}"
+        return f"{rng.randint(100, 999)}-{rng.randint(100, 999)}"
 
     def results(self, products: Sequence[_Product]) -> str:
-        blocks = [f"[{p.code}]\n{p.title}\n${p.price:.2f}" for p in products]
-        total = self.script.rng.randint(len(products), 50)
-        return "\n".join(
-            ["[Back to Search]", f"Page 1 (Total results: {total})", "[Next >]", *blocks]
-        )
+        return "\n".join(f"[{p.code}] {p.title} ${p.price:.2f}" for p in products)
 
     def page(self, product: _Product, kind: str, options: Sequence[str], sold_out: bool) -> str:
         return "\n".join(
             [
-                "[Back to Search] [< Prev]",
                 f"{kind}: " + " ".join(f"[{option}]" for option in options),
-                product.title,
-                f"Price: ${product.price:.2f}",
-                f"Rating: {product.rating}",
-                "Currently unavailable." if sold_out else "[Description] [Reviews] [Buy Now]",
+                self.script.rng.choice(_BLURBS),
+                "Currently unavailable." if sold_out else f"${product.price:.2f}",
             ]
         )
 
@@ -140,9 +131,9 @@ class _Shop:
         script, rng, words = self.script, self.script.rng, self.script.words
         features, options, kind, (low, high) = _GOODS[thing]
         feature, option = rng.choice(features), rng.choice(options)
-        prices = [round(rng.uniform(low, high), 2) for _ in range(3)]
+        prices = [round(rng.uniform(low, high), 1) for _ in range(rng.choice((2, 2, 2, 3)))]
         cap = 5 * (int(min(prices) // 5) + rng.randint(2, 4))
-        said_option = rng.random() < 0.55
+        said_option = rng.random() < 0.65
         after = not feature.endswith(_ADJECTIVES)
         phrase = f"{thing} {feature}" if after else f"{feature} {thing}"
         article = "an" if phrase[0] in "aeio" else "a"
@@ -150,36 +141,32 @@ class _Shop:
         others = [f for f in features if f != feature] if script.outcome == "failed" else features
         products = [
             _Product(
-                "B0" + "".join(rng.choices("BCDFGHJKLMNPQRSTVWXYZ0123456789", k=8)),
-                f"{brand} {thing[0].upper()}{thing[1:]}, {rng.choice(others) if at else feature}, "
-                f"{rng.choice(_EXTRAS)}",
+                f"{rng.choice('BCDFGHKLMNPQRST')}{at + 1}{rng.randint(0, 9)}",
+                f"{brand} {thing}, {rng.choice(others) if at else feature}",
                 price,
-                rng.randint(34, 49) / 10,
             )
             for at, (brand, price) in enumerate(
-                zip(rng.sample(_BRANDS, 3), sorted(prices), strict=True)
+                zip(rng.sample(_BRANDS, len(prices)), sorted(prices), strict=True)
             )
         ]
         best = products[0]
 
-        def browse(sold_out: bool) -> None:
+        def search() -> None:
             script.act(
                 f"search[{feature} {thing}{f' {option}' if said_option else ''}]",
-                self.results(rng.sample(products, 3)),
+                self.results(rng.sample(products, len(products))),
             )
-            if script.chance(0.35):
-                script.act(
-                    f"think[{best.code} is {feature} and costs ${best.price:.2f}, below {cap} "
-                    f"dollars. The others cost more.]",
-                    "OK.",
-                )
+            if script.chance(0.07):
+                script.act(f"think[{best.code} is {feature} and the cheapest.]", "OK.")
+
+        def look(sold_out: bool) -> None:
             script.act(f"click[{best.code}]", self.page(best, kind, options, sold_out))
 
         def run() -> None:
-            browse(sold_out=False)
-            if script.chance(0.25):
-                script.act("click[Description]", rng.choice(_BLURBS))
-                script.act("click[< Prev]", self.page(best, kind, options, sold_out=False))
+            search()
+            if not said_option or script.chance(0.2):
+                look(sold_out=False)
+            script.pending()
             if not said_option:
                 script.say(
                     "{I found|There is|How about} the $title at $price. {Which $kind|It comes "
@@ -195,13 +182,12 @@ class _Shop:
                     "think}{.|, if it's in stock.|}",
                     option=option,
                 )
-            elif script.chance(0.3):
+            elif script.chance(0.25):
                 script.say(
-                    "$title {costs|is|comes to} $price, rated $rating. {Take it?|Good for "
-                    "you?|Should I order that one?}",
+                    "$title {costs|is|comes to} $price. {Take it?|Good for you?|Should I order "
+                    "that one?}",
                     title=best.title.split(",")[0],
                     price=f"${best.price:.2f}",
-                    rating=best.rating,
                 )
                 script.pending()
                 script.reply(
@@ -210,20 +196,18 @@ class _Shop:
                     brand=best.title.split()[0],
                     cap=cap,
                 )
-            script.act(f"click[{option}]", f"You have clicked {option}.")
             self.basket.append(best.price)
             if self.cart:
                 total = f"${sum(self.basket):.2f}"
-                script.act("click[Add to Cart]", f"Cart ({len(self.basket)}): {total}")
+                script.act(f"add[{best.code}, {option}]", f"Cart ({len(self.basket)}): {total}")
             else:
                 order = self.number()
                 self.orders.append(order)
                 script.act(
-                    "click[Buy Now]",
-                    f"Order {order}: {best.title.split(',')[0]}, {option}. Charged "
-                    f"${best.price:.2f}.",
+                    f"buy[{best.code}, {option}]",
+                    f"Order {order}. Charged ${best.price:.2f}.",
                 )
-            if not self.terse or script.chance(0.4):
+            if not self.terse or script.chance(0.3):
                 script.report(
                     "{Added|In the cart|Put in}: $thing{, $option,| ($option)} {at|for} "
                     "$price{.|, so below $cap.|.}"
@@ -238,7 +222,8 @@ class _Shop:
 
         def fail() -> None:
             if script.chance(0.5):
-                browse(sold_out=True)
+                search()
+                look(sold_out=True)
                 script.say(
                     "{That $thing is|The only one that fits is|$code is} {currently "
                     "unavailable|out of stock}{, and the others cost more than $cap or lack "
@@ -249,16 +234,9 @@ class _Shop:
                     feature=feature,
                 )
             else:
-                script.act(
-                    f"search[{feature} {thing} under {cap}]",
-                    "[Back to Search]\nPage 1 (Total results: 0)\nNo results. Check the "
-                    "spelling or use fewer words.",
-                )
-                script.act(
-                    f"search[{thing} {option}]",
-                    "[Back to Search]\nPage 1 (Total results: 0)\nNo results. Check the "
-                    "spelling or use fewer words.",
-                )
+                script.act(f"search[{feature} {thing} under {cap}]", "No results. Use fewer words.")
+                if script.chance(0.5):
+                    script.act(f"search[{thing} {option}]", "No results. Use fewer words.")
                 script.say(
                     "{No|The shop has no|I find no} $thing {at all|like that} {right now|at "
                     "the moment|today}; {I bought nothing.|so nothing was ordered.|}",
@@ -279,24 +257,25 @@ class _Shop:
 
         def run() -> None:
             items = sum(self.basket)
-            script.say(
-                "{Cart is ready|In the cart: $n for $sum|That makes $sum}. {Send it to|Ship "
-                "to|Deliver to} $address, {name|for} $name?",
-                n=len(self.basket),
-                sum=f"${items:.2f}",
-                address=self.address,
-                name=self.name,
-            )
-            script.pending()
-            script.reply(
-                "{yes|Yes, that address|correct|that's right|yep, ring twice}{.|, $street.|}",
-                street=self.address.split(",")[0],
-            )
+            if script.chance(0.5):
+                script.say(
+                    "{Cart is ready|In the cart: $n for $sum|That makes $sum}. {Send it to|Ship "
+                    "to|Deliver to} $address, {name|for} $name?",
+                    n=len(self.basket),
+                    sum=f"${items:.2f}",
+                    address=self.address,
+                    name=self.name,
+                )
+                script.pending()
+                script.reply(
+                    "{yes|Yes, that address|correct|that's right|yep, ring twice}{.|, $street.|}",
+                    street=self.address.split(",")[0],
+                )
             order = self.number()
             script.act(
-                "click[Checkout]",
+                "checkout[]",
                 f"Order {order}\nItems: ${items:.2f}\nShipping: ${self.ship:.2f}\nTotal: "
-                f"${items + self.ship:.2f}\nShip to: {self.name}, {self.address}",
+                f"${items + self.ship:.2f}\nShip to: {self.address}",
             )
             if script.chance(0.6):
                 script.report(
@@ -307,11 +286,12 @@ class _Shop:
                 )
 
         def fail() -> None:
-            script.act("click[Checkout]", "Payment declined (code 51). Your cart has been kept.")
-            script.act("click[Retry]", "Payment declined (code 51). Your cart has been kept.")
+            script.act("checkout[]", "Payment declined. Your cart has been kept.")
+            if script.chance(0.5):
+                script.act("checkout[retry]", "Payment declined. Your cart has been kept.")
             script.say(
-                "{The payment was declined|Your card was refused} {twice|two times}, {so no "
-                "order was placed|nothing is ordered}{.|; the cart is still there.}"
+                "{The payment was declined|Your card was refused}, {so no order was "
+                "placed|nothing is ordered}{.|; the cart is still there.}"
             )
 
         return Part(
@@ -347,9 +327,8 @@ def converse(script: Script) -> str:
     """Writes one conversation; returns the label of its goal."""
     rng = script.rng
     shop = _Shop(script)
-    count = 4 if script.size != "usual" else rng.choice((1, 2, 2, 3))
-    if script.outcome == "broken_off":
-        count = max(count, 2)
+    most = 2 if shop.cart else 3
+    count = most if script.size != "usual" else rng.choice((1, 1, 1, 2))
     things = rng.sample(sorted(_GOODS), count)
     parts = [shop.item(thing) for thing in things]
     if shop.cart:

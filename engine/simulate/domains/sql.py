@@ -16,76 +16,26 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Schema:
-    """Words that make one shape of data, a thing that is traded by people, a shop, a library or a clinic."""
+    """Words that make one shape of data: what happens between a house and people, and what is paid."""
 
     database: str
-    thing: str
-    things: str
-    kinds: tuple[str, ...]
-    event: str
     events: str
     party: str
     parties: str
     amount: str
+    kinds: tuple[str, ...]
 
 
 _SCHEMAS = (
-    _Schema(
-        "bikeshop",
-        "bike",
-        "bikes",
-        ("city", "cargo", "gravel", "kids"),
-        "sale",
-        "sales",
-        "customer",
-        "customers",
-        "price",
-    ),
-    _Schema(
-        "library",
-        "book",
-        "books",
-        ("crime", "history", "poetry", "science"),
-        "loan",
-        "loans",
-        "member",
-        "members",
-        "fee",
-    ),
-    _Schema(
-        "clinic",
-        "treatment",
-        "treatments",
-        ("dental", "eyes", "physio", "skin"),
-        "visit",
-        "visits",
-        "patient",
-        "patients",
-        "cost",
-    ),
-    _Schema(
-        "brewery",
-        "beer",
-        "beers",
-        ("ale", "lager", "porter", "sour"),
-        "order_line",
-        "order_lines",
-        "pub",
-        "pubs",
-        "amount",
-    ),
-    _Schema(
-        "studio",
-        "class",
-        "classes",
-        ("pilates", "spin", "boxing", "yoga"),
-        "booking",
-        "bookings",
-        "guest",
-        "guests",
-        "paid",
-    ),
+    _Schema("bikeshop", "sales", "customer", "customers", "price", ("city", "cargo", "kids")),
+    _Schema("library", "loans", "member", "members", "fee", ("crime", "history", "poetry")),
+    _Schema("clinic", "visits", "patient", "patients", "cost", ("dental", "eyes", "skin")),
+    _Schema("brewery", "orders", "pub", "pubs", "amount", ("ale", "lager", "porter", "sour")),
+    _Schema("studio", "bookings", "guest", "guests", "paid", ("pilates", "spin", "yoga")),
 )
+
+
+_STYLES = ("tuples", "tuples", "table", "json")
 
 
 class _Database:
@@ -96,33 +46,27 @@ class _Database:
         self.script = script
         self.connection = connection
         self.schema = rng.choice(_SCHEMAS)
-        self.style = rng.choice(("tuples", "table", "json"))
+        self.style = "table" if script.size == "huge" else rng.choice(_STYLES)
         self.as_call = rng.random() < 0.5
         s = self.schema
         connection.executescript(
-            f"CREATE TABLE {s.things} (id INTEGER PRIMARY KEY, kind TEXT, code TEXT);"
             f"CREATE TABLE {s.parties} (id INTEGER PRIMARY KEY, name TEXT, town TEXT);"
-            f"CREATE TABLE {s.events} (id INTEGER PRIMARY KEY, {s.thing}_id INTEGER, "
-            f"{s.party}_id INTEGER, day TEXT, {s.amount} INTEGER);"
+            f"CREATE TABLE {s.events} (id INTEGER PRIMARY KEY, kind TEXT, {s.party}_id INTEGER, "
+            f"day TEXT, {s.amount} INTEGER);"
         )
         rows = 150 if script.size == "huge" else rng.randint(25, 60)
         connection.executemany(
-            f"INSERT INTO {s.things}(kind, code) VALUES (?, ?)",
-            [(rng.choice(s.kinds), f"{s.thing[:2].upper()}{n:03d}") for n in range(1, 13)],
-        )
-        connection.executemany(
             f"INSERT INTO {s.parties}(name, town) VALUES (?, ?)",
-            [(person(rng), rng.choice(TOWNS)) for _ in range(14)],
+            [(person(rng), rng.choice(TOWNS)) for _ in range(9)],
         )
         connection.executemany(
-            f"INSERT INTO {s.events}({s.thing}_id, {s.party}_id, day, {s.amount}) VALUES (?, "
-            f"?, ?, ?)",
+            f"INSERT INTO {s.events}(kind, {s.party}_id, day, {s.amount}) VALUES (?, ?, ?, ?)",
             [
                 (
-                    rng.randint(1, 12),
-                    rng.randint(1, 14),
-                    f"2025-{rng.randint(1, 12):02d}-{rng.randint(1, 28):02d}",
-                    rng.randint(5, 950),
+                    rng.choice(s.kinds),
+                    rng.randint(1, 9),
+                    f"{rng.randint(1, 12):02d}-{rng.randint(1, 28):02d}",
+                    rng.randint(5, 95),
                 )
                 for _ in range(rows)
             ],
@@ -139,9 +83,7 @@ class _Database:
         except sqlite3.Error as error:
             rows, shown = [], f"Error: {error}"
         if self.as_call:
-            self.script.call(
-                "run_sql", {"database": self.schema.database, "query": query}, shown, note
-            )
+            self.script.call("run_sql", {"query": query}, shown, note)
         else:
             self.script.act(f"{note}\n```sql\n{query};\n```".strip(), shown)
         return rows
@@ -165,25 +107,26 @@ class _Database:
 
     def explore(self) -> None:
         """A look at the tables, as one takes before the first query."""
-        if not self.schema_shown and self.script.chance(0.4):
+        if not self.schema_shown and self.script.chance(0.1):
             self.ask("SELECT name FROM sqlite_master WHERE type = 'table'")
         self.schema_shown = True
 
     def stumble(self, query: str, right: str, wrong: str) -> None:
         """Now and then the first try names a column that does not exist."""
-        if self.script.chance(0.25):
+        if self.script.chance(0.1):
             self.ask(query.replace(right, wrong))
 
     def lost(self, missing: str) -> None:
         """What was asked for is not in the database."""
         self.ask(f"SELECT COUNT(*) FROM {missing}")
-        self.ask("SELECT name FROM sqlite_master WHERE type = 'table'")
+        if self.script.chance(0.5):
+            self.ask("SELECT name FROM sqlite_master WHERE type = 'table'")
         self.script.say(
             "{There is no table|The database has no table|I find no} `$missing`{, only "
             "$have.|. What exists: $have.} {So I can't answer that.|That can't be computed "
             "from here.|The figure isn't in this data.}",
             missing=missing,
-            have=f"{self.schema.things}, {self.schema.parties}, {self.schema.events}",
+            have=f"{self.schema.parties}, {self.schema.events}",
         )
 
     def part(self, want: str, nudge: str, run: object, missing: str) -> Part:
@@ -193,30 +136,27 @@ class _Database:
     def count(self) -> Part:
         s, rng, words = self.schema, self.script.rng, self.script.words
         kind, month = rng.choice(s.kinds), rng.randint(1, 12)
-        query = (
-            f"SELECT COUNT(*) FROM {s.events} e JOIN {s.things} t ON t.id = e.{s.thing}_id "
-            f"WHERE t.kind = '{kind}' AND e.day >= '2025-{month:02d}-01'"
-        )
+        query = f"SELECT COUNT(*) FROM {s.events} WHERE kind = '{kind}' AND day >= '{month:02d}'"
 
         def run() -> None:
             self.explore()
-            self.stumble(query, "t.kind", "t.type")
+            self.stumble(query, "kind", "type")
             number = self.ask(query)[0][0]
             if self.script.chance(0.8):
                 self.script.report(
-                    "{$n|$n $events|That gives $n|It is $n}{ $kind $events|, counting $kind "
-                    "only|} {since|from} 2025-$month{ on|}.",
+                    "{$n|That gives $n|It is $n}{ $kind $events|, counting $kind "
+                    "only|} {since|from} month $month{ on|}.",
                     n=number,
                     kind=kind,
-                    events=s.events.replace("_", " "),
-                    month=f"{month:02d}",
+                    events=s.events,
+                    month=month,
                 )
 
         want = words(
             "{count|tell me how many|work out how many} $kind $events {there were|we had} "
             "{since|from} month $month {on|of 2025}",
             kind=kind,
-            events=s.events.replace("_", " "),
+            events=s.events,
             month=month,
         )
         return self.part(
@@ -225,15 +165,15 @@ class _Database:
 
     def top(self) -> Part:
         s, rng, words = self.schema, self.script.rng, self.script.words
-        top = rng.choice((3, 4, 5))
+        top = rng.choice((2, 3, 3))
         query = (
-            f"SELECT p.name, SUM(e.{s.amount}) AS total FROM {s.parties} p JOIN {s.events} e "
-            f"ON e.{s.party}_id = p.id GROUP BY p.id ORDER BY total DESC, p.name LIMIT {top}"
+            f"SELECT name, SUM({s.amount}) AS total FROM {s.parties} p JOIN {s.events} e "
+            f"ON {s.party}_id = p.id GROUP BY p.id ORDER BY 2 DESC, 1 LIMIT {top}"
         )
 
         def run() -> None:
             self.explore()
-            self.stumble(query, f"e.{s.party}_id", f"e.{s.party}")
+            self.stumble(query, f"{s.party}_id", f"e.{s.party}")
             rows = self.ask(query)
             if self.script.chance(0.5):
                 lines = "\n".join(
@@ -264,8 +204,8 @@ class _Database:
         towns = self.connection.execute(f"SELECT DISTINCT town FROM {s.parties} ORDER BY town")
         town = rng.choice([row[0] for row in towns.fetchall()])
         query = (
-            f"SELECT COUNT(*), ROUND(AVG(e.{s.amount}), 2) FROM {s.events} e "
-            f"JOIN {s.parties} p ON p.id = e.{s.party}_id WHERE p.town = '{town}'"
+            f"SELECT COUNT(*) AS n, ROUND(AVG({s.amount}), 1) AS mean FROM {s.events} "
+            f"JOIN {s.parties} p ON p.id = {s.party}_id WHERE town = '{town}'"
         )
 
         def run() -> None:
@@ -300,11 +240,11 @@ class _Database:
 
     def update(self) -> Part:
         s, rng, words = self.schema, self.script.rng, self.script.words
-        number = rng.randint(1, 14)
+        number = rng.randint(1, 9)
         town = rng.choice(TOWNS)
 
         def run() -> None:
-            if self.script.chance(0.5):
+            if self.script.chance(0.4):
                 name = self.ask(f"SELECT name, town FROM {s.parties} WHERE id = {number}")[0][0]
                 self.script.say(
                     "{That row is|Number $n is|I'd change} $name. {Go ahead?|Shall I update "
@@ -334,28 +274,27 @@ class _Database:
 
     def dump(self) -> Part:
         s, rng = self.schema, self.script.rng
-        limit = 150 if self.script.size == "huge" else rng.choice((5, 6, 8))
+        limit = 95 if self.script.size == "huge" else rng.choice((2, 3))
         query = (
-            f"SELECT e.id, e.day, t.code, p.name, e.{s.amount} FROM {s.events} e JOIN {s.things} t "
-            f"ON t.id = e.{s.thing}_id JOIN {s.parties} p ON p.id = e.{s.party}_id ORDER BY "
-            f"e.day DESC, e.id LIMIT {limit}"
+            f"SELECT day, kind, name, {s.amount} FROM {s.events} e JOIN {s.parties} p "
+            f"ON p.id = {s.party}_id ORDER BY day DESC, e.id LIMIT {limit}"
         )
 
         def run() -> None:
-            self.stumble(query, "t.code", "t.name")
+            self.stumble(query, "kind", "type")
             rows = self.ask(query)
             if self.script.chance(0.6):
                 self.script.report(
-                    "{The newest is|Latest:|Most recent} $day, $code, $who.",
-                    day=rows[0][1],
-                    code=rows[0][2],
-                    who=rows[0][3],
+                    "{The newest is|Latest:|Most recent} $day, $kind, $who.",
+                    day=rows[0][0],
+                    kind=rows[0][1],
+                    who=rows[0][2],
                 )
 
         want = self.script.words(
             "{print|dump|show} the {last|latest|newest} $n $events with names",
             n=limit,
-            events=s.events.replace("_", " "),
+            events=s.events,
         )
         return self.part(want, "the {listing|latest rows}", run, f"{s.events}_old")
 
@@ -391,7 +330,9 @@ def converse(script: Script) -> str:
             "correct a row": database.update,
             "list rows": database.dump,
         }
-        count = {"usual": rng.choice((2, 2, 3, 3)), "long": 5, "huge": 3}[script.size]
+        count = {"usual": rng.choice((1, 1, 2, 2)), "long": 4, "huge": 2}[script.size]
+        if script.outcome == "broken_off":
+            count = max(count, 2)
         chosen = rng.sample(sorted(makers), count)
         if script.size == "huge" and "list rows" not in chosen:
             chosen[0] = "list rows"
@@ -401,7 +342,7 @@ def converse(script: Script) -> str:
             db=database.schema.database,
         )
         opening(script, [part.want for part in parts], preface)
-        if script.chance(0.3):
+        if script.chance(0.12):
             script.pending()
             script.say(
                 "{Is it okay to run queries|May I query the live copy|Do you want the queries "

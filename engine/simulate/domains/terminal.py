@@ -8,11 +8,11 @@ from engine.simulate.script import Doubt, Part, Script, close, opening, play
 
 _ROOTS = (
     "/srv/app",
-    "/home/nadia/thesis",
-    "/data/field-2025",
+    "/home/nadia",
+    "/data/field",
     "/opt/shop",
-    "/var/lib/radio",
-    "/home/tom/site",
+    "/var/radio",
+    "/home/tom",
 )
 _DIRS = ("logs", "src", "docs", "raw", "backup", "export", "img")
 _SUFFIXES = ("log", "py", "txt", "csv", "md", "jpg", "conf")
@@ -33,12 +33,11 @@ class _Machine:
         self.as_call = rng.random() < 0.5
         self.files: dict[str, tuple[int, list[str]]] = {}
         self.dirs = rng.sample(_DIRS, 4)
-        for _ in range(rng.randint(14, 26)):
-            path = f"{rng.choice(self.dirs)}/{rng.choice(_STEMS)}{rng.randint(1, 40)}.{rng.choice(_SUFFIXES)}"
+        for _ in range(rng.randint(10, 18)):
+            path = f"{rng.choice(self.dirs)}/{rng.choice(_STEMS)}{rng.randint(1, 30)}.{rng.choice(_SUFFIXES)}"
             lines = [
-                f"{rng.randint(1, 28):02d}:{rng.randint(10, 59)} {rng.choice(_STEMS)} "
-                f"{rng.choice(_WORDS)} {rng.randint(1, 999)}"
-                for _ in range(rng.randint(3, 9))
+                f"{rng.choice(_STEMS)} {rng.choice(_WORDS)} {rng.randint(1, 99)}"
+                for _ in range(rng.randint(2, 4))
             ]
             self.files[path] = (rng.randint(120, 90_000), lines)
         self.modes: dict[str, str] = {}
@@ -96,7 +95,7 @@ class _Machine:
         )
 
     def largest(self) -> Part:
-        words, top = self.script.words, self.script.rng.choice((3, 4))
+        words, top = self.script.words, self.script.rng.choice((2, 3))
 
         def run() -> None:
             ranked = sorted(self.files, key=lambda path: (-self.files[path][0], path))[:top]
@@ -133,7 +132,7 @@ class _Machine:
                 for number, line in enumerate(lines, 1)
                 if f" {word} " in line
             ]
-            if self.script.size == "usual" and len(hits) > 6:
+            if len(hits) > 4:
                 paths = sorted({path for path, _, _ in hits})
                 self.run(f"grep -rlw {word} {self.root} | wc -l", str(len(paths)))
             else:
@@ -166,7 +165,7 @@ class _Machine:
     def pack(self) -> Part:
         rng, words = self.script.rng, self.script.words
         folder = rng.choice(sorted({path.split("/")[0] for path in self.files}))
-        archive = f"/tmp/{folder}-{rng.randint(2, 28):02d}03.tar.gz"
+        archive = f"/tmp/{folder}{rng.randint(1, 9)}.tgz"
 
         def run() -> None:
             inside = [path for path in sorted(self.files) if path.startswith(folder + "/")]
@@ -197,7 +196,7 @@ class _Machine:
     def rename(self) -> Part:
         rng, words = self.script.rng, self.script.words
         suffix = self.suffix()
-        target = rng.choice(("old", "archive-2025", "to_check", "keep"))
+        target = rng.choice(("old", "archive", "to_check", "keep"))
 
         def run() -> None:
             moved = self.having(suffix)
@@ -242,21 +241,22 @@ class _Machine:
         )
 
     def trace(self) -> Part:
-        """A long piece of output, some of it in one very long line."""
+        """The log of a service; where much is printed, one of its lines is very long."""
         rng, words = self.script.rng, self.script.words
-        lines = {"usual": rng.choice((6, 8)), "long": 45, "huge": 260}[self.script.size]
-        unit = rng.choice(("radio-ingest", "shop-worker", "mailgate", "tile-server"))
+        lines = {"usual": rng.choice((3, 4, 5)), "long": 8, "huge": 110}[self.script.size]
+        total = lines + (self.script.size != "usual")
+        unit = rng.choice(("ingest", "shopd", "mailgate", "tiles"))
 
         def run() -> None:
-            day, pid = rng.randint(1, 9), rng.randint(300, 9999)
             shown = [
-                f"Mar {day:2d} {minute // 60:02d}:{minute % 60:02d} {unit}[{pid}]: "
-                f"{rng.choice(_WORDS)} {rng.choice(_STEMS)}={rng.randint(1, 999)}"
+                f"{minute // 60:02d}:{minute % 60:02d} {unit}: {rng.choice(_WORDS)} "
+                f"{rng.choice(_STEMS)}={rng.randint(1, 99)}"
                 for minute in sorted(rng.sample(range(1440), lines))
             ]
-            shown.append("payload=" + "".join(rng.choices("0123456789abcdef", k=400)))
+            if total > lines:
+                shown.append("payload=" + ",".join(rng.choices(_STEMS, k=80)))
             warned = sum(" WARN " in line for line in shown)
-            self.run(f"journalctl -u {unit} -n {lines + 1} --no-pager", "\n".join(shown))
+            self.run(f"journalctl -u {unit} -n {total}", "\n".join(shown))
             self.script.report(
                 "WARN {comes up|appears} {in $n of them|$n x}.",
                 n=warned,
@@ -265,7 +265,7 @@ class _Machine:
         return Part(
             words(
                 "{print|show} the last $n log lines of $unit and count the WARN ones",
-                n=lines + 1,
+                n=total,
                 unit=unit,
             ),
             "the {log|log lines|journal}",
@@ -301,16 +301,16 @@ def converse(script: Script) -> str:
         "move files": machine.rename,
         "read log": machine.trace,
     }
-    count = {"usual": rng.choice((2, 3, 3, 4)), "long": 6, "huge": 3}[script.size]
+    count = {"usual": rng.choice((1, 2, 2)), "long": 5, "huge": 2}[script.size]
+    if script.outcome == "broken_off":
+        count = max(count, 2)
     chosen = rng.sample(sorted(makers), count)
     if script.size == "huge" and "read log" not in chosen:
         chosen[0] = "read log"
     parts = [makers[kind]() for kind in chosen]
     opening(script, [part.want for part in parts])
-    if script.chance(0.35):
+    if script.chance(0.12):
         script.pending()
-        if script.chance(0.5):
-            machine.run("pwd", machine.root)
         script.say(
             "{Anything I must not touch|Am I allowed to write there|Is this machine in production}?"
         )

@@ -2,123 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from engine.conversation import Message
-from engine.simulate.domains.people import day, person, reference
-from engine.simulate.script import Doubt, Part, Script, close, opening, play
+from engine.simulate.domains.people import day, reference
+from engine.simulate.domains.trip import TIMES, Trip
+from engine.simulate.script import Part, Script, close, opening, play
 
 POLICY = """# Northlight Airways, booking assistant
 
-You help travellers with existing bookings: change flights, cancel, add bags,
-choose seats, send receipts.
-- Look the booking up before you say anything about it.
-- Basic fares can be neither changed nor refunded. Flex fares are refunded in full; standard fares less a fee of 60.
-- Name the price and ask for a yes before any change that costs money.
-- One request after the other; do not invent flights, seats or vouchers.
-Prices are in EUR. Today is 2026-03-02."""
+- Look the booking up before you speak about it.
+- Basic fares are not refunded, flex fares in full, standard fares less 60 EUR.
+- Name the price and ask for a yes before a change that costs money.
+- Do not invent flights or seats."""
 
 _STOP = "###STOP###"
-_AIRPORTS = ("DUB", "LIS", "OSL", "VIE", "PRG", "AMS", "ATH", "HEL", "BCN", "KRK", "EDI", "ZAG")
-_TIMES = ("06:25", "07:40", "09:15", "11:50", "13:05", "15:30", "17:45", "19:20", "21:10")
 
 
-class _Trip:
-    """One traveller with one or two bookings."""
-
-    def __init__(self, script: Script) -> None:
-        rng = script.rng
-        self.script = script
-        self.name = person(rng)
-        self.code = reference(rng)
-        self.origin, self.target = rng.sample(_AIRPORTS, 2)
-        self.date = day(rng)
-        self.flight = f"NL{rng.randint(110, 989)}"
-        self.time = rng.choice(_TIMES)
-        self.price = rng.randint(70, 480)
-        self.fare = rng.choice(("standard", "flex"))
-        self.seat = f"{rng.randint(4, 31)}{rng.choice('ABCDEF')}"
-        self.spent = 0
-
-    def record(self) -> dict[str, Any]:
-        return {
-            "booking": self.code,
-            "passenger": self.name,
-            "fare": self.fare,
-            "flights": [
-                {
-                    "no": self.flight,
-                    "from": self.origin,
-                    "to": self.target,
-                    "date": self.date,
-                    "dep": self.time,
-                }
-            ],
-            "seat": self.seat,
-            "paid": self.price + self.spent,
-            "currency": "EUR",
-        }
-
-    def approve(self, template: str, yes: str, **values: object) -> None:
-        """Names the price and waits for the yes the policy asks for."""
-        self.script.say(template, **values)
-        self.script.pending()
-        self.script.reply(yes, **values)
+class _Requests(Trip):
+    """What the traveller may ask for."""
 
     def rebook(self) -> Part:
         script, rng = self.script, self.script.rng
-        old_date, wanted = self.date, day(rng)
+        old_date, wanted, route = self.date, day(rng), f"{self.origin}-{self.target}"
         daypart = rng.choice(("morning", "evening", "early flight", "afternoon"))
 
         def run() -> None:
-            times = sorted(rng.sample(_TIMES, 3))
+            self.open()
             options = [
-                {"no": f"NL{rng.randint(110, 989)}", "dep": t, "fee": rng.randint(1, 12) * 5}
-                for t in times
+                (f"NL{rng.randint(11, 98)}", time, rng.randint(1, 12) * 5)
+                for time in sorted(rng.sample(TIMES, 2))
             ]
-            script.call(
-                "search_flights",
-                {"from": self.origin, "to": self.target, "date": wanted},
-                {"date": wanted, "options": options},
-            )
-            first = options[0] if daypart in ("morning", "early flight") else options[-1]
-            listing = ", ".join(f"{o['no']} at {o['dep']} (+{o['fee']} EUR)" for o in options)
+            found = [f"{no} {time} +{fee}" for no, time, fee in options]
+            script.call("search_flights", {"route": route, "date": wanted}, {"options": found})
+            no, time, fee = options[0 if daypart in ("morning", "early flight") else -1]
             self.approve(
-                "{On|For} $date {I see|there is|I have} $listing. {Which one do you want|Which "
-                "of them suits you|Tell me which one to take}?",
-                "{The|I take the|Give me the|Let's say the|please the} $dep {one|flight}{.|, "
-                "please.|, $no right?}",
+                "{On|For} $date {I see|there is|I have} $no at $dep, $fee EUR more. {Do you want "
+                "it|Does that suit you|Shall I take that one}?",
+                "{Yes|I take it|Give me that|Fine|please}{, the $dep one.|, "
+                "please.|, $no right?|.}",
                 date=wanted,
-                listing=listing,
-                dep=first["dep"],
-                no=first["no"],
+                fee=fee,
+                dep=time,
+                no=no,
             )
-            self.date, self.flight = wanted, str(first["no"])
-            self.time, fee = str(first["dep"]), int(str(first["fee"]))
+            self.date, self.flight, self.time = wanted, no, time
             self.spent += fee
             script.call(
                 "change_flight",
-                {"booking": self.code, "flight": self.flight, "date": wanted},
-                {"status": "changed", "flight": self.flight, "date": wanted, "charged": fee},
+                {"booking": self.code, "flight": no, "date": wanted},
+                {"status": "changed", "charged": fee},
             )
             script.report(
                 "{You are now on|Your new flight is|I moved you to} $no {on|,} $date{,|} "
-                "{leaving at|departure} $dep{.| from $org.} {The difference of|I charged} $fee "
-                "EUR{ was charged.| went to your card.|.}",
-                no=self.flight,
+                "{leaving at|departure} $dep{.| from $org.} {I charged $fee EUR|The difference is "
+                "$fee EUR|$fee EUR went on your card}.",
+                no=no,
                 date=wanted,
-                dep=self.time,
+                dep=time,
                 org=self.origin,
                 fee=fee,
             )
 
         def fail() -> None:
-            script.call(
-                "search_flights",
-                {"from": self.origin, "to": self.target, "date": wanted},
-                {"date": wanted, "options": []},
-            )
+            self.open()
+            script.call("search_flights", {"route": route, "date": wanted}, {"options": []})
             script.say(
                 "{There is nothing left|No flight has a seat|Everything is sold out} from $org "
                 "to $to on $date"
@@ -150,8 +96,9 @@ class _Trip:
         thing = rng.choice(("suitcase", "bag", "box with samples", "pair of skis", "pushchair"))
 
         def run() -> None:
+            self.open()
             self.approve(
-                "{A bag of up to|Checked luggage up to|One piece to} $kilos kg {is|costs|would "
+                "{A bag of up to|Checked luggage up to|One piece up to} $kilos kg {is|costs|would "
                 "be} $cost EUR{ on this route|}. {Shall I add it?|May I charge that to the "
                 "card on file?|I need your okay for that.}",
                 "{yes|Yes please|Go for it|That's fine|ok do it}{, $cost is fine.|, add it.|. "
@@ -164,7 +111,7 @@ class _Trip:
             script.call(
                 "add_bag",
                 {"booking": self.code, "kg": kilos},
-                {"status": "ok", "bags": [{"kg": kilos}], "charged": cost},
+                {"status": "ok", "charged": cost},
             )
             if script.chance(0.75):
                 script.report(
@@ -177,10 +124,11 @@ class _Trip:
                 )
 
         def fail() -> None:
+            self.open()
             script.call(
                 "add_bag",
                 {"booking": self.code, "kg": kilos},
-                {"status": "error", "message": "hold full, no further bags on this flight"},
+                {"error": "hold full"},
             )
             script.say(
                 "{The system refuses it|That did not work|I can't add it}: the hold of $no is "
@@ -204,10 +152,11 @@ class _Trip:
         wish = f"{rng.randint(4, 31)}{rng.choice('AF' if kind == 'window' else 'CD')}"
 
         def run() -> None:
+            self.open()
             script.call(
                 "assign_seat",
                 {"booking": self.code, "prefer": kind},
-                {"status": "ok", "seat": wish, "was": self.seat},
+                {"seat": wish},
             )
             self.seat = wish
             script.report(
@@ -218,10 +167,11 @@ class _Trip:
             )
 
         def fail() -> None:
+            self.open()
             script.call(
                 "assign_seat",
                 {"booking": self.code, "prefer": kind},
-                {"status": "error", "message": f"no {kind} seat left"},
+                {"error": f"no {kind} seat left"},
             )
             script.say(
                 "{No|There is no|I find no} $kind seat {left|free} on $no{; you stay in "
@@ -251,7 +201,7 @@ class _Trip:
             script.call(
                 "get_booking",
                 {"booking": code},
-                {"booking": code, "fare": fare, "paid": paid, "passenger": self.name},
+                {"fare": fare, "paid": paid},
             )
             self.approve(
                 "{Booking|Number} $code is {on a $fare fare|$fare}, {so you would get|which "
@@ -276,7 +226,7 @@ class _Trip:
             script.call(
                 "get_booking",
                 {"booking": code},
-                {"booking": code, "fare": "basic", "paid": paid, "passenger": self.name},
+                {"fare": "basic", "paid": paid},
             )
             script.say(
                 "{$code was sold|You bought $code} as basic{, which is not refundable|: no "
@@ -288,7 +238,7 @@ class _Trip:
 
         return Part(
             script.words(
-                "cancel {my other booking|booking|the trip} $code{ and get the money back| for "
+                "cancel {booking|the booking|my trip|the trip} $code{ and get the money back| for "
                 "a refund|}",
                 code=code,
             ),
@@ -301,13 +251,14 @@ class _Trip:
     def receipt(self) -> Part:
         script = self.script
         user = script.rng.choice(("office", "travel", "me", "konto", "billing"))
-        mail = f"{user}{script.rng.randint(3, 98)}@example.org"
+        mail = f"{user}{script.rng.randint(3, 9)}@example.org"
 
         def run() -> None:
+            self.open()
             script.call(
                 "send_receipt",
                 {"booking": self.code, "to": mail},
-                {"status": "sent", "total": self.price + self.spent, "to": mail},
+                {"status": "sent", "total": self.price + self.spent},
             )
             if script.chance(0.7):
                 script.report(
@@ -318,10 +269,11 @@ class _Trip:
                 )
 
         def fail() -> None:
+            self.open()
             script.call(
                 "send_receipt",
                 {"booking": self.code, "to": mail},
-                "502 Bad Gateway: mail service unavailable",
+                {"error": "mail service unavailable"},
             )
             script.say(
                 "{The mail service is down|I get an error from the mail system}, {so nothing "
@@ -337,42 +289,13 @@ class _Trip:
             self.doubts,
         )
 
-    def doubts(self) -> Sequence[Doubt]:
-        words = self.script.words
-        return (
-            (
-                "{What do I have now in total|So how much have I paid altogether|What's the "
-                "total by now}?",
-                words(
-                    "{That is|Altogether|In total} $paid EUR {for|on} $code.",
-                    paid=self.price + self.spent,
-                    code=self.code,
-                ),
-            ),
-            (
-                "{Which seat is that|Where do I sit|And my seat}{, again|} {then|}?",
-                words("{It is|You are in|Seat} $seat on $no.", seat=self.seat, no=self.flight),
-            ),
-            (
-                "{When do I have to be at the airport|How early must I be there|When does it "
-                "leave}?",
-                words(
-                    "{Departure is|It leaves} at $time from $org on $date; {two hours before "
-                    "is plenty.|bags close 45 minutes before.}",
-                    time=self.time,
-                    org=self.origin,
-                    date=self.date,
-                ),
-            ),
-        )
-
 
 def converse(script: Script) -> str:
     """Writes one conversation; returns the label of its goal."""
     rng = script.rng
-    trip = _Trip(script)
+    trip = _Requests(script)
     script.system(POLICY)
-    if script.chance(0.25):
+    if script.chance(0.15):
         script.say(
             "{Northlight Airways|Welcome to Northlight}, {how can I help|what can I do for "
             "you}{ today|}?"
@@ -384,20 +307,20 @@ def converse(script: Script) -> str:
         "refund": trip.refund,
         "receipt": trip.receipt,
     }
-    count = 5 if script.size != "usual" else rng.choice((1, 2, 2, 2, 3))
-    if script.outcome == "broken_off":
-        count = max(count, 2)
-    chosen = rng.sample(sorted(makers), count)
+    count = 4 if script.size != "usual" else rng.choice((1, 1, 1, 2))
+    # A receipt is asked for twice as often as anything else.
+    chosen = list(dict.fromkeys(rng.sample([*sorted(makers), "receipt"], count)))
     if "receipt" in chosen:
         chosen.remove("receipt")
         chosen.append("receipt")
     parts = [makers[kind]() for kind in chosen]
-    known = script.chance(0.4)
+    known = script.chance(0.75)
     preface = script.words(
         "{My booking is|Booking|About} $code{, name $name|}.", code=trip.code, name=trip.name
     )
-    opening(script, [part.want for part in parts], preface if known else "")
-    if not known:
+    own = chosen != ["refund"]
+    opening(script, [part.want for part in parts], preface if known and own else "")
+    if own and not known:
         script.pending()
         script.say(
             "{I can help with that|Sure|Let me look}{.|:} {What is|Please tell me|I need} your "
@@ -408,11 +331,10 @@ def converse(script: Script) -> str:
             code=trip.code,
             name=trip.name,
         )
-    script.call("get_booking", {"booking": trip.code}, trip.record())
     play(script, parts)
     if script.outcome == "complete":
         close(script)
-        last = script.messages[-1]
-        if last.role == "user" and script.chance(0.75):
-            script.messages[-1] = Message("user", f"{last.content} {_STOP}")
+    last = script.messages[-1]
+    if script.outcome != "broken_off" and last.role == "user" and script.chance(0.9):
+        script.messages[-1] = Message("user", f"{last.content} {_STOP}")
     return chosen[0]

@@ -8,12 +8,10 @@ from typing import Any
 from engine.simulate.domains.people import TOWNS, reference
 from engine.simulate.script import Doubt, Part, Script, close, opening, play
 
-POLICY = """You assist commercial underwriters of Granite & Vale Mutual with submissions from small and mid-sized firms.
-Use the tools for every fact about an account and for every rule; never answer from memory.
-Small business means fewer than 60 employees and revenue below 8,000,000.
-Lines: property, general liability (gl), cyber, auto. Appetite per class is in, refer or out.
-State limits and deductibles exactly as the guideline gives them, and premiums as rated, before tax.
-If data is missing, ask the underwriter for it. Binding is done by people, not by you."""
+POLICY = """You assist the underwriters of Granite & Vale Mutual.
+Use the tools for every fact and rule; never answer from memory.
+Small business means fewer than 60 employees and revenue below 8 million.
+If data is missing, ask for it. Appetite is in, refer or out. Binding is done by people."""
 
 _CLASSES: dict[str, tuple[str, str, tuple[str, str, str, str]]] = {
     "bakery": ("5462", "food retail", ("in", "in", "in", "refer")),
@@ -29,12 +27,14 @@ _CLASSES: dict[str, tuple[str, str, tuple[str, str, str, str]]] = {
 }
 _LINES = ("property", "gl", "cyber", "auto")
 _LIMITS = {
-    "property": (2_000_000, 5_000),
-    "gl": (1_000_000, 2_500),
-    "cyber": (500_000, 10_000),
-    "auto": (750_000, 1_000),
+    "property": ("2M", "5k"),
+    "gl": ("1M", "2.5k"),
+    "cyber": ("500k", "10k"),
+    "auto": ("750k", "1k"),
 }
-_RATES = {"property": 0.0021, "gl": 0.0016, "cyber": 0.0009, "auto": 0.0013}
+_RATES = {"property": 2100, "gl": 1600, "cyber": 900}
+"""Premium for each million of the base: the insured value for property, else the revenue."""
+
 _NAMES = (
     "Harlow",
     "Pinefield",
@@ -56,30 +56,29 @@ class _Account:
         rng = script.rng
         self.script = script
         self.trade = rng.choice(sorted(_CLASSES))
+        self.firm = f"{'an' if self.trade[0] in 'aeiou' else 'a'} {self.trade}"
         self.code, self.sector, appetite = _CLASSES[self.trade]
         self.appetite = dict(zip(_LINES, appetite, strict=True))
         self.name = f"{rng.choice(_NAMES)} {self.trade.split()[-1].capitalize()}"
-        self.id = f"GV-{rng.randint(20000, 79999)}"
+        self.id = f"GV-{rng.randint(200, 799)}"
         self.town = rng.choice(TOWNS)
         self.employees = rng.choice((4, 9, 14, 22, 37, 58, 74, 120))
-        self.revenue = rng.randint(3, 120) * 100_000
-        self.insured = rng.randint(4, 60) * 50_000
+        self.revenue = rng.randint(3, 120) / 10
+        self.insured = rng.randint(2, 30) / 10
         self.built = rng.randint(1931, 2019)
         self.losses = [
-            {"year": year, "line": rng.choice(_LINES), "paid": rng.randint(8, 400) * 100}
+            {"year": year, "line": rng.choice(_LINES), "paid_k": rng.randint(1, 40)}
             for year in sorted(rng.sample(range(2020, 2026), rng.choice((0, 1, 2, 3))))
         ]
         self.looked_up = False
 
     def record(self) -> dict[str, Any]:
         return {
-            "account": self.id,
             "name": self.name,
-            "trade": self.trade,
-            "town": self.town,
+            "class": f"{self.code} {self.sector}",
             "employees": self.employees,
-            "revenue": self.revenue,
-            "insured_value": self.insured,
+            "revenue_m": self.revenue,
+            "insured_m": self.insured,
             "built": self.built,
         }
 
@@ -90,7 +89,7 @@ class _Account:
 
     def size(self) -> Part:
         script = self.script
-        small = self.employees < 60 and self.revenue < 8_000_000
+        small = self.employees < 60 and self.revenue < 8
 
         def run() -> None:
             self.open()
@@ -98,7 +97,7 @@ class _Account:
                 "{With|At|Given} $n employees and {revenue of|a turnover of} $rev, $name "
                 "{$verdict small business|$verdict a small business by our definition}.",
                 n=self.employees,
-                rev=f"{self.revenue:,}",
+                rev=f"{self.revenue} million",
                 name=self.name,
                 verdict="is" if small else "is not",
             )
@@ -119,9 +118,9 @@ class _Account:
         def run() -> None:
             self.open()
             script.call(
-                "guideline",
-                {"topic": "appetite", "class": self.code, "line": line},
-                {"class": self.code, "sector": self.sector, "line": line, "appetite": verdict},
+                "appetite",
+                {"class": self.code, "line": line},
+                {"appetite": verdict},
             )
             answer = {
                 "in": "{yes, that is in appetite|in appetite|we do write that}",
@@ -139,14 +138,13 @@ class _Account:
 
         return Part(
             script.words(
-                "{look up|check|tell me} {whether|if} $line is in appetite{ for them| for a "
-                "$trade|}",
+                "{look up|check|tell me} {whether|if} $line is in appetite{ for them| for $firm|}",
                 line=line,
-                trade=self.trade,
+                firm=self.firm,
             ),
             f"{line} appetite",
             run,
-            lambda: self.down("guideline", {"topic": "appetite", "line": line}),
+            lambda: self.down("appetite", {"class": self.code, "line": line}),
             self.doubts,
         )
 
@@ -157,16 +155,16 @@ class _Account:
 
         def run() -> None:
             script.call(
-                "guideline",
-                {"topic": "limits", "line": line},
-                {"line": line, "max_limit": limit, "min_deductible": deductible, "currency": "EUR"},
+                "limits",
+                {"line": line},
+                {"max_limit": limit, "min_deductible": deductible},
             )
             script.report(
                 "{The guideline gives|For $line it is|$line:} {a limit of|up to|maximum} "
                 "$limit {with|and} {a deductible of|deductible} $ded{ at least|}.",
                 line=line,
-                limit=f"{limit:,}",
-                ded=f"{deductible:,}",
+                limit=limit,
+                ded=deductible,
             )
 
         return Part(
@@ -177,19 +175,19 @@ class _Account:
             ),
             f"{line} limits",
             run,
-            lambda: self.down("guideline", {"topic": "limits", "line": line}),
+            lambda: self.down("limits", {"line": line}),
             self.doubts,
         )
 
     def premium(self) -> Part:
         script = self.script
-        line = script.rng.choice(("property", "gl", "cyber"))
+        line = script.rng.choice(sorted(_RATES))
         base = self.insured if line == "property" else self.revenue
-        premium = round(base * _RATES[line], 2)
+        premium = round(base * _RATES[line])
 
         def run() -> None:
             self.open()
-            if script.chance(0.3):
+            if script.chance(0.2):
                 script.say(
                     "{Which effective date|From what date|What inception} {should I rate|do "
                     "you want|shall I use} for $line?",
@@ -203,14 +201,14 @@ class _Account:
             script.call(
                 "rate",
                 {"account": self.id, "line": line, "base": base},
-                {"line": line, "base": base, "rate": _RATES[line], "premium": premium},
+                {"rate": _RATES[line], "premium": premium},
             )
             script.report(
                 "{The rater gives|Rated premium:|That comes to} $premium{ a year| annually|} "
-                "for $line{, on a base of $base.|, before tax.|.}",
-                premium=f"{premium:,.2f}",
+                "for $line{, on a base of $base million.|, before tax.|.}",
+                premium=f"{premium:,}",
                 line=line,
-                base=f"{base:,}",
+                base=base,
             )
 
         return Part(
@@ -225,13 +223,13 @@ class _Account:
 
     def history(self) -> Part:
         script = self.script
-        total = sum(int(str(loss["paid"])) for loss in self.losses)
+        total = sum(int(str(loss["paid_k"])) for loss in self.losses)
 
         def run() -> None:
             script.call(
                 "loss_runs",
-                {"account": self.id, "years": 6},
-                {"account": self.id, "losses": self.losses},
+                {"account": self.id},
+                {"losses": self.losses},
             )
             if not self.losses:
                 script.report(
@@ -240,20 +238,20 @@ class _Account:
                 )
             elif script.chance(0.5):
                 rows = "\n".join(
-                    f"| {x['year']} | {x['line']} | {int(str(x['paid'])):,} |" for x in self.losses
+                    f"| {x['year']} | {x['line']} | {x['paid_k']}k |" for x in self.losses
                 )
                 script.report(
                     "| year | line | paid |\n|---|---|--:|\n$rows\n\n{Sum|Total|Altogether} "
                     "$total.",
                     rows=rows,
-                    total=f"{total:,}",
+                    total=f"{total}k",
                 )
             else:
                 script.report(
                     "{There are|I find|On file:} $n {losses|claims}, $total {in all|paid in "
                     "total}, the latest in $year.",
                     n=len(self.losses),
-                    total=f"{total:,}",
+                    total=f"{total}k",
                     year=self.losses[-1]["year"],
                 )
 
@@ -261,7 +259,7 @@ class _Account:
             "{pull|show me|summarise} the {loss runs|claims history|losses of the last years}",
             "the {loss runs|losses|claims}",
             run,
-            lambda: self.down("loss_runs", {"account": self.id, "years": 6}),
+            lambda: self.down("loss_runs", {"account": self.id}),
             self.doubts,
         )
 
@@ -269,7 +267,7 @@ class _Account:
         self.script.call(
             "get_account",
             {"account": self.id},
-            {"account": self.id, "name": self.name, "status": "incomplete"},
+            {"name": self.name, "status": "incomplete"},
         )
         self.script.say(
             "{I can't say|That cannot be answered|No answer possible}: the record of $name "
@@ -286,15 +284,11 @@ class _Account:
         )
 
     def down(self, tool: str, arguments: dict[str, Any]) -> None:
-        code = reference(self.script.rng, 8)
-        self.script.call(tool, arguments, f'{{"error": "upstream timeout", "trace": "{code}"}}')
-        if self.script.chance(0.5):
-            self.script.call(
-                tool,
-                arguments,
-                f'{{"error": "upstream timeout", "trace": "{code}"}}',
-                "Trying once more.",
-            )
+        code = reference(self.script.rng, 4)
+        answer = {"error": "timeout", "trace": code}
+        self.script.call(tool, arguments, answer)
+        if self.script.chance(0.3):
+            self.script.call(tool, arguments, answer, "Trying once more.")
         self.script.say(
             "{The $tool tool does not answer|I get a timeout from $tool|$tool is down}{ (trace "
             "$code)|}, {so I have no result|and I won't guess a figure|I could not get it}.",
@@ -320,10 +314,6 @@ class _Account:
                     built=self.built,
                 ),
             ),
-            (
-                "{Where are they|Which town is this|Remind me where that is}{, again|}?",
-                words("$name is in $town{.|, one location.}", name=self.name, town=self.town),
-            ),
         )
 
 
@@ -339,19 +329,21 @@ def converse(script: Script) -> str:
         "premium": account.premium,
         "loss history": account.history,
     }
-    count = 5 if script.size != "usual" else rng.choice((2, 2, 3, 3, 4))
+    count = 4 if script.size != "usual" else rng.choice((1, 1, 2))
+    if script.outcome == "broken_off":
+        count = max(count, 2)
     chosen = rng.sample(sorted(makers), count)
     parts = [makers[kind]() for kind in chosen]
-    named = script.chance(0.6)
+    named = script.chance(0.75)
     preface = script.words(
-        "{Submission|New account|Working on|Have} $name{, a $trade in $town|}{ ($id)|, $id}.",
+        "{Submission|New account|Working on|Have} $name{, $firm in $town|}{ ($id)|, $id}.",
         name=account.name,
-        trade=account.trade,
+        firm=account.firm,
         town=account.town,
         id=account.id,
     )
     vague = script.words(
-        "{I have|There is|Got} a $trade {in|from} $town.", trade=account.trade, town=account.town
+        "{I have|There is|Got} $firm {in|from} $town.", firm=account.firm, town=account.town
     )
     opening(script, [part.want for part in parts], preface if named else vague)
     if not named:

@@ -43,9 +43,9 @@ class TestShopping:
         """The assistant names only orders that the shop confirmed."""
         named = 0
         for c in in_domain("shopping"):
-            numbers = set(re.findall(r"\d{3}-\d{7}", said(c, "assistant")))
+            numbers = set(re.findall(r"\d{3}-\d{3}", said(c, "assistant")))
             named += len(numbers)
-            assert numbers <= set(re.findall(r"\d{3}-\d{7}", said(c, "tool")))
+            assert numbers <= set(re.findall(r"\d{3}-\d{3}", said(c, "tool")))
         assert named >= 5
 
     def test_what_is_bought_is_within_the_price_asked_for(self) -> None:
@@ -62,22 +62,24 @@ class TestTravel:
         """The receipt is the price of the booking and everything charged since."""
         receipts = 0
         for c in in_domain("travel"):
-            booked = [answer for _, answer in answers(c, "get_booking")]
+            booked = {asked["booking"]: a for asked, a in answers(c, "get_booking")}
             charged = sum(
                 answer.get("charged", 0)
                 for tool in ("change_flight", "add_bag")
                 for _, answer in answers(c, tool)
             )
-            for _, answer in answers(c, "send_receipt"):
+            for arguments, answer in answers(c, "send_receipt"):
+                if "total" not in answer:
+                    continue
                 receipts += 1
-                assert answer["total"] == booked[0]["paid"] + charged
+                assert answer["total"] == booked[arguments["booking"]]["paid"] + charged
         assert receipts >= 3
 
     def test_a_refund_follows_the_policy(self) -> None:
         """Flex in full, standard less 60, basic not at all."""
         cancelled = 0
         for c in in_domain("travel"):
-            fares = {a["booking"]: a for _, a in answers(c, "get_booking")}
+            fares = {asked["booking"]: a for asked, a in answers(c, "get_booking")}
             for arguments, answer in answers(c, "cancel"):
                 cancelled += 1
                 booking = fares[arguments["booking"]]
@@ -97,7 +99,7 @@ class TestUnderwriting:
                     continue
                 rated += 1
                 assert answer["premium"] == round(arguments["base"] * answer["rate"], 2)
-                key = "insured_value" if answer["line"] == "property" else "revenue"
+                key = "insured_m" if arguments["line"] == "property" else "revenue_m"
                 assert arguments["base"] == accounts[0][key]
         assert rated >= 5
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.conversation import Conversation, Message
+from engine.conversation import Conversation, Message, render_log
 from engine.simulate.samples import sample_conversations, write_jsonl
 from tests.engine.simulate.corpus import corpus, in_domain, truth
 
@@ -60,13 +60,19 @@ class TestTheSet:
             assert len({truth(c, "outcome") for c in in_domain(domain)}) == 3
 
     def test_lengths_are_those_of_a_real_set(self) -> None:
-        """Mean of 1,100 to 1,500 characters, some long ones, one or two very long."""
+        """Mean of 500 to 700 characters, some much longer, one or two very long."""
         lengths = [length(c) for c in corpus()]
-        assert 1_100 < sum(lengths) / len(lengths) < 1_500
-        assert sum(value > 2_500 for value in lengths) >= 5
-        assert 1 <= sum(value > 12_000 for value in lengths) <= 2
-        assert max(lengths) < 20_000
-        assert {users(c) for c in corpus()} <= set(range(2, 11))
+        assert 500 < sum(lengths) / len(lengths) < 700
+        assert sum(value > 900 for value in lengths) >= 5
+        assert 1 <= sum(value > 3_500 for value in lengths) <= 2
+        assert max(lengths) < 6_000
+        assert {users(c) for c in corpus()} <= set(range(2, 10))
+
+    def test_the_logs_are_short_enough_for_a_demo(self) -> None:
+        """As a model reads them, headers included, a mean of at most 1,100 characters and 11 steps."""
+        logs = [render_log(c.messages) for c in corpus()]
+        assert sum(len(piece.text) for log in logs for piece in log) <= 1_100 * len(logs)
+        assert sum(len(log) for log in logs) <= 11 * len(logs)
 
     def test_dates_spread_over_one_month(self) -> None:
         """Every conversation has a time of March 2026, in order, in UTC."""
@@ -82,7 +88,7 @@ class TestTheSet:
             prompts = {c.messages[0] for c in in_domain(domain)}
             (prompt,) = prompts
             assert prompt.role == "system"
-            assert 200 <= len(prompt.content) <= 900
+            assert 250 <= len(prompt.content) <= 450
 
     def test_text_that_is_hard_to_display_occurs(self) -> None:
         """Emoji, other scripts, accents, bracketed text, tables, code, JSON and a very long line."""
@@ -139,7 +145,7 @@ class TestWording:
             if len(sentence.split()) >= 4
         ]
         counts = Counter(sentences)
-        assert len(sentences) > 500
+        assert len(sentences) > 400
         assert sum(n for n in counts.values() if n > 1) < 0.2 * len(sentences)
         assert max(counts.values()) < 0.01 * len(sentences)
 
