@@ -105,8 +105,8 @@ class TestSequences:
 
     def test_too_large_a_batch(self, model: LlamaModel) -> None:
         """A batch over the limit is an error with the limit, not a crash."""
-        with pytest.raises(ModelError, match="more than 256 tokens"):
-            model.decode([Span([1] * 257, 0, (0,))])
+        with pytest.raises(ModelError, match="more than 128 tokens"):
+            model.decode([Span([1] * 129, 0, (0,))])
 
     def test_a_full_cache(self, shipped: Path) -> None:
         """A cache that is full is an error that says so, and the model can be used afterwards."""

@@ -1,0 +1,134 @@
+"""Boundary scores of the real model, on its F32 expansion where one pass and many prompts can be told apart."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from engine.completeness.block import ItemScore, LogItem, Question, probe_for, score_block
+from engine.completeness.boundaries import boundaries
+from engine.completeness.scoring import BoundaryScorer
+from engine.conversation import Message, render_log
+from engine.model.interface import Span, log_probs
+from engine.model.llamacpp import LlamaModel
+from engine.model.prompting import parse_prompt, prompt_text
+from tests.engine.model.weights import write_adapter
+
+RULES = (
+    "You sell shoes. Be polite, offer no refunds after thirty days, ask for the order number. " * 8
+)
+TALKS = (
+    [
+        Message("system", "You are an agent of an airline."),
+        Message("user", "Please move my flight MX7 to Friday."),
+        Message("assistant", "Friday at nine is free. Shall I book it?"),
+        Message("user", "Yes."),
+        Message("assistant", "Done, you fly on Friday at nine. <|im_end|>"),
+        Message("user", "And a window seat?"),
+        Message("assistant", "12A is yours."),
+    ],
+    [
+        Message("user", "How many files are in /tmp?"),
+        Message("assistant", "Let me look."),
+        Message("tool", "17"),
+        Message("assistant", "17 files."),
+    ],
+)
+QUESTIONS = {
+    "tuned": Question(None),
+    "tuned, text tag": Question(None, "\n\n<end of system logs>"),
+    "base": Question(parse_prompt("base", prompt_text("base"))),
+    "judge": Question(parse_prompt("judge", prompt_text("judge"))),
+}
+
+
+def item(messages: list[Message]) -> LogItem:
+    """A whole conversation to score."""
+    pieces = render_log(messages)
+    kept = int(messages[0].role == "system")
+    return LogItem(tuple(piece.text for piece in pieces), tuple(boundaries(pieces)), kept)
+
+
+def sellers(number: int, first: int = 0) -> list[LogItem]:
+    """Conversations under one long system prompt."""
+    return [
+        item(
+            [
+                Message("system", RULES),
+                Message("user", f"Order {n * 37}: too small. " + "Really. " * (n % 5)),
+                Message("assistant", f"I can send a size {40 + n % 7}."),
+            ]
+        )
+        for n in range(first, first + number)
+    ]
+
+
+def chance(model: LlamaModel, prefix: list[int], answer: tuple[int, ...]) -> float:
+    """The probability of an answer after a prefix, read anew from an empty cache."""
+    model.clear()
+    tokens = [*prefix, *answer[:-1]]
+    total = 0.0
+    batch = model.capacity.batch
+    for at in range(0, len(tokens), batch):
+        chunk = tokens[at : at + batch]
+        wanted = tuple(n for n in range(len(chunk)) if at + n >= len(prefix) - 1)
+        rows = model.decode([Span(chunk, at, (0,), wanted)])
+        for row, offset in zip(rows, wanted, strict=True):
+            total += float(log_probs(row, [answer[at + offset - len(prefix) + 1]])[0])
+    return math.exp(total)
+
+
+def score(model: LlamaModel, question: Question, *items: LogItem) -> list[ItemScore]:
+    """Scores one block on an empty cache."""
+    scorer = BoundaryScorer(model)
+    scorer.forget()
+    return score_block(scorer, items, question)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_one_pass_equals_a_prompt_for_each_boundary(model: LlamaModel, name: str) -> None:
+    """Every probability of a block is that of its own prefix read alone, within 1e-4 on F32."""
+    question = QUESTIONS[name]
+    items = [*map(item, TALKS), *sellers(2)]
+    scores = score(model, question, *items)
+    around, probe = probe_for(question, model)
+    read = 0
+    for log, scored in zip(items, scores, strict=True):
+        pieces = [model.tokenize(text) for text in log.texts]
+        assert tuple(point.boundary for point in scored.curve) == log.boundaries
+        for point in scored.curve:
+            tokens = [token for piece in pieces[: point.boundary + 1] for token in piece]
+            prefix = [*around.head, *tokens, *probe.suffix]
+            assert point.p_end == pytest.approx(chance(model, prefix, probe.end), abs=1e-4)
+            other = chance(model, prefix, probe.continuation)
+            assert point.p_continue == pytest.approx(other, abs=1e-4)
+            read += 1
+    assert read == 6
+
+
+def test_an_adapter_changes_the_scores_and_leaves_no_trace(
+    model: LlamaModel, tmp_path: Path
+) -> None:
+    """With an adapter the scores are others; without it they are the base's again, bit for bit."""
+    items = list(map(item, TALKS))
+    base = score(model, QUESTIONS["tuned"], *items)
+    model.use_adapter(write_adapter(tmp_path / "a.gguf", model, seed=3))
+    assert score(model, QUESTIONS["tuned"], *items) != base
+    model.use_adapter(None)
+    assert score(model, QUESTIONS["tuned"], *items) == base
+
+
+@pytest.mark.parametrize("name", ["tuned", "judge"])
+def test_what_was_scored_before_changes_no_bit(model: LlamaModel, name: str) -> None:
+    """A block that finds its shared prefix in the cache, wherever it lies there, scores as on an empty cache."""
+    question = QUESTIONS[name]
+    block = sellers(3, first=20)
+    fresh = score(model, question, *block)
+    for before in (1, 4):
+        scorer = BoundaryScorer(model)
+        scorer.forget()
+        score_block(scorer, sellers(2), question)
+        score_block(scorer, sellers(before, first=5), question)
+        assert score_block(scorer, block, question) == fresh

@@ -1,0 +1,115 @@
+"""A project with small conversations, and how it is scored; as a program it is killed on the way by a test.
+
+`python -m tests.engine.stages.scored PROJECT LOG` scores a project and says after each batch that it was committed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from engine.conversation import Conversation, Message
+from engine.jobs import JobRunner, Progress, RunOutcome
+from engine.model.catalog import RunnableModel, embedded_model
+from engine.model.interface import LoadOptions
+from engine.model.prompting import Prompt, parse_prompt, prompt_text
+from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.stages import blocks as blocks
+from engine.stages.importing import ImportStage
+from engine.stages.remaining import RemainingStage
+from engine.stages.scoring import ScoringStage, question_for
+from engine.store.project import Project
+from engine.worker.client import ModelProcess
+
+RULES = "You are the assistant of a library. Be brief, lend no maps, ask for the card number. " * 14
+ONLY_USER = "talk-06"
+
+
+def conversations() -> list[Conversation]:
+    """Twelve: beginnings of samples, every third under one long system prompt, one in which nobody answers."""
+    samples = sample_conversations(40, seed=5)
+    samples.sort(key=lambda sample: sum(len(message.seen) for message in sample.messages[:5]))
+    made = []
+    for number, sample in enumerate(samples[:12]):
+        messages = sample.messages[: 3 + number % 3]
+        if number % 3 == 0:
+            messages = (Message("system", RULES), *messages)
+        name = f"talk-{number:02}"
+        if name == ONLY_USER:
+            messages = (Message("user", "Hello?"), Message("user", "Anybody there?"))
+        made.append(Conversation(name, messages))
+    return made
+
+
+def make(path: Path) -> None:
+    """A project with these conversations, not scored."""
+    source = path.with_suffix(".jsonl")
+    write_jsonl(conversations(), source)
+    with Project.open(path, create=True) as project:
+        JobRunner(project, lambda event: None).run(ImportStage(project, [str(source)]))
+
+
+def small_blocks() -> None:
+    """Four conversations a block, so that small projects have several."""
+    blocks.BLOCK_CHARS = 1
+
+
+def model() -> RunnableModel:
+    """The shipped model with a small context and figures as if measured."""
+    path = embedded_model()
+    options = LoadOptions(context=1024)
+    return RunnableModel("shipped", path, options, None, {"model": path.name}, 0.01, 500.0)
+
+
+def prompt() -> Prompt:
+    """The shipped prompt for remaining tasks, with short replies."""
+    return replace(parse_prompt("remaining", prompt_text("remaining")), max_tokens=6)
+
+
+class _TellingScoring(ScoringStage):
+    def run(self, run_id: int) -> Iterator[Progress]:
+        yield from _told(super().run(run_id))
+
+
+class _TellingRemaining(RemainingStage):
+    def run(self, run_id: int) -> Iterator[Progress]:
+        yield from _told(super().run(run_id))
+
+
+def _told(progress: Iterator[Progress]) -> Iterator[Progress]:
+    for step in progress:
+        sys.stdout.write(f"{step.done}\n")
+        sys.stdout.flush()
+        yield step
+
+
+def stages(
+    project: Project, process: ModelProcess, *, telling: bool = False, limit: int | None = None
+) -> tuple[ScoringStage, RemainingStage]:
+    """Scoring in mode `tuned`, and the remaining tasks for what it finds."""
+    scoring_kind = _TellingScoring if telling else ScoringStage
+    remaining_kind = _TellingRemaining if telling else RemainingStage
+    question = question_for("tuned", {}, None)
+    scoring = scoring_kind(project, process, model, "tuned", question, limit=limit)
+    return scoring, remaining_kind(project, process, model, prompt(), lambda: scoring.config_hash)
+
+
+def run(project: Project, process: ModelProcess, *, telling: bool = False) -> list[RunOutcome]:
+    """Runs both stages to their ends."""
+    runner = JobRunner(project, lambda event: None)
+    return [runner.run(stage) for stage in stages(project, process, telling=telling)]
+
+
+def main(path: str, log: str) -> None:
+    """Scores a project as the command line does, in small blocks."""
+    small_blocks()
+    with Project.open(path) as project:
+        process = ModelProcess(Path(log))
+        run(project, process, telling=True)
+        process.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,36 @@
+"""The blocks in which conversations are decoded together."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.stages.blocks import BLOCK_CHARS, LEAST_ITEMS, MOST_ITEMS, blocks
+
+lengths = st.lists(st.integers(0, 2 * BLOCK_CHARS), max_size=80)
+
+
+@given(lengths)
+def test_every_conversation_once_and_in_order(chars: list[int]) -> None:
+    """The blocks one after another are the list, none is empty or too large, only the last may be too small."""
+    ids = list(range(100, 100 + len(chars)))
+    made = list(blocks(ids, chars))
+    assert [item for block in made for item in block] == ids
+    assert all(1 <= len(block) <= MOST_ITEMS for block in made)
+    assert all(len(block) >= LEAST_ITEMS for block in made[:-1])
+
+
+@given(lengths)
+def test_no_block_is_larger_than_it_must_be(chars: list[int]) -> None:
+    """Without its last conversation a block has less than its share of text, or fewer than the least number."""
+    for block in blocks(range(len(chars)), chars):
+        but_last = block[:-1]
+        assert len(but_last) < LEAST_ITEMS or sum(chars[i] for i in but_last) < BLOCK_CHARS
+
+
+@given(lengths, lengths)
+def test_later_imports_only_add_blocks(chars: list[int], more: list[int]) -> None:
+    """What is imported later leaves every block but the last as it was."""
+    before = list(blocks(range(len(chars)), chars))
+    after = list(blocks(range(len(chars) + len(more)), chars + more))
+    assert after[: len(before) - 1] == before[:-1]
