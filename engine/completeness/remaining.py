@@ -17,17 +17,21 @@ def remaining_tasks(prompt: Prompt, reply: str, *, cut: bool) -> tuple[str, str 
     Returns:
         The tasks, one a line, and None; or an empty text and the reason why there are none.
     """
-    # The last line of the prompt's beginning belongs to what the model wrote: a list bullet, or a step header.
+    if not _has_words(reply):
+        return "", "the model named no remaining task"
+    # The last line of the prompt's beginning belongs to what the model wrote: a list bullet, words, or a step header.
     opening = prompt.reply.rsplit("\n", 1)[-1]
     lines: list[str] = []
     for line in (opening + reply).splitlines():
         line = line.rstrip()
-        if line.strip(" -*•") and line not in lines:
+        if _has_words(line) and line not in lines:
             lines.append(line)
-    if not lines:
-        return "", "the model named no remaining task"
     if cut and len(lines) == 1:
         lines[0] += " …"
     elif cut:
         lines.pop()
     return "\n".join(lines[:MOST_TASKS]), None
+
+
+def _has_words(text: str) -> bool:
+    return any(map(str.isalnum, text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,8 @@ from engine.errors import ModelError
 from engine.model.prompting import Prompt, parse_prompt, prompt_text
 from tests.engine.model.toy import ToyModel
 
-LISTED = parse_prompt("remaining", prompt_text("remaining"))
+SPOKEN = parse_prompt("remaining", prompt_text("remaining"))
+LISTED = replace(SPOKEN, reply="Remaining:\n-")
 LOGGED = parse_prompt("remaining-tuned", prompt_text("remaining-tuned"))
 
 
@@ -30,6 +32,8 @@ class TestTidying:
                 True,
                 "- book the flight and then pay wi …",
             ),
+            (SPOKEN, " pay.", False, f"{SPOKEN.reply} pay."),
+            (SPOKEN, " book and", True, f"{SPOKEN.reply} book and …"),
             (LOGGED, " 4, STEP 7, user chat:\nAnd?", False, "TURN 4, STEP 7, user chat:\nAnd?"),
         ],
     )
@@ -37,10 +41,11 @@ class TestTidying:
         """One task a line, none twice, nothing half-said unless there is nothing else."""
         assert remaining_tasks(prompt, reply, cut=cut) == (expected, None)
 
-    @pytest.mark.parametrize("reply", ["", " ", "\n-\n - \n", "\n•"])
-    def test_nothing_usable(self, reply: str) -> None:
+    @pytest.mark.parametrize("prompt", [SPOKEN, LISTED, LOGGED])
+    @pytest.mark.parametrize("reply", ["", " ", "\n-\n - \n", "\n•", "\u2028-"])
+    def test_nothing_usable(self, prompt: Prompt, reply: str) -> None:
         """A reply without a task is no task, and says so."""
-        assert remaining_tasks(LISTED, reply, cut=False) == (
+        assert remaining_tasks(prompt, reply, cut=False) == (
             "",
             "the model named no remaining task",
         )
