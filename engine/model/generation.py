@@ -11,7 +11,11 @@ from engine.errors import ModelError
 from engine.model.interface import Logits, Sampling, Span, TokenModel
 
 PARALLEL = 24
-"""Replies that are written side by side: enough to fill the arithmetic units, few enough to keep the cache small."""
+"""Replies that are written side by side, at most."""
+
+LIVE_CELLS = 3072
+"""Tokens that replies side by side may hold together, unless one alone holds more. Every decode attends over all live
+cells, its own or not, so many long prompts at once cost more than they gain."""
 
 Stopped = Literal["end", "stop", "length"]
 
@@ -108,7 +112,7 @@ def generate(
             reserved = sum(len(w.prompt) + max_tokens for w in live)
             while waiting and free:
                 need = len(prompts[waiting[0]]) + max_tokens
-                if reserved + need > capacity.cells:
+                if live and reserved + need > min(LIVE_CELLS, capacity.cells):
                     break
                 reserved += need
                 index = waiting.popleft()

@@ -22,8 +22,8 @@ from engine.model.llamacpp import LlamaModel, quantize
 
 FAITHFUL = 0.97
 CANDIDATES = ("bf16", "q8_0", "q4_0")
-AGREEMENT_TOKENS = 1024
-SPEED_TOKENS = 1024
+AGREEMENT_TOKENS = 768
+SPEED_TOKENS = 512
 NOISE_TOKENS = 96
 CLEAR_GAIN = 1.1
 F32_LIMIT = 0.4

@@ -1,0 +1,131 @@
+"""The catalogue: names, files, what tuning found, and fingerprints."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import ModelFileError, UsageError
+from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
+
+TUNED: dict[str, Any] = {
+    "candidates": [],
+    "chosen": "bf16",
+    "file": "tuned.gguf",
+    "threads": 3,
+    "tokens_per_s": 900.0,
+    "gain": 2.5,
+    "noise": 0.004,
+}
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    """An empty catalogue."""
+    return Catalog(tmp_path / "data", tmp_path / "cache")
+
+
+def weights(path: Path, content: bytes = b"GGUF....") -> Path:
+    """A file that stands for weights; the catalogue never loads one."""
+    path.write_bytes(content)
+    return path
+
+
+class TestNames:
+    def test_default_is_the_built_in_model(self, catalog: Catalog) -> None:
+        """Without a name, the model that came with the install is meant."""
+        entry = catalog.entry(None)
+
+        assert (entry.name, entry.path) == (DEFAULT_MODEL, embedded_model())
+        assert entry.tuning is None
+
+    def test_added_file_is_found_by_name_and_after_reopening(
+        self, catalog: Catalog, tmp_path: Path
+    ) -> None:
+        """A model that was added once is there in the next session."""
+        path = weights(tmp_path / "big.gguf")
+        catalog.add(path, "large")
+        again = Catalog(tmp_path / "data", tmp_path / "cache")
+
+        assert again.entry("large").path == path
+        assert [entry.name for entry in again.entries()] == [DEFAULT_MODEL, "large"]
+
+    def test_path_needs_no_adding(self, catalog: Catalog, tmp_path: Path) -> None:
+        """A path to a file works as a name."""
+        assert catalog.entry(str(weights(tmp_path / "x.gguf"))).name == "x"
+
+    def test_unknown_name_says_what_is_known(self, catalog: Catalog) -> None:
+        """A name that is neither known nor a file is a usage error that lists the names."""
+        with pytest.raises(UsageError, match=DEFAULT_MODEL):
+            catalog.entry("gpt")
+
+    def test_taken_name_is_refused(self, catalog: Catalog, tmp_path: Path) -> None:
+        """Two files cannot share a name, and nothing takes the built-in model's."""
+        catalog.add(weights(tmp_path / "a.gguf"), "one")
+        for name in ("one", DEFAULT_MODEL):
+            with pytest.raises(UsageError, match="taken"):
+                catalog.add(weights(tmp_path / "b.gguf"), name)
+
+    def test_missing_file_cannot_be_added(self, catalog: Catalog, tmp_path: Path) -> None:
+        """Adding a file that is not there fails and leaves the catalogue as it was."""
+        with pytest.raises(ModelFileError):
+            catalog.add(tmp_path / "none.gguf")
+        assert len(catalog.entries()) == 1
+
+    def test_damaged_catalogue_is_named(self, catalog: Catalog, tmp_path: Path) -> None:
+        """A catalogue that is not JSON is an error that names the file."""
+        catalog.file.parent.mkdir(parents=True)
+        catalog.file.write_text("{", "utf-8")
+        with pytest.raises(ModelFileError, match=r"models\.json"):
+            Catalog(tmp_path / "data", tmp_path / "cache")
+
+
+class TestRunnable:
+    def test_as_shipped(self, catalog: Catalog) -> None:
+        """Without tuning the shipped file is loaded, known by its SHA-256."""
+        model = catalog.runnable(catalog.entry(None))
+        digest = hashlib.sha256(embedded_model().read_bytes()).hexdigest()
+
+        assert (model.path, model.fingerprints["model_sha256"]) == (embedded_model(), digest)
+        assert (model.noise, model.tokens_per_s) == (None, None)
+
+    def test_tuned_copy_is_used_while_it_is_there(self, catalog: Catalog, tmp_path: Path) -> None:
+        """After tuning the copy in the cache is loaded; when it was deleted, the shipped file again."""
+        path = weights(tmp_path / "m.gguf")
+        copy = catalog.cache / "tuned.gguf"
+        copy.parent.mkdir(parents=True)
+        weights(copy, b"GGUF tuned")
+        catalog.record_tuning(catalog.entry(str(path)), TUNED)
+        tuned = catalog.runnable(catalog.entry(str(path)))
+        assert (tuned.path, tuned.label, tuned.options.threads) == (copy, "m (bf16)", 3)
+        assert (tuned.noise, tuned.tokens_per_s) == (0.004, 900.0)
+
+        copy.unlink()
+        plain = catalog.runnable(catalog.entry(str(path)))
+        assert (plain.path, plain.label) == (path, "m")
+        assert plain.fingerprints["model_sha256"] != tuned.fingerprints["model_sha256"]
+
+    def test_adapter_is_part_of_the_fingerprint(self, catalog: Catalog, tmp_path: Path) -> None:
+        """Scores with and without an adapter, or with a changed one, never share a key."""
+        entry = catalog.entry(None)
+        adapter = weights(tmp_path / "a.gguf")
+        with_adapter = catalog.runnable(entry, adapter).fingerprints
+        weights(adapter, b"GGUF changed")
+        changed = catalog.runnable(entry, adapter).fingerprints
+
+        assert with_adapter != catalog.runnable(entry).fingerprints
+        assert with_adapter["adapter_sha256"] != changed["adapter_sha256"]
+
+    def test_measured_speed_is_kept(self, catalog: Catalog, tmp_path: Path) -> None:
+        """Speed and noise of an untuned model are there in the next session."""
+        model = catalog.runnable(catalog.entry(None))
+        catalog.record_speed(model, 300.0, 0.01)
+        again = Catalog(tmp_path / "data", tmp_path / "cache")
+        found = again.runnable(again.entry(None))
+
+        assert (found.tokens_per_s, found.noise) == (300.0, 0.01)
+        assert json.loads(again.file.read_text("utf-8"))["speed"]
