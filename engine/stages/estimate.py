@@ -7,7 +7,7 @@ from engine.conversation import render_log
 from engine.model.catalog import RunnableModel
 from engine.rows import Estimate
 from engine.stages.scoring import ScoringStage
-from engine.store import conversations, scores
+from engine.store import conversations
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
 
@@ -30,7 +30,7 @@ def estimate_scoring(
         ModelError: The model cannot be loaded.
     """
     with project.reading() as conn:
-        left = list(scores.lacking(conn, stage.config_hash))
+        left = sorted(stage.waiting(conn))
         rows = conversations.rows(conn, left)
         stride = max(1, len(left) // SAMPLE)
         sample = conversations.conversations_for(conn, left[::stride][:SAMPLE])

@@ -109,6 +109,11 @@ class ScoringStage:
         """The key of the scores that this stage writes."""
         return config_hash(self.name, self.params, self.fingerprints)
 
+    def waiting(self, conn: sqlite3.Connection) -> set[int]:
+        """Ids of the conversations that a run would score now."""
+        every = conversations.ids(conn, ListQuery())[: self._limit]
+        return set(scores.lacking(conn, self.config_hash)).intersection(every)
+
     def run(self, run_id: int) -> Iterator[Progress]:
         """Scores block by block; each is one transaction, with the run's counter.
 
@@ -119,7 +124,7 @@ class ScoringStage:
         key = self.config_hash
         with self._project.reading() as conn:
             every = conversations.ids(conn, ListQuery())[: self._limit]
-            missing = set(scores.lacking(conn, key)).intersection(every)
+            missing = self.waiting(conn)
             chars = [row.chars for row in conversations.rows(conn, every)]
         self.skipped = len(every) - len(missing)
         total = len(missing)

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -172,6 +173,11 @@ class ModelProcess:
             "rounds": rounds,
         }
         return self.request(request, progress)
+
+    def memory(self, path: Path, options: LoadOptions) -> Frame:
+        """Bytes that loading a model will take: `weights`, `cache`, and what is `available` (None if unknown)."""
+        request = {"type": "memory", "path": str(path), "options": asdict(options)}
+        return self.request(request, needs_model=False)
 
     def machine(self) -> Frame:
         """`system`: llama.cpp's line about the CPU; `gpu_offload`: whether it can use a GPU."""

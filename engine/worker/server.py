@@ -16,7 +16,7 @@ from engine.completeness.scoring import BoundaryScorer
 from engine.errors import Cancelled, ModelError, WorkbenchError
 from engine.model.generation import generate
 from engine.model.interface import LoadOptions
-from engine.model.llamacpp import LlamaModel, gpu_offload, system_info
+from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
 from engine.model.prompting import Prompt, frame
 from engine.model.tuning import noise_of, speed_of, tune
 from engine.worker import protocol
@@ -49,6 +49,7 @@ class Server:
             "measure": self._measure,
             "tune": self._tune,
             "machine": self._machine,
+            "memory": self._memory,
             "bench": self._bench,
         }
 
@@ -240,3 +241,7 @@ class Server:
 
     def _machine(self, _request: Frame) -> Frame:
         return {"system": system_info(), "gpu_offload": gpu_offload()}
+
+    def _memory(self, request: Frame) -> Frame:
+        need = memory_need(Path(request["path"]), LoadOptions(**request["options"]))
+        return {"weights": need.weights, "cache": need.cache, "available": need.available}

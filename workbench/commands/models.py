@@ -43,11 +43,16 @@ def _add(catalog: Catalog, path: Path, name: str | None) -> ModelEntry:
     from engine.model.interface import LoadOptions
 
     process = ModelProcess(config.log_dir() / "model.log")
+    path = path.expanduser().resolve()
     try:
-        facts = process.load(path.expanduser().resolve(), LoadOptions(context=256))
+        need = process.memory(path, LoadOptions())
+        facts = process.load(path, LoadOptions(context=256))
     finally:
         process.close()
-    tell(f"{facts['name']}: {facts['architecture']}, {facts['vocabulary']:,} tokens of vocabulary.")
+    tell(
+        f"{facts['name']}: {facts['architecture']}, {facts['vocabulary']:,} tokens of vocabulary,"
+        f" takes {(need['weights'] + need['cache']) / 1e9:.1f} GB of memory."
+    )
     return catalog.add(path, name)
 
 

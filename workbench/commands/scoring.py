@@ -46,6 +46,8 @@ def run_complete(arguments: argparse.Namespace) -> int:
             else:
                 print(estimate_text(estimate))
             return DONE
+        if workspace.model_for(options).tokens_per_s:
+            tell(estimate_text(workspace.estimate(options)))
         run_stages(workspace, workspace.scoring_stages(options))
         counts = workspace.services().conversations.counts()
         if arguments.json:

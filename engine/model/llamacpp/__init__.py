@@ -5,6 +5,15 @@ interface draws on.
 """
 
 from engine.model.llamacpp.files import check_gguf, gpu_offload, quantize, system_info
+from engine.model.llamacpp.memory import MemoryNeed, memory_need
 from engine.model.llamacpp.model import LlamaModel
 
-__all__ = ["LlamaModel", "check_gguf", "gpu_offload", "quantize", "system_info"]
+__all__ = [
+    "LlamaModel",
+    "MemoryNeed",
+    "check_gguf",
+    "gpu_offload",
+    "memory_need",
+    "quantize",
+    "system_info",
+]

@@ -1,10 +1,9 @@
-"""GGUF files: a first check, the memory they need, other formats of the same weights."""
+"""GGUF files: a first check, other formats of the same weights."""
 
 from __future__ import annotations
 
 import ctypes
 import logging
-from collections.abc import Callable
 from pathlib import Path
 
 import llama_cpp
@@ -44,22 +43,6 @@ def check_gguf(path: Path) -> None:
         raise ModelFileError(
             f"{path.name} is not a GGUF file.", "Convert the model to GGUF, or name another file."
         )
-
-
-def kv_bytes(meta: Callable[[str], str | None], cells: int, width_of_one: int) -> int:
-    """Bytes of a key-value cache of `cells` tokens, `width_of_one` bytes a number, from the model's metadata."""
-    arch = meta("general.architecture") or ""
-
-    def figure(key: str, default: int) -> int:
-        value = meta(f"{arch}.{key}")
-        return int(value) if value and value.isdigit() else default
-
-    heads = figure("attention.head_count", 1)
-    width = figure("embedding_length", 0) // max(heads, 1)
-    kv_heads = figure("attention.head_count_kv", heads)
-    key = figure("attention.key_length", width)
-    value = figure("attention.value_length", width)
-    return figure("block_count", 0) * kv_heads * (key + value) * width_of_one * cells
 
 
 FILE_TYPES = {"f32": 0, "q4_0": 2, "q8_0": 7, "bf16": 32}

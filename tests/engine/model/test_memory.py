@@ -1,0 +1,53 @@
+"""What a model will take is known, and refused, before its weights are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.errors import ModelError, ModelFileError
+from engine.model.catalog import embedded_model
+from engine.model.interface import LoadOptions
+from engine.model.llamacpp import LlamaModel, memory, memory_need
+
+
+class TestNeed:
+    def test_agrees_with_the_loaded_model(self) -> None:
+        """The estimate is what the loaded model says of itself, but for the file's own header."""
+        options = LoadOptions(context=512)
+        need = memory_need(embedded_model(), options)
+        model = LlamaModel(embedded_model(), options, lambda: False)
+        try:
+            assert need.total == pytest.approx(model.memory_bytes, rel=0.03)
+        finally:
+            model.close()
+
+    def test_grows_with_the_context(self) -> None:
+        """Twice the cells take twice the cache, and the weights stay."""
+        short = memory_need(embedded_model(), LoadOptions(context=1024, batch=256))
+        double = memory_need(embedded_model(), LoadOptions(context=3072, batch=256))
+
+        assert double.cache == 2 * short.cache > 0
+        assert double.weights == short.weights == embedded_model().stat().st_size
+
+    def test_available_is_what_the_system_says(self) -> None:
+        """On a system that says so, there is some memory and less than a petabyte."""
+        available = memory_need(embedded_model(), LoadOptions()).available
+
+        assert available is None or 0 < available < 1 << 50
+
+
+class TestRefusal:
+    def test_too_large_is_refused_with_figures(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A model that does not fit is refused before loading; the message has the need and what is free."""
+        monkeypatch.setattr(memory, "_available", lambda: 100_000_000)
+        with pytest.raises(ModelError, match=r"needs 0\.\d GB.*0\.1 GB are free"):
+            LlamaModel(embedded_model(), LoadOptions(), lambda: False)
+
+    def test_damaged_file_is_refused(self, tmp_path: Path) -> None:
+        """A file that only begins like GGUF is an error, not a crash."""
+        path = tmp_path / "x.gguf"
+        path.write_bytes(embedded_model().read_bytes()[:5000])
+        with pytest.raises(ModelFileError):
+            memory_need(path, LoadOptions())
