@@ -100,6 +100,12 @@ class BoundaryScorer:
                 "This model is recurrent or hybrid and cannot be asked at earlier places of a log.",
                 "Use mode `tuned` with the model's own end token, which needs no forks.",
             )
+        batch = self.model.capacity.batch
+        if probe.forked_tokens > batch:
+            raise ModelError(
+                f"The question is {probe.forked_tokens:,} tokens long; at most {batch:,} fit.",
+                "Shorten the prompt.",
+            )
         done: list[list[Reading]] = [[] for _ in segments]
         try:
             for group in plan_groups(segments, self._chunk):

@@ -157,6 +157,13 @@ class TestLimits:
         with pytest.raises(ModelError, match="does not continue"):
             BoundaryScorer(ToyModel()).score([Segment([1, 2, 3, 10], (2, 4))], INLINE)
 
+    def test_question_over_one_batch_is_refused(self) -> None:
+        """A question that no batch holds is an error that says its length, before anything is decoded."""
+        model = ToyModel(replace(ROOMY, batch=32))
+        probe = Probe(tuple([3] * 40), (4, 5), (6, 7))
+        with pytest.raises(ModelError, match="42 tokens"):
+            BoundaryScorer(model).score([made([[6, 7, 8], [3]])], probe)
+
     @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
     def test_cancelled_at_any_decode(self, number: int) -> None:
         """After a cancel the same scorer scores the same block right."""
