@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from engine.conversation import render_log
 from engine.events import Event, JobProgress, Listener
@@ -15,13 +14,13 @@ from engine.jobs import JobRunner, Stage
 from engine.model.catalog import Catalog, RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.prompting import Prompt, parse_prompt, prompt_names, prompt_text
-from engine.rows import Estimate, Mode, RunRow
+from engine.rows import Estimate, ListQuery, Mode, RunRow
 from engine.stages.estimate import estimate_scoring
 from engine.stages.importing import ImportStage
 from engine.stages.remaining import RemainingStage
 from engine.stages.scoring import ScoringStage, question_for
 from engine.stages.tuning import TuningStage
-from engine.store import settings
+from engine.store import conversations, settings
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.triage import TriageStore
@@ -70,10 +69,12 @@ class Workspace:
         """Opens a project.
 
         Raises:
+            ModelFileError: The model catalogue cannot be read.
             ProjectError: The file cannot be opened.
         """
-        self.project = Project.open(path, create=create, read_only=read_only)
+        # The catalogue first: when it cannot be read, no project is left open and locked.
         self.catalog = Catalog(config.data_dir(), config.cache_dir())
+        self.project = Project.open(path, create=create, read_only=read_only)
         self.process = ModelProcess(config.log_dir() / "model.log")
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
@@ -204,9 +205,6 @@ class Workspace:
 
     def _tuning_text(self) -> str:
         """The project's own logs when there are any, else sample conversations."""
-        from engine.rows import ListQuery
-        from engine.store import conversations
-
         with self.project.reading() as conn:
             ids = conversations.ids(conn, ListQuery())[:64]
             found = [messages for _, messages in conversations.conversations_for(conn, ids)]
@@ -264,8 +262,3 @@ class WorkspaceJobs:
     def interrupted(self) -> list[RunRow]:
         """Runs that an earlier process left unfinished."""
         return self._workspace.runner.interrupted()
-
-
-def as_json(estimate: Estimate) -> dict[str, Any]:
-    """An estimate as JSON."""
-    return {name: getattr(estimate, name) for name in Estimate.__slots__}

@@ -111,8 +111,7 @@ class ScoringStage:
 
     def waiting(self, conn: sqlite3.Connection) -> set[int]:
         """Ids of the conversations that a run would score now."""
-        every = conversations.ids(conn, ListQuery())[: self._limit]
-        return set(scores.lacking(conn, self.config_hash)).intersection(every)
+        return set(scores.lacking(conn, self.config_hash)).intersection(self._selected(conn))
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Scores block by block; each is one transaction, with the run's counter.
@@ -123,8 +122,8 @@ class ScoringStage:
         """
         key = self.config_hash
         with self._project.reading() as conn:
-            every = conversations.ids(conn, ListQuery())[: self._limit]
-            missing = self.waiting(conn)
+            every = self._selected(conn)
+            missing = set(scores.lacking(conn, key)).intersection(every)
             chars = [row.chars for row in conversations.rows(conn, every)]
         self.skipped = len(every) - len(missing)
         total = len(missing)
@@ -171,6 +170,10 @@ class ScoringStage:
         if self.skipped:
             text += f", {self.skipped:,} were scored before"
         return text + "."
+
+    def _selected(self, conn: sqlite3.Connection) -> Sequence[int]:
+        """Ids of all conversations that the run is about, scored or not, in id order."""
+        return conversations.ids(conn, ListQuery())[: self._limit]
 
     def _measure(self, ids: Sequence[int]) -> float:
         """Speed and noise of the model on the project's own first logs."""

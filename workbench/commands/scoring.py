@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
 from engine.errors import UsageError
@@ -11,7 +12,7 @@ from screens.figures import duration
 from workbench.commands.narration import run_stages, show, tell
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
-from workbench.services import ScoringOptions, Workspace, as_json
+from workbench.services import ScoringOptions, Workspace
 
 
 def options_from(arguments: argparse.Namespace) -> ScoringOptions:
@@ -42,7 +43,7 @@ def run_complete(arguments: argparse.Namespace) -> int:
         if arguments.estimate:
             estimate = workspace.estimate(options)
             if arguments.json:
-                show(as_json(estimate))
+                show(asdict(estimate))
             else:
                 print(estimate_text(estimate))
             return DONE
