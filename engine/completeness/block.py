@@ -68,10 +68,10 @@ def probe_for(question: Question, model: TokenModel) -> tuple[Frame, Probe]:
     around = frame(question.prompt, model)
     if question.prompt is None:
         end = model.tokenize(question.end_tag) if question.end_tag else [model.end_token]
-        return around, Probe((), tuple(end), tuple(opening_tokens(model)))
+        return around, Probe((), tuple(end), tuple(opening_tokens(model)), len(around.head))
     end = model.tokenize(question.prompt.end)
     other = model.tokenize(question.prompt.continuation)
-    return around, Probe(tuple(around.tail), tuple(end), tuple(other))
+    return around, Probe(tuple(around.tail), tuple(end), tuple(other), len(around.head))
 
 
 def score_block(

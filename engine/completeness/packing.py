@@ -35,8 +35,13 @@ class Group:
     members: tuple[int, ...]
 
 
-def plan_groups(segments: Sequence[Segment], chunk: int) -> list[Group]:
-    """Groups segments by shared prefix; those that do not share even one chunk form the first group."""
+def plan_groups(segments: Sequence[Segment], chunk: int, head: int = 0) -> list[Group]:
+    """Groups segments by shared prefix; those that do not share even one chunk form the first group.
+
+    Args:
+        chunk: Unit of shared prefixes, in tokens.
+        head: Leading tokens that all segments have in common by construction; the first group shares them.
+    """
     order = sorted(range(len(segments)), key=lambda i: (segments[i].tokens[:chunk], i))
     alone: list[int] = []
     groups: list[Group] = []
@@ -56,7 +61,7 @@ def plan_groups(segments: Sequence[Segment], chunk: int) -> list[Group]:
         else:
             alone.append(run[0])
         at += len(run)
-    return ([Group(0, tuple(sorted(alone)))] if alone else []) + groups
+    return ([Group(head, tuple(sorted(alone)))] if alone else []) + groups
 
 
 def _sharable(segment: Segment, chunk: int) -> int:

@@ -26,11 +26,13 @@ class Probe:
         suffix: Decoded after the log, before either answer; may be empty.
         end: The end tag, at least one token; its probability is the product over its tokens.
         continuation: The beginning of the other answer, at least one token.
+        head: Number of tokens before every log; they are decoded once for all.
     """
 
     suffix: tuple[int, ...]
     end: tuple[int, ...]
     continuation: tuple[int, ...]
+    head: int = 0
 
     @property
     def inline(self) -> bool:
@@ -108,7 +110,7 @@ class BoundaryScorer:
             )
         done: list[list[Reading]] = [[] for _ in segments]
         try:
-            for group in plan_groups(segments, self._chunk):
+            for group in plan_groups(segments, self._chunk, probe.head):
                 self._enter(segments, group, progress)
                 packer = _Packer(self.model, probe, group.shared, progress)
                 for index in group.members:

@@ -22,16 +22,26 @@ from engine.model.llamacpp import LlamaModel, quantize
 
 FAITHFUL = 0.97
 CANDIDATES = ("bf16", "q8_0", "q4_0")
-AGREEMENT_TOKENS = 768
+AGREEMENT_TOKENS = 512
+SCREENED_TOKENS, HOPELESS = 128, 0.9
+"""A format that agrees on less than this over the first tokens is not measured further."""
 SPEED_TOKENS = 512
 NOISE_TOKENS = 96
 CLEAR_GAIN = 1.1
+HOPE = 1.3
+"""Another round is worth its time for a model at most this many times slower than the best so far."""
 F32_LIMIT = 0.4
 """The F32 expansion may take this share of memory and of free disk; larger models keep their format."""
 
 
-def speed_of(model: TokenModel, tokens: Sequence[int], rounds: int = 2) -> float:
-    """Prompt tokens a second: the best of some rounds over the same tokens, one row wanted per batch."""
+def speed_of(
+    model: TokenModel, tokens: Sequence[int], to_beat: float = 0.0, rounds: int = 2
+) -> float:
+    """Prompt tokens a second: the best of some rounds over the same tokens, one row wanted per batch.
+
+    Args:
+        to_beat: Speed of the best other choice; a model far behind it gets one round.
+    """
     batch = model.capacity.batch
     some = list(tokens[:SPEED_TOKENS])
     best = 0.0
@@ -42,6 +52,8 @@ def speed_of(model: TokenModel, tokens: Sequence[int], rounds: int = 2) -> float
             chunk = some[at : at + batch]
             model.decode([Span(chunk, at, (0,), (len(chunk) - 1,))])
         best = max(best, len(some) / (time.perf_counter() - start))
+        if best * HOPE < to_beat:
+            break
     model.clear()
     return best
 
@@ -113,7 +125,7 @@ def tune(
             tokens = model.tokenize(text)[:AGREEMENT_TOKENS]
             truth = _top_tokens(model, tokens)
             model.close()
-        shipped = 1.0
+        shipped, fastest = 1.0, 0.0
         for kind in ("as is", *(CANDIDATES if expandable else ())):
             report(f"measuring {kind}")
             if kind != "as is":
@@ -123,15 +135,16 @@ def tune(
             tokens = model.tokenize(text)
             agreement = None
             if expandable:
-                tops = _top_tokens(model, tokens[:AGREEMENT_TOKENS])
-                agreement = float((tops == truth).mean())
+                agreement = _agreement(model, tokens, truth, kind != "as is")
                 if kind == "as is":
                     shipped = agreement
             faithful = agreement is None or kind == "as is" or agreement >= max(shipped, FAITHFUL)
+            speed = speed_of(model, tokens, fastest) if faithful else None
+            fastest = max(fastest, speed or 0.0)
             candidates.append(
                 {
                     "format": kind,
-                    "tokens_per_s": speed_of(model, tokens) if faithful else None,
+                    "tokens_per_s": speed,
                     "agreement": agreement,
                     "bytes": files[kind].stat().st_size,
                     "verdict": "faithful" if faithful else "changes too many answers",
@@ -146,7 +159,7 @@ def tune(
             kept = folder / f"{source.stem}-{best['format']}.gguf"
             files[best["format"]].replace(kept)
         report("choosing the number of threads")
-        threads, speed, noise = _best_threads(kept or source, text, cores, cancelled)
+        threads, speed, noise = _best_threads(kept or source, text, cores, fastest, cancelled)
         return {
             "candidates": candidates,
             "chosen": best["format"],
@@ -159,6 +172,18 @@ def tune(
     finally:
         for part in folder.glob(f"{source.stem}-*.part"):
             part.unlink()
+
+
+def _agreement(
+    model: TokenModel, tokens: Sequence[int], truth: NDArray[np.int64], screened: bool
+) -> float:
+    """Share of places where the most probable token is that of the F32 expansion."""
+    if screened:
+        first = _top_tokens(model, tokens[:SCREENED_TOKENS])
+        agreement = float((first == truth[: len(first)]).mean())
+        if agreement < HOPELESS:
+            return agreement
+    return float((_top_tokens(model, tokens[: len(truth)]) == truth).mean())
 
 
 def _expandable(source: Path, folder: Path) -> bool:
@@ -175,18 +200,19 @@ def _load(path: Path, cancelled: Callable[[], bool], threads: int | None = None)
 
 
 def _best_threads(
-    path: Path, text: str, cores: int, cancelled: Callable[[], bool]
+    path: Path, text: str, cores: int, with_all: float, cancelled: Callable[[], bool]
 ) -> tuple[int, float, float]:
-    speeds: dict[int, float] = {}
-    noise = 0.0
-    for threads in sorted({cores, max(1, cores // 2)}, reverse=True):
-        model = _load(path, cancelled, threads)
-        tokens = model.tokenize(text)
-        speeds[threads] = speed_of(model, tokens)
-        if threads == cores:
-            noise = noise_of(model, tokens)
+    """The number of threads, its speed and the noise, given the speed with a thread on every core."""
+    model = _load(path, cancelled)
+    tokens = model.tokenize(text)
+    noise = noise_of(model, tokens)
+    model.close()
+    half = max(1, cores // 2)
+    if half < cores:
+        model = _load(path, cancelled, half)
+        with_half = speed_of(model, tokens, with_all)
         model.close()
-    # A busy moment makes fewer threads look better, so all cores are given up only for a clear gain.
-    fewer = max(speeds, key=lambda threads: speeds[threads])
-    best = fewer if speeds[fewer] > CLEAR_GAIN * speeds[cores] else cores
-    return best, speeds[best], noise
+        # A busy moment makes fewer threads look better, so all cores are given up only for a clear gain.
+        if with_half > CLEAR_GAIN * with_all:
+            return half, with_half, noise
+    return cores, with_all, noise

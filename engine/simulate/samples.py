@@ -31,7 +31,7 @@ _MONTH = datetime(2026, 3, 1, tzinfo=UTC)
 _SECONDS = 30 * 24 * 3600
 
 
-def sample_conversations(count: int = 150, seed: int = 7) -> list[Conversation]:
+def sample_conversations(count: int = 132, seed: int = 7) -> list[Conversation]:
     """Conversations in the worlds by turns, 60% complete, 25% broken off, 15% failed; no two openings alike.
 
     The same `count` and `seed` give the same conversations. `truth` has `goal` ("world/goal"), `complete`,
@@ -90,14 +90,19 @@ def _outcomes(rng: Random, count: int) -> list[Outcome]:
     outcomes: list[Outcome] = ["complete"] * (count - broken - failed)
     outcomes += ["broken_off"] * broken
     outcomes += ["failed"] * failed
-    rng.shuffle(outcomes)
+    # Dealt out world by world, so that each has its share of each; the order within a world is chance.
+    worlds = len(_WORLDS)
+    for at in range(worlds):
+        dealt = outcomes[at::worlds]
+        rng.shuffle(dealt)
+        outcomes[at::worlds] = dealt
     return outcomes
 
 
 def _sizes(rng: Random, outcomes: Sequence[Outcome]) -> list[Size]:
     """Mostly of usual size; the huge ones are complete and in worlds that can print much (terminal and SQL)."""
     names = list(_WORLDS)
-    long = rng.sample(range(len(outcomes)), len(outcomes) // 25)
+    long = rng.sample(range(len(outcomes)), len(outcomes) // 40)
     sizes: list[Size] = ["long" if at in long else "usual" for at in range(len(outcomes))]
     for domain in ("terminal", "sql"):
         places = [

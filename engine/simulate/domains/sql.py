@@ -54,7 +54,7 @@ class _Database:
             f"CREATE TABLE {s.events} (id INTEGER PRIMARY KEY, kind TEXT, {s.party}_id INTEGER, "
             f"day TEXT, {s.amount} INTEGER);"
         )
-        rows = 150 if script.size == "huge" else rng.randint(25, 60)
+        rows = 90 if script.size == "huge" else rng.randint(25, 60)
         connection.executemany(
             f"INSERT INTO {s.parties}(name, town) VALUES (?, ?)",
             [(person(rng), rng.choice(TOWNS)) for _ in range(9)],
@@ -274,7 +274,7 @@ class _Database:
 
     def dump(self) -> Part:
         s, rng = self.schema, self.script.rng
-        limit = 95 if self.script.size == "huge" else rng.choice((2, 3))
+        limit = 50 if self.script.size == "huge" else rng.choice((2, 3))
         query = (
             f"SELECT day, kind, name, {s.amount} FROM {s.events} e JOIN {s.parties} p "
             f"ON p.id = {s.party}_id ORDER BY day DESC, e.id LIMIT {limit}"

