@@ -22,11 +22,11 @@ from engine.model.llamacpp import LlamaModel, quantize
 
 FAITHFUL = 0.97
 CANDIDATES = ("bf16", "q8_0", "q4_0")
-AGREEMENT_TOKENS = 512
+AGREEMENT_TOKENS = 384
 SCREENED_TOKENS, HOPELESS = 128, 0.9
 """A format that agrees on less than this over the first tokens is not measured further."""
-SPEED_TOKENS = 512
-NOISE_TOKENS = 96
+SPEED_TOKENS = 256
+NOISE_TOKENS = 64
 CLEAR_GAIN = 1.1
 HOPE = 1.3
 """Another round is worth its time for a model at most this many times slower than the best so far."""

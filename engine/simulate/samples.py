@@ -31,7 +31,7 @@ _MONTH = datetime(2026, 3, 1, tzinfo=UTC)
 _SECONDS = 30 * 24 * 3600
 
 
-def sample_conversations(count: int = 132, seed: int = 7) -> list[Conversation]:
+def sample_conversations(count: int = 120, seed: int = 7) -> list[Conversation]:
     """Conversations in the worlds by turns, 60% complete, 25% broken off, 15% failed; no two openings alike.
 
     The same `count` and `seed` give the same conversations. `truth` has `goal` ("world/goal"), `complete`,

@@ -77,7 +77,7 @@ def _entries(script: Script, possible: Sequence[Field]) -> list[Field]:
     """The entries that an office asks for: all of them in a long conversation, most often three."""
     if script.size != "usual":
         return list(possible)
-    count = script.rng.choice((3, 3, 4))
+    count = script.rng.choice((2, 3, 3))
     return [possible[at] for at in sorted(script.rng.sample(range(len(possible)), count))]
 
 

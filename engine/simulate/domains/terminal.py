@@ -301,7 +301,7 @@ def converse(script: Script) -> str:
         "move files": machine.rename,
         "read log": machine.trace,
     }
-    count = {"usual": rng.choice((1, 2, 2)), "long": 5, "huge": 2}[script.size]
+    count = {"usual": rng.choice((1, 1, 2)), "long": 4, "huge": 2}[script.size]
     if script.outcome == "broken_off":
         count = max(count, 2)
     chosen = rng.sample(sorted(makers), count)

@@ -329,7 +329,7 @@ def converse(script: Script) -> str:
         "premium": account.premium,
         "loss history": account.history,
     }
-    count = 4 if script.size != "usual" else rng.choice((1, 1, 2))
+    count = 4 if script.size != "usual" else rng.choice((1, 1, 1, 2))
     if script.outcome == "broken_off":
         count = max(count, 2)
     chosen = rng.sample(sorted(makers), count)

@@ -10,7 +10,7 @@ from engine.simulate.samples import sample_conversations
 
 @cache
 def corpus() -> tuple[Conversation, ...]:
-    """What the demo imports: 132 conversations of the default seed."""
+    """What the demo imports: 120 conversations of the default seed."""
     return tuple(sample_conversations())
 
 

@@ -37,7 +37,7 @@ class TestShopping:
                 items, shipping, total = map(float, match.groups())
                 assert abs(items + shipping - total) < 0.005
                 assert items == carts[-1]
-        assert orders >= 3
+        assert orders >= 2
 
     def test_order_numbers_that_are_named_exist(self) -> None:
         """The assistant names only orders that the shop confirmed."""

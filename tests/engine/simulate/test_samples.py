@@ -47,9 +47,9 @@ class TestTheSet:
 
     def test_all_domains_and_outcomes_occur_in_their_shares(self) -> None:
         """Six domains alike; 60% complete, 25% broken off, 15% failed, and truth says which."""
-        assert Counter(truth(c, "domain") for c in corpus()) == dict.fromkeys(DOMAINS, 22)
+        assert Counter(truth(c, "domain") for c in corpus()) == dict.fromkeys(DOMAINS, 20)
         outcomes = Counter(truth(c, "outcome") for c in corpus())
-        assert outcomes == {"complete": 79, "broken_off": 33, "failed": 20}
+        assert outcomes == {"complete": 72, "broken_off": 30, "failed": 18}
         for c in corpus():
             assert truth(c, "complete") == (truth(c, "outcome") == "complete")
             assert str(truth(c, "goal")).startswith(f"{truth(c, 'domain')}/")
