@@ -28,7 +28,6 @@ class Verdict(StrEnum):
 
 RunState = Literal["running", "done", "cancelled", "failed", "interrupted"]
 Mode = Literal["base", "tuned", "judge"]
-SortKey = Literal["id", "external_id", "source", "p_end", "turns", "chars"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +52,6 @@ class DecisionRule:
 
 
 @dataclass(frozen=True, slots=True)
-class ListQuery:
-    """Which conversations, in which order; None means any.
-
-    Attributes:
-        text: Words that must all occur in the messages (full-text search).
-    """
-
-    state: State | None = None
-    verdict: Verdict | None = None
-    judged: bool | None = None
-    source: str | None = None
-    text: str | None = None
-    sort: SortKey = "id"
-    descending: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ConversationRow:
     """One line of the list. `opening` is the beginning of the first user message, as imported."""
 
@@ -86,6 +68,7 @@ class ConversationRow:
     state: State
     reason: str | None
     verdict: Verdict | None
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +156,7 @@ class VerdictRow:
     verdict: Verdict | None
     note: str
     given_at: str
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from engine.errors import WorkbenchError
-from engine.rows import ConversationRow, Counts, ListQuery, Mode, SortKey, Verdict
+from engine.filters import Filter, ListQuery, SortKey, Term
+from engine.rows import ConversationRow, Counts, Mode, Verdict
 from engine.text import one_line
 from screens import figures
 from screens.base import WorkbenchScreen
@@ -80,11 +81,11 @@ class ConversationsScreen(WorkbenchScreen[None]):
         self._table = RowTable[ConversationRow](
             [
                 Column("state", "", 1, _state_cell),
-                Column("p_end", "p end", figures.BAR_WIDTH + 4, self._p_end_cell),
+                Column("p", "p end", figures.BAR_WIDTH + 4, self._p_end_cell),
                 Column("turns", "turns", 7, _turns_cell, right=True, keep=7),
-                Column("chars", "length", 8, _chars_cell, right=True, keep=5),
+                Column("length", "length", 8, _chars_cell, right=True, keep=5),
                 Column("source", "source", 14, _source_cell, keep=4),
-                Column("external_id", "name", NAME_WIDTH, _name_cell, keep=6),
+                Column("name", "name", NAME_WIDTH, _name_cell, keep=6),
                 Column("opening", "opening", 20, _opening_cell, flexible=True),
                 Column("verdict", "you", 12, _verdict_cell, keep=8),
             ],
@@ -111,11 +112,11 @@ class ConversationsScreen(WorkbenchScreen[None]):
 
         def read() -> Listing:
             everything = conversations.counts()
-            scope = replace(query, state=None, verdict=None, judged=None)
+            scope = ListQuery(query.filter.without("state", "verdict"))
             matching = conversations.counts(scope) if is_filtered(scope) else everything
             return Listing(query, conversations.ids(query), everything, matching)
 
-        failed = self._search_failed if query.text else self.show_error
+        failed = self._search_failed if query.filter else self.show_error
         self.in_background(read, self._show_listing, group="listing", failed=failed)
 
     def _show_listing(self, listing: Listing) -> None:
@@ -197,14 +198,18 @@ class ConversationsScreen(WorkbenchScreen[None]):
         """Asks for a filter by verdict or source."""
 
         def ask(sources: list[str]) -> None:
-            plain = replace(self._query, verdict=None, judged=None, source=None)
+            plain = replace(self._query, filter=self._query.filter.without("verdict", "source"))
+
+            def only(field: str, value: str) -> ListQuery:
+                return replace(plain, filter=plain.filter.with_choice(field, value))
+
             choices: list[tuple[ListQuery, str]] = [
                 (plain, "everything"),
-                (replace(plain, judged=False), "not judged by you"),
-                (replace(plain, judged=True), "judged by you"),
+                (only("verdict", "none"), "not judged by you"),
+                (only("verdict", "any"), "judged by you"),
             ]
-            choices += [(replace(plain, verdict=v), f"you said {v.value}") for v in Verdict]
-            choices += [(replace(plain, source=s), f"from {one_line(s)}") for s in sources]
+            choices += [(only("verdict", v.value), f"you said {v.value}") for v in Verdict]
+            choices += [(only("source", s), f"from {one_line(s)}") for s in sources]
             self.app.push_screen(
                 ChoiceDialog("Show only", choices, self._query),
                 lambda query: self._ask(query) if query is not None else None,
@@ -233,7 +238,7 @@ class ConversationsScreen(WorkbenchScreen[None]):
             self._search_timer.stop()
         text = self.query_one("#search", Input).value.strip()
         self.set_class(bool(text) or self.query_one("#search").has_focus, "-searching")
-        self._ask(replace(self._query, text=text or None))
+        self._ask(replace(self._query, filter=_searching(self._query.filter, text)))
 
     def action_clear(self) -> None:
         """Takes back the search, and when there is none the filters."""
@@ -243,7 +248,7 @@ class ConversationsScreen(WorkbenchScreen[None]):
                 search.value = ""
             self._table.focus()
             self.remove_class("-searching")
-            self._ask(replace(self._query, text=None))
+            self._ask(replace(self._query, filter=self._query.filter.without("text")))
         else:
             self._ask(ListQuery(sort=self._query.sort, descending=self._query.descending))
 
@@ -314,6 +319,11 @@ class ConversationsScreen(WorkbenchScreen[None]):
             ),
             chosen,
         )
+
+
+def _searching(wanted: Filter, text: str) -> Filter:
+    words = tuple(Term("text", ":", (word,)) for word in text.split())
+    return Filter((*wanted.without("text").terms, *words))
 
 
 def _empty_content(listing: Listing) -> Content:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.rows import Counts, ListQuery, SortKey, State
+from engine.filters import ListQuery, SortKey
+from engine.rows import Counts, State
 from engine.text import one_line
 from screens import figures
 
@@ -17,46 +18,41 @@ STATE_CYCLE: tuple[State | None, ...] = (
 )
 SORT_TITLES: dict[SortKey, str] = {
     "id": "order of import",
-    "external_id": "name",
+    "name": "name",
     "source": "source",
-    "p_end": "p end",
+    "date": "date",
+    "p": "p end",
     "turns": "turns",
-    "chars": "length",
+    "messages": "messages",
+    "length": "length",
+    "verdict": "your verdict",
+    "tag": "your tag",
 }
 
 
 def next_state(query: ListQuery) -> ListQuery:
     """The query with the next state filter of the cycle."""
-    at = STATE_CYCLE.index(query.state)
-    return replace(query, state=STATE_CYCLE[(at + 1) % len(STATE_CYCLE)])
+    now = query.filter.of("state")
+    at = STATE_CYCLE.index(State(now[0].values[0]) if now else None)
+    after = STATE_CYCLE[(at + 1) % len(STATE_CYCLE)]
+    return replace(query, filter=query.filter.with_choice("state", after))
 
 
 def toggle_sort(query: ListQuery, key: SortKey) -> ListQuery:
     """The query sorted by a column, the other way round when it is sorted by it already."""
     if query.sort == key:
         return replace(query, descending=not query.descending)
-    return replace(query, sort=key, descending=key in ("turns", "chars"))
+    return replace(query, sort=key, descending=key in ("turns", "messages", "length"))
 
 
 def is_filtered(query: ListQuery) -> bool:
     """Whether the query leaves anything out."""
-    return replace(query, sort="id", descending=False) != ListQuery()
+    return bool(query.filter)
 
 
 def filter_words(query: ListQuery) -> str:
-    """What is left out, in words; empty when nothing is."""
-    parts = []
-    if query.state is not None:
-        parts.append(query.state.value)
-    if query.judged is not None:
-        parts.append("judged by you" if query.judged else "not judged by you")
-    if query.verdict is not None:
-        parts.append(f"you said {query.verdict.value}")
-    if query.source is not None:
-        parts.append(f"from {one_line(query.source, 30)}")
-    if query.text:
-        parts.append(f"with “{one_line(query.text, 30)}”")
-    return " · ".join(parts)
+    """What is left out, as a filter that could be typed; empty when nothing is."""
+    return one_line(str(query.filter), 80)
 
 
 def counts_words(shown: int, everything: int, counts: Counts) -> str:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engine.events import JobProgress
+from engine.filters import ListQuery
 from engine.rows import (
     ConversationRow,
     Counts,
     DecisionRule,
     Estimate,
     LeakRow,
-    ListQuery,
     MessageRow,
     Mode,
     RemainingRow,

@@ -10,11 +10,12 @@ from types import TracebackType
 
 from engine.conversation import render_log
 from engine.events import Event, JobProgress, Listener
+from engine.filters import ListQuery
 from engine.jobs import JobRunner, Stage
 from engine.model.catalog import Catalog, RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.prompting import Prompt, parse_prompt, prompt_names, prompt_text
-from engine.rows import Estimate, ListQuery, Mode, RunRow
+from engine.rows import Estimate, Mode, RunRow
 from engine.stages.estimate import estimate_scoring
 from engine.stages.importing import ImportStage
 from engine.stages.remaining import RemainingStage

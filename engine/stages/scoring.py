@@ -12,10 +12,11 @@ from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.boundaries import boundaries
 from engine.conversation import LogPiece, Message, render_log
 from engine.errors import UsageError
+from engine.filters import ListQuery
 from engine.jobs import Progress, config_hash
 from engine.model.catalog import RunnableModel
 from engine.model.prompting import Prompt
-from engine.rows import ListQuery, Mode
+from engine.rows import Mode
 from engine.stages.blocks import blocks
 from engine.stages.model_work import ModelWork
 from engine.store import conversations, runs, scores, settings

@@ -10,12 +10,12 @@ from typing import Any
 
 from engine.conversation import Conversation, Message, ToolCall, opens_turn
 from engine.errors import ProjectError
+from engine.filters import ListQuery
 from engine.rows import (
     ConversationRow,
     Counts,
     DecisionRule,
     LeakRow,
-    ListQuery,
     MessageRow,
     RemainingRow,
     ScoreRow,
@@ -150,7 +150,7 @@ def export_conversations(conn: sqlite3.Connection) -> Iterator[tuple[int, str, C
 def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
     """Counts of the project, or of what matches a query.
 
-    `quarantined` counts records, which are not conversations: of the query's source, or of all sources.
+    `quarantined` counts records of all sources: they are not conversations, so no query applies to them.
     """
     query = query or ListQuery()
     with snapshot(conn):
@@ -174,7 +174,7 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
             f" coalesce(sum({verdict_sql('t.id')} IS NOT NULL), 0) FROM t",
             (*values, config, *parameters),
         ).fetchone()
-        quarantined = imports.count_quarantined(conn, query.source)
+        quarantined = imports.count_quarantined(conn)
     return Counts(
         conversations=found[0],
         messages=found[1],

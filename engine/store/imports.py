@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from engine.conversation import Conversation, Message, content_hash, count_turns
 from engine.rows import LeakRow, QuarantineRow
-from engine.store.sql import chunks, marks, to_json
+from engine.store.sql import MESSAGE_BITS, chunks, marks, to_json
 
 OPENING_CHARS = 300
 
@@ -88,7 +88,6 @@ def add(conn: sqlite3.Connection, source_id: int, records: Sequence[Record]) -> 
     hashes = [content_hash(record.conversation.messages) for record in records]
     known = _known(conn, hashes)
     next_id = _next(conn, "conversation")
-    message_id = first_message = _next(conn, "message")
     batch = _Batch()
     twins: list[tuple[int, Record]] = []
     for record, digest in zip(records, hashes, strict=True):
@@ -97,9 +96,9 @@ def add(conn: sqlite3.Connection, source_id: int, records: Sequence[Record]) -> 
             twins.append((twin, record))
             continue
         known[digest] = next_id
-        message_id = batch.take(source_id, next_id, message_id, digest, record)
+        batch.take(source_id, next_id, digest, record)
         next_id += 1
-    batch.write(conn, first_message)
+    batch.write(conn)
     duplicates = sum(_add_alias(conn, source_id, twin, record) for twin, record in twins)
     return Added(
         new=len(batch.conversations),
@@ -119,8 +118,9 @@ class _Batch:
         self.truths: list[tuple[Any, ...]] = []
         self.leaks: list[tuple[Any, ...]] = []
 
-    def take(self, source_id: int, key: int, message_id: int, digest: bytes, record: Record) -> int:
-        """Adds a record under the id `key`, its messages from `message_id` on; returns the next message id."""
+    def take(self, source_id: int, key: int, digest: bytes, record: Record) -> None:
+        """Adds a record under the id `key`."""
+        first = key << MESSAGE_BITS
         conversation = record.conversation
         messages = conversation.messages
         chars = 0
@@ -133,7 +133,7 @@ class _Batch:
                 chars += sum(len(call.arguments) for call in message.tool_calls)
             append(
                 (
-                    message_id + index,
+                    first + index,
                     key,
                     index,
                     message.role,
@@ -164,10 +164,11 @@ class _Batch:
         if conversation.truth is not None:
             self.truths.append((key, to_json(conversation.truth)))
         self.leaks.extend((key, leak.message, leak.rule, leak.found) for leak in record.leaks)
-        return message_id + len(messages)
 
-    def write(self, conn: sqlite3.Connection, first_message: int) -> None:
-        """Stores everything; the messages from `first_message` on are indexed from the table itself."""
+    def write(self, conn: sqlite3.Connection) -> None:
+        """Stores everything; the messages are indexed from the table itself."""
+        if not self.conversations:
+            return
         conn.executemany(
             "INSERT INTO conversation (id, source_id, external_id, hash, opening, messages, turns,"
             " chars, created_at, meta, line) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -184,7 +185,7 @@ class _Batch:
         conn.execute(
             "INSERT INTO message_fts (rowid, content, tool_calls)"
             " SELECT id, content, tool_calls FROM message WHERE id >= ?",
-            (first_message,),
+            (self.conversations[0][0] << MESSAGE_BITS,),
         )
         conn.executemany("INSERT INTO truth (conversation_id, truth) VALUES (?, ?)", self.truths)
         conn.executemany(

@@ -168,8 +168,46 @@ def _m001_conversations_scores_verdicts(conn: sqlite3.Connection) -> None:
         conn.execute(statement)
 
 
+def _m002_message_places_tags_repeats(conn: sqlite3.Connection) -> None:
+    for statement in (
+        # A message's id says its conversation, so that a hit of the text index needs no look at the message.
+        # Through negative numbers, so that no new id meets an old one.
+        "UPDATE message SET id = -(conversation_id << 20 | idx)",
+        "UPDATE message SET id = -id",
+        "INSERT INTO message_fts (message_fts) VALUES ('rebuild')",
+        # What the list is ordered by, so that an order is read off an index and no row is touched.
+        "CREATE INDEX score_by_value ON score (config_hash, p_end_normalised)",
+        "CREATE INDEX conversation_by_turns ON conversation (turns)",
+        "CREATE INDEX conversation_by_messages ON conversation (messages)",
+        "CREATE INDEX conversation_by_length ON conversation (chars)",
+        "CREATE INDEX conversation_by_date ON conversation (created_at)",
+        "CREATE INDEX conversation_by_name ON conversation (external_id)",
+        # tag, untag: `note` is the tag; repeat: a second verdict, given blind, that changes nothing
+        """CREATE TABLE verdict_new (
+            id INTEGER PRIMARY KEY,
+            conversation_id INTEGER NOT NULL REFERENCES conversation (id),
+            kind TEXT NOT NULL
+                CHECK (kind IN ('give', 'repeat', 'note', 'tag', 'untag', 'undo', 'redo')),
+            verdict TEXT CHECK (verdict IN ('complete', 'incomplete', 'unsure')),
+            note TEXT NOT NULL DEFAULT '',
+            given_at TEXT NOT NULL,
+            target INTEGER REFERENCES verdict_new (id),
+            CHECK ((kind IN ('give', 'repeat')) = (verdict IS NOT NULL)),
+            CHECK ((kind IN ('undo', 'redo')) = (target IS NOT NULL))
+        ) STRICT""",
+        "INSERT INTO verdict_new SELECT id, conversation_id, kind, verdict, note, given_at, target"
+        " FROM verdict ORDER BY id",
+        "DROP TABLE verdict",
+        "ALTER TABLE verdict_new RENAME TO verdict",
+        "CREATE INDEX verdict_by_conversation ON verdict (conversation_id)",
+        "CREATE INDEX verdict_by_target ON verdict (target) WHERE target IS NOT NULL",
+    ):
+        conn.execute(statement)
+
+
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _m001_conversations_scores_verdicts,
+    _m002_message_places_tags_repeats,
 )
 
 SCHEMA = len(MIGRATIONS)

@@ -11,6 +11,9 @@ from typing import Any, TypeVar
 
 K = TypeVar("K")
 
+MESSAGE_BITS = 20
+"""A message's id is its conversation's id, shifted by this, and its index."""
+
 CHUNK = 500
 """Keys in one IN list; far below SQLite's limit on variables."""
 

@@ -20,6 +20,27 @@ _STANDS = (
 
 _COLUMNS = "v.id, v.conversation_id, v.verdict, v.note, v.given_at"
 
+STANDING_VERDICTS = (
+    "SELECT v.conversation_id AS conversation_id, v.verdict AS verdict, max(v.id) FROM verdict AS v"
+    f" WHERE v.kind = 'give' AND {_STANDS} GROUP BY v.conversation_id"
+)
+"""(conversation_id, verdict) of every conversation that has one, as a query to select from."""
+
+STANDING_NOTES = (
+    "SELECT conversation_id, note FROM (SELECT v.conversation_id AS conversation_id,"
+    f" v.note AS note, max(v.id) FROM verdict AS v WHERE v.kind IN ('give', 'note')"
+    f" AND (v.kind = 'note' OR v.note <> '') AND {_STANDS} GROUP BY v.conversation_id)"
+    " WHERE note <> ''"
+)
+"""(conversation_id, note) of every conversation that has one."""
+
+STANDING_TAGS = (
+    "SELECT conversation_id, tag FROM (SELECT v.conversation_id AS conversation_id,"
+    f" v.note AS tag, v.kind AS kind, max(v.id) FROM verdict AS v WHERE v.kind IN ('tag', 'untag')"
+    f" AND {_STANDS} GROUP BY v.conversation_id, v.note) WHERE kind = 'tag'"
+)
+"""(conversation_id, tag) of every tag that stands."""
+
 
 def verdict_sql(conversation: str) -> str:
     """The standing verdict of the conversation whose id `conversation` names, as an SQL expression."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from engine.conversation import Role, ToolCall
 from engine.errors import ProjectReadOnly, WorkbenchError
 from engine.events import DataChanged, Event, JobEnded, JobProgress, Listener
+from engine.filters import ListQuery
 from engine.rows import (
     ConversationRow,
     Counts,
@@ -18,7 +19,6 @@ from engine.rows import (
     DecisionRule,
     Estimate,
     LeakRow,
-    ListQuery,
     MessageRow,
     Mode,
     RemainingRow,
@@ -171,7 +171,8 @@ class FakeProject:
     def ids(self, query: ListQuery) -> array[int]:
         self._maybe_fail()
         rows = [self._row(item) for item in self.items.values() if self._matches(item, query)]
-        key = "p_end_normalised" if query.sort == "p_end" else query.sort
+        named = {"p": "p_end_normalised", "length": "chars", "name": "external_id"}
+        key = named.get(query.sort, query.sort)
         valued = [row for row in rows if getattr(row, key) is not None]
         rest = [row for row in rows if getattr(row, key) is None]
         valued.sort(key=lambda row: getattr(row, key), reverse=query.descending)
@@ -180,12 +181,13 @@ class FakeProject:
     def _matches(self, item: FakeConversation, query: ListQuery) -> bool:
         row = self._row(item)
         text = " ".join(message.content for message in item.messages).lower()
-        return (
-            (query.state is None or row.state == query.state)
-            and (query.source is None or row.source == query.source)
-            and (query.verdict is None or row.verdict == query.verdict)
-            and (query.judged is None or (row.verdict is not None) == query.judged)
-            and all(word in text for word in (query.text or "").lower().split())
+        verdict = {"none"} if row.verdict is None else {"any", str(row.verdict)}
+        held = {"state": {str(row.state)}, "source": {row.source}, "verdict": verdict}
+        return all(
+            term.values[0].lower() in text
+            if term.field == "text"
+            else bool(held[term.field].intersection(term.values))
+            for term in query.filter.terms
         )
 
     def _row(self, item: FakeConversation) -> ConversationRow:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.rows import Counts, ListQuery, State
+from engine.filters import ListQuery, parse_filter
+from engine.rows import Counts
 from screens import figures
 from screens.list_query import counts_words, filter_words, is_filtered, next_state
 from screens.widgets.curve import block_rows, spread
@@ -118,11 +119,11 @@ class TestListWords:
 
     def test_filters_are_told(self) -> None:
         """Everything that leaves conversations out is told."""
-        query = ListQuery(state=State.INCOMPLETE, judged=False, source="web", text="lamp")
+        query = ListQuery(parse_filter("state:incomplete verdict:none source:web lamp"))
 
-        assert filter_words(query) == "incomplete · not judged by you · from web · with “lamp”"
+        assert filter_words(query) == "state:incomplete verdict:none source:web lamp"
 
     def test_sorting_is_no_filter(self) -> None:
         """An order alone leaves nothing out."""
-        assert not is_filtered(ListQuery(sort="p_end", descending=True))
+        assert not is_filtered(ListQuery(sort="p", descending=True))
         assert is_filtered(next_state(ListQuery()))

@@ -17,9 +17,9 @@ import pytest
 
 from engine.conversation import Conversation, Message
 from engine.errors import Cancelled, FormatError
+from engine.filters import ListQuery
 from engine.formats.records import Detection, Parsed, Rejected
 from engine.jobs import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
-from engine.rows import ListQuery
 from engine.stages import importing
 from engine.stages.importing import ImportStage
 from engine.store import conversations, imports, runs

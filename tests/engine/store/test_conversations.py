@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from engine.conversation import count_turns
 from engine.errors import ProjectError, WorkbenchError
-from engine.rows import ListQuery, SortKey, State, Verdict
+from engine.filters import TEXT, Filter, ListQuery, SortKey, Term, parse_filter
+from engine.rows import State, Verdict
 from engine.store import conversations, imports
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
@@ -59,27 +61,27 @@ class TestFinding:
         [
             (ListQuery(), [1, 2, 3, 4, 5, 6]),
             (ListQuery(descending=True), [6, 5, 4, 3, 2, 1]),
-            (ListQuery(state=State.COMPLETE), [1]),
-            (ListQuery(state=State.INCOMPLETE), [2]),
-            (ListQuery(state=State.BORDERLINE), [3]),
-            (ListQuery(state=State.UNSCORED), [4, 5, 6]),
-            (ListQuery(verdict=Verdict.INCOMPLETE), [2]),
-            (ListQuery(verdict=Verdict.COMPLETE), []),
-            (ListQuery(judged=True), [2]),
-            (ListQuery(judged=False), [1, 3, 4, 5, 6]),
-            (ListQuery(source="b.jsonl"), [4, 5, 6]),
-            (ListQuery(source="\ud800"), []),
-            (ListQuery(text="red"), [1, 4, 6]),
-            (ListQuery(text="red bicycle"), [1, 6]),
-            (ListQuery(text="RED bic"), [1, 6]),
-            (ListQuery(text="red", source="b.jsonl", state=State.UNSCORED), [4, 6]),
-            (ListQuery(text="ZRH"), [5]),
-            (ListQuery(text="zurich"), [5]),
-            (ListQuery(text='"hello"'), [3]),
-            (ListQuery(text="AND"), [3]),
-            (ListQuery(text="hello OR red"), []),
-            (ListQuery(text="  "), [1, 2, 3, 4, 5, 6]),
-            (ListQuery(text='"*('), [1, 2, 3, 4, 5, 6]),
+            (ListQuery(parse_filter("state:complete")), [1]),
+            (ListQuery(parse_filter("state:incomplete")), [2]),
+            (ListQuery(parse_filter("state:borderline")), [3]),
+            (ListQuery(parse_filter("state:unscored")), [4, 5, 6]),
+            (ListQuery(parse_filter("verdict:incomplete")), [2]),
+            (ListQuery(parse_filter("verdict:complete")), []),
+            (ListQuery(parse_filter("verdict:any")), [2]),
+            (ListQuery(parse_filter("verdict:none")), [1, 3, 4, 5, 6]),
+            (ListQuery(parse_filter("source:b.jsonl")), [4, 5, 6]),
+            (ListQuery(parse_filter("source:\ud800")), []),
+            (ListQuery(parse_filter("red")), [1, 4, 6]),
+            (ListQuery(parse_filter("red bicycle")), [1, 6]),
+            (ListQuery(parse_filter("RED bic")), [1, 6]),
+            (ListQuery(parse_filter("red source:b.jsonl state:unscored")), [4, 6]),
+            (ListQuery(parse_filter("ZRH")), [5]),
+            (ListQuery(parse_filter("zurich")), [5]),
+            (ListQuery(parse_filter('"hello"')), [3]),
+            (ListQuery(parse_filter("AND")), [3]),
+            (ListQuery(parse_filter("hello OR red")), []),
+            (ListQuery(parse_filter("  ")), [1, 2, 3, 4, 5, 6]),
+            (ListQuery(parse_filter('"*("')), [1, 2, 3, 4, 5, 6]),
         ],
     )
     def test_filters(self, store: ConversationStore, query: ListQuery, expected: list[int]) -> None:
@@ -89,9 +91,9 @@ class TestFinding:
     @pytest.mark.parametrize(
         ("sort", "up", "down"),
         [
-            ("external_id", [2, 1, 3, 4, 6, 5], [5, 6, 4, 3, 1, 2]),
+            ("name", [2, 1, 3, 4, 6, 5], [5, 6, 4, 3, 1, 2]),
             ("source", [1, 2, 3, 4, 5, 6], [4, 5, 6, 1, 2, 3]),
-            ("p_end", [2, 3, 1, 4, 5, 6], [1, 3, 2, 4, 5, 6]),
+            ("p", [2, 3, 1, 4, 5, 6], [1, 3, 2, 4, 5, 6]),
             ("turns", [1, 3, 4, 2, 6, 5], [5, 2, 6, 1, 3, 4]),
         ],
     )
@@ -104,14 +106,14 @@ class TestFinding:
 
     def test_sorting_by_length(self, store: ConversationStore) -> None:
         """Sorting by length follows the characters that rows show."""
-        ids = store.ids(ListQuery(sort="chars"))
+        ids = store.ids(ListQuery(sort="length"))
         lengths = [row.chars for row in store.rows(ids)]
         assert lengths == sorted(lengths)
 
     def test_too_many_words(self, store: ConversationStore) -> None:
         """A search of a whole text is refused with a hint, not passed to SQL."""
         with pytest.raises(WorkbenchError, match="more than 50 words") as caught:
-            store.ids(ListQuery(text="word " * 51))
+            store.ids(ListQuery(parse_filter("word " * 51)))
         assert caught.value.hint
 
 
@@ -132,7 +134,8 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConversationS
 )
 def test_no_search_text_is_an_sql_error(searched: ConversationStore, text: str) -> None:
     """Whatever a person types, a search finds some conversations or none; it is never a syntax error."""
-    found = searched.ids(ListQuery(text=text))
+    words = tuple(Term(TEXT, ":", (word,)) for word in text.split())
+    found = searched.ids(ListQuery(Filter(words)))
     assert set(found) <= {1, 2}
 
 
@@ -201,25 +204,30 @@ class TestCounts:
         assert (counts.duplicates, counts.quarantined, counts.leaks) == (1, 2, 2)
         assert (counts.complete, counts.incomplete, counts.borderline) == (1, 1, 1)
         assert (counts.unscored, counts.scored, counts.verdicts) == (3, 3, 1)
-        assert store.counts(ListQuery(source="a.jsonl")).quarantined == 0
+        assert store.counts(ListQuery(parse_filter("source:a.jsonl"))).quarantined == 2
 
     @settings(
         max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
     )
     @given(
-        query=st.builds(
-            ListQuery,
-            state=st.none() | st.sampled_from(State),
-            verdict=st.none() | st.sampled_from(Verdict),
-            judged=st.none() | st.booleans(),
-            source=st.none() | st.sampled_from(["a.jsonl", "b.jsonl", "none"]),
-            text=st.none() | st.sampled_from(["red", "bicycle", "zebra"]),
-            sort=st.sampled_from(["id", "external_id", "source", "p_end", "turns", "chars"]),
-            descending=st.booleans(),
-        )
+        terms=st.lists(
+            st.sampled_from(
+                [
+                    *("state:complete", "-state:unscored", "verdict:any", "verdict:none,unsure"),
+                    *("source:b.jsonl", "-source:none", "red", "-bicycle", "turns>1", "p<.5"),
+                    *("messages:2..4", "length>10", "name:a", "date>2026", "tag:none", "note:any"),
+                ]
+            ),
+            max_size=4,
+        ),
+        sort=st.sampled_from(get_args(SortKey)),
+        descending=st.booleans(),
     )
-    def test_counts_agree_with_the_list(self, store: ConversationStore, query: ListQuery) -> None:
+    def test_counts_agree_with_the_list(
+        self, store: ConversationStore, terms: list[str], sort: SortKey, descending: bool
+    ) -> None:
         """For any query the states add up to the conversations, and each count is what the rows show."""
+        query = ListQuery(parse_filter(" ".join(terms)), sort, descending)
         rows = store.rows(store.ids(query))
         counts = store.counts(query)
         assert counts.conversations == len(rows)
@@ -253,13 +261,13 @@ def test_timings_with_many_conversations(
         timed("import and score", began)
         for query, expected in [
             (ListQuery(), 20_000),
-            (ListQuery(sort="p_end", descending=True), 20_000),
-            (ListQuery(state=State.INCOMPLETE, judged=False), 8_000),
-            (ListQuery(text="answer 77"), 111),
+            (ListQuery(sort="p", descending=True), 20_000),
+            (ListQuery(parse_filter("state:incomplete verdict:none")), 8_000),
+            (ListQuery(parse_filter("answer 77")), 111),
         ]:
             began = time.perf_counter()
             ids = store.ids(query)
-            timed(str(query.sort if query.state is None else query.state), began)
+            timed(f"{query.sort} {query.filter}", began)
             assert len(ids) == expected
         began = time.perf_counter()
         assert len(store.rows(range(1000, 1200))) == 200

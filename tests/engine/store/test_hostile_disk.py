@@ -15,7 +15,7 @@ from typing import TypeVar
 import pytest
 
 from engine.errors import ProjectError, ProjectReadOnly
-from engine.rows import ListQuery
+from engine.filters import ListQuery, parse_filter
 from engine.store import settings
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
@@ -53,7 +53,7 @@ def without_rights(work: Callable[[], T]) -> T:
 def look(path: Path) -> tuple[str | None, int, str]:
     """(why read-only, conversations found, what a write says)."""
     with Project.open(path) as project:
-        found = len(ConversationStore(project).ids(ListQuery(text="hello")))
+        found = len(ConversationStore(project).ids(ListQuery(parse_filter("hello"))))
         try:
             project.write(lambda conn: settings.put(conn, "x", 1))
         except ProjectReadOnly as error:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ProjectError
-from engine.rows import ListQuery, State, Verdict
+from engine.filters import ListQuery, parse_filter
+from engine.rows import State, Verdict
 from engine.store import migrations
 from engine.store import project as project_module
 from engine.store.conversations import ConversationStore
@@ -54,7 +55,7 @@ class TestReleased:
             store = ConversationStore(project)
             counts = store.counts()
             assert (counts.conversations, counts.duplicates, counts.quarantined) == (3, 1, 1)
-            assert list(store.ids(ListQuery(text="bicycle"))) == [1]
+            assert list(store.ids(ListQuery(parse_filter("bicycle")))) == [1]
             assert store.original(2).startswith(b'{"id": "tools"}')
             assert [row.state for row in store.rows([1, 2, 3])] == [
                 State.COMPLETE,
