@@ -48,6 +48,7 @@ class RunnableModel:
         fingerprints: SHA-256 of the weights and adapter and the version of the engine; part of the config hash.
         noise: Largest change of a probability by batch size, if measured.
         tokens_per_s: Prompt speed on this machine, if measured.
+        long: Prompt speed on a long text and that text's tokens, if measured.
     """
 
     label: str
@@ -57,6 +58,7 @@ class RunnableModel:
     fingerprints: dict[str, Any] = field(default_factory=dict)
     noise: float | None = None
     tokens_per_s: float | None = None
+    long: tuple[float, int] | None = None
 
 
 class Catalog:
@@ -127,7 +129,14 @@ class Catalog:
     def record_speed(self, model: RunnableModel, tokens_per_s: float, noise: float) -> None:
         """Keeps speed and noise of a model as measured on this machine."""
         key = self._machine_key(model.path)
-        self._content["speed"][key] = {"tokens_per_s": tokens_per_s, "noise": noise}
+        kept = self._content["speed"].get(key, {})
+        self._content["speed"][key] = {**kept, "tokens_per_s": tokens_per_s, "noise": noise}
+        self._save()
+
+    def record_long_speed(self, model: RunnableModel, tokens_per_s: float, tokens: int) -> None:
+        """Keeps the speed of a model on a long text as measured on this machine."""
+        kept = self._content["speed"].setdefault(self._machine_key(model.path), {})
+        kept["long"] = [tokens_per_s, tokens]
         self._save()
 
     def runnable(self, entry: ModelEntry, adapter: Path | None = None) -> RunnableModel:
@@ -163,6 +172,7 @@ class Catalog:
             fingerprints=fingerprints,
             noise=speed.get("noise"),
             tokens_per_s=speed.get("tokens_per_s"),
+            long=(speed["long"][0], speed["long"][1]) if "long" in speed else None,
         )
 
     def sha256(self, path: Path) -> str:

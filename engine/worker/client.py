@@ -144,6 +144,11 @@ class ModelProcess:
         answer = self.request({"type": "measure", "text": text})
         return float(answer["tokens_per_s"]), float(answer["noise"])
 
+    def measure_long(self, text: str) -> tuple[float, int]:
+        """Prompt tokens a second of the loaded model on a long text, and how many tokens that text had."""
+        answer = self.request({"type": "measure_long", "text": text})
+        return float(answer["tokens_per_s"]), int(answer["tokens"])
+
     def tune(
         self, path: Path, folder: Path, text: str, progress: OnProgress | None = None
     ) -> Frame:

@@ -18,7 +18,7 @@ from engine.model.generation import generate
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
 from engine.model.prompting import Prompt, frame
-from engine.model.tuning import noise_of, speed_of, tune
+from engine.model.tuning import LONG_TOKENS, noise_of, speed_of, tune
 from engine.worker import protocol
 from engine.worker.benching import bench_prompts, bench_scoring
 from engine.worker.protocol import Frame
@@ -47,6 +47,7 @@ class Server:
             "embed": self._embed,
             "count": self._count,
             "measure": self._measure,
+            "measure_long": self._measure_long,
             "tune": self._tune,
             "machine": self._machine,
             "memory": self._memory,
@@ -219,6 +220,16 @@ class Server:
         self._ready_scorer().forget()
         tokens = model.tokenize(request["text"])
         return {"tokens_per_s": speed_of(model, tokens), "noise": noise_of(model, tokens)}
+
+    def _measure_long(self, request: Frame) -> Frame:
+        """Speed of the loaded model on a text so long that attention counts; the text is repeated as needed."""
+        model = self._ready()
+        self._ready_scorer().forget()
+        tokens = model.tokenize(request["text"])
+        length = min(LONG_TOKENS, model.capacity.context)
+        tokens = (tokens * (length // max(1, len(tokens)) + 1))[:length]
+        speed = speed_of(model, tokens, rounds=1, length=length)
+        return {"tokens_per_s": speed, "tokens": length}
 
     def _tune(self, request: Frame) -> Frame:
         result = tune(
