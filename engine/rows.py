@@ -242,6 +242,19 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Histogram:
+    """How the normalised scores of some conversations spread over [0, 1].
+
+    Attributes:
+        bins: Conversations in each of equal parts, lowest first; an inner edge belongs to the part above it.
+        unscored: Conversations without an honest number, which are in no part.
+    """
+
+    bins: tuple[int, ...]
+    unscored: int
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """What a run will cost on this machine.
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engine.events import JobProgress
-from engine.filters import ListQuery
+from engine.filters import Filter, ListQuery
 from engine.rows import (
     ConversationRow,
     Counts,
     DecisionRule,
     Estimate,
+    Histogram,
     LeakRow,
     MessageRow,
     Mode,
@@ -71,6 +72,18 @@ class Conversations(Protocol):
 
     def rule(self) -> DecisionRule:
         """Quick. The decision rule that is in force."""
+
+    def tags(self) -> list[tuple[str, int]]:
+        """The tags that stand, in order, each with its number of conversations."""
+
+    def histogram(self, query: ListQuery | None, bins: int) -> Histogram:
+        """How the normalised scores spread, over the project or over what matches a query."""
+
+    def dates(self) -> tuple[str, str] | None:
+        """Quick. When the first and the last conversation took place; None where no date is known."""
+
+    def hits(self, conversation_id: int, filter: Filter) -> list[int]:
+        """Quick. Indices of the messages in which a word or phrase of the filter occurs, in order."""
 
 
 class Triage(Protocol):

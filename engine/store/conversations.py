@@ -10,18 +10,19 @@ from typing import Any
 
 from engine.conversation import Conversation, Message, ToolCall, opens_turn
 from engine.errors import ProjectError
-from engine.filters import ListQuery
+from engine.filters import Filter, ListQuery
 from engine.rows import (
     ConversationRow,
     Counts,
     DecisionRule,
+    Histogram,
     LeakRow,
     MessageRow,
     RemainingRow,
     ScoreRow,
     Verdict,
 )
-from engine.store import imports, scores, settings
+from engine.store import imports, listing, scores, settings
 from engine.store.project import Project
 from engine.store.query import from_where, order_by
 from engine.store.sql import chunks, marks, snapshot
@@ -48,6 +49,7 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
     with snapshot(conn):
         rule = settings.rule(conn)
         config = settings.score_config(conn)
+        tags = listing.tags_of(conn, wanted)
         for keys in chunks(wanted):
             for row in conn.execute(
                 "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"
@@ -58,7 +60,7 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
                 f" WHERE c.id IN ({marks(keys)})",
                 (config, *keys),
             ):
-                found[row[0]] = _conversation_row(row, rule)
+                found[row[0]] = _conversation_row(row, rule, tags.get(row[0], ()))
     return [found[key] for key in wanted if key in found]
 
 
@@ -191,7 +193,9 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
     )
 
 
-def _conversation_row(row: tuple[Any, ...], rule: DecisionRule) -> ConversationRow:
+def _conversation_row(
+    row: tuple[Any, ...], rule: DecisionRule, tags: tuple[str, ...]
+) -> ConversationRow:
     return ConversationRow(
         id=row[0],
         external_id=row[1],
@@ -206,6 +210,7 @@ def _conversation_row(row: tuple[Any, ...], rule: DecisionRule) -> ConversationR
         state=rule.state(row[9]),
         reason=row[10],
         verdict=None if row[11] is None else Verdict(row[11]),
+        tags=tags,
     )
 
 
@@ -277,3 +282,23 @@ class ConversationStore:
         """The decision rule in force."""
         with self._project.reading() as conn:
             return settings.rule(conn)
+
+    def tags(self) -> list[tuple[str, int]]:
+        """The tags that stand, in order, each with its number of conversations."""
+        with self._project.reading() as conn:
+            return listing.tags(conn)
+
+    def histogram(self, query: ListQuery | None, bins: int) -> Histogram:
+        """How the normalised scores spread, over the project or over what matches a query."""
+        with self._project.reading() as conn:
+            return listing.histogram(conn, query, bins)
+
+    def dates(self) -> tuple[str, str] | None:
+        """When the first and the last conversation took place; None where no date is known."""
+        with self._project.reading() as conn:
+            return listing.dates(conn)
+
+    def hits(self, conversation_id: int, filter: Filter) -> list[int]:
+        """Indices of the messages in which a word or phrase of the filter occurs, in order."""
+        with self._project.reading() as conn:
+            return listing.hits(conn, conversation_id, filter)

@@ -57,7 +57,7 @@ def from_where(
     if query.sort == "p" or query.filter.of("state") or query.filter.of("p"):
         sql += _SCORE
         values.append(score_config)
-    conditions = [_condition(term, rule) for term in _counted(query.filter).terms]
+    conditions = [_condition(term, rule) for term in counted(query.filter).terms]
     if conditions:
         sql += " WHERE " + " AND ".join(condition.text for condition in conditions)
         values += [value for condition in conditions for value in condition.values]
@@ -73,7 +73,7 @@ def order_by(query: ListQuery) -> str:
     return f" ORDER BY {key} IS NULL, {key} {direction}, c.id"
 
 
-def _counted(wanted: Filter) -> Filter:
+def counted(wanted: Filter) -> Filter:
     """The filter without words that hold neither a letter nor a digit, which the index does not know."""
     terms = tuple(
         term for term in wanted.terms if term.field != TEXT or _has_letters(term.values[0])
@@ -108,11 +108,16 @@ def _condition(term: Term, rule: DecisionRule) -> _Sql:
     return _Sql(f"NOT ({found.text})", found.values) if term.negated else found
 
 
-def _text(term: Term) -> _Sql:
+def match(term: Term) -> str:
+    """What a term of text is in the language of the text index."""
     word = '"' + _storable(term.values[0]).replace("\0", " ").replace('"', '""') + '"'
+    return word if term.whole else word + "*"
+
+
+def _text(term: Term) -> _Sql:
     return _Sql(
         f"c.id IN (SELECT rowid >> {MESSAGE_BITS} FROM message_fts WHERE message_fts MATCH ?)",
-        (word if term.whole else word + "*",),
+        (match(term),),
     )
 
 

@@ -11,13 +11,14 @@ from dataclasses import replace
 from engine.conversation import Role, ToolCall
 from engine.errors import ProjectReadOnly, WorkbenchError
 from engine.events import DataChanged, Event, JobEnded, JobProgress, Listener
-from engine.filters import ListQuery
+from engine.filters import TEXT, Filter, ListQuery
 from engine.rows import (
     ConversationRow,
     Counts,
     CurvePoint,
     DecisionRule,
     Estimate,
+    Histogram,
     LeakRow,
     MessageRow,
     Mode,
@@ -233,6 +234,30 @@ class FakeProject:
 
     def rule(self) -> DecisionRule:
         return RULE
+
+    def tags(self) -> list[tuple[str, int]]:
+        return sorted(Counter(tag for item in self.items.values() for tag in item.row.tags).items())
+
+    def histogram(self, query: ListQuery | None, bins: int) -> Histogram:
+        scores = [
+            item.row.p_end_normalised
+            for item in self.items.values()
+            if query is None or self._matches(item, query)
+        ]
+        places = Counter(min(int(p * bins), bins - 1) for p in scores if p is not None)
+        return Histogram(tuple(places[bin] for bin in range(bins)), scores.count(None))
+
+    def dates(self) -> tuple[str, str] | None:
+        known = [item.row.created_at for item in self.items.values() if item.row.created_at]
+        return (min(known), max(known)) if known else None
+
+    def hits(self, conversation_id: int, filter: Filter) -> list[int]:
+        words = [term.values[0].lower() for term in filter.of(TEXT) if not term.negated]
+        return [
+            message.index
+            for message in self.items[conversation_id].messages
+            if any(word in message.content.lower() for word in words)
+        ]
 
     # Triage
 

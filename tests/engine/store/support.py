@@ -122,6 +122,16 @@ def give_scores(
     project.write(work)
 
 
+def mark(project: Project, conversation_id: int, kind: str, text: str) -> None:
+    """Appends a row of a kind without a verdict: note, tag or untag."""
+    project.write(
+        lambda conn: conn.execute(
+            "INSERT INTO verdict (conversation_id, kind, note, given_at) VALUES (?, ?, ?, '2026')",
+            (conversation_id, kind, text),
+        )
+    )
+
+
 def content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     """Everything in a project file but runs, times and the inner tables of the search index."""
     conn = sqlite3.connect(path)
