@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 Logits = NDArray[np.float32]
 LogProbs = NDArray[np.float64]
 
+SPEED_TOKENS = 256
+"""Length of the text on which the speed of a model is measured."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:

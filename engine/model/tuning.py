@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import Cancelled
-from engine.model.interface import LoadOptions, Span, TokenModel
+from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
 from engine.model.llamacpp import LlamaModel, quantize
 
 FAITHFUL = 0.97
@@ -25,7 +25,6 @@ CANDIDATES = ("bf16", "q8_0", "q4_0")
 AGREEMENT_TOKENS = 384
 SCREENED_TOKENS, HOPELESS = 128, 0.9
 """A format that agrees on less than this over the first tokens is not measured further."""
-SPEED_TOKENS = 256
 LONG_TOKENS = 2048
 """Length of the second measurement, for what attention adds to the cost of a long text."""
 NOISE_TOKENS = 64

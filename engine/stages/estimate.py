@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from engine.completeness.boundaries import boundaries
 from engine.conversation import render_log
 from engine.model.catalog import RunnableModel
-from engine.model.tuning import SPEED_TOKENS
+from engine.model.interface import SPEED_TOKENS
 from engine.rows import Estimate
 from engine.stages.scoring import ScoringStage
 from engine.store import conversations
