@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from engine.events import JobProgress
 from engine.filters import Filter, ListQuery
@@ -22,10 +22,12 @@ from engine.rows import (
     LeakRow,
     MessageRow,
     Mode,
+    QueueOrder,
     RemainingRow,
     RunRow,
     ScoreRow,
-    TriageItem,
+    TriagePage,
+    TriagePlace,
     Verdict,
     VerdictRow,
 )
@@ -89,9 +91,9 @@ class Conversations(Protocol):
 class Triage(Protocol):
     """The queue of conversations a human should look at, and the verdicts."""
 
-    def queue(self) -> list[TriageItem]:
-        """Conversations without a verdict, in the order in which one is worth most: borderline first, nearest the
-        threshold, then incomplete by falling score; unscored last. Complete ones are not queued."""
+    def queue(self, order: QueueOrder = "threshold", query: ListQuery | None = None) -> TriagePage:
+        """Conversations without a verdict, in the order in which one is worth most; see `QueueOrder`. The filter of
+        `query` says which, its order is that of `list`. Raises WorkbenchError as `Conversations.ids` does."""
 
     def give(self, conversation_id: int, verdict: Verdict, note: str = "") -> VerdictRow:
         """Records a verdict; raises ProjectReadOnly."""
@@ -99,17 +101,35 @@ class Triage(Protocol):
     def note(self, conversation_id: int, note: str) -> VerdictRow:
         """Records a note and leaves the verdict as it is (or absent)."""
 
+    def repeat(self, conversation_id: int, verdict: Verdict) -> VerdictRow:
+        """Records a second verdict, given without sight of the first; what stands is as it was."""
+
+    def tag(self, conversation_ids: Sequence[int], tag: str) -> None:
+        """Tags conversations in one act, which one undo takes back; raises UsageError for an empty tag."""
+
+    def untag(self, conversation_ids: Sequence[int], tag: str) -> None:
+        """Takes a tag from conversations in one act."""
+
     def undo(self) -> VerdictRow | None:
-        """Takes back the newest verdict or note that still stands and returns it; None when nothing is left."""
+        """Takes back the newest act that still stands and returns it; None when nothing is left."""
 
     def redo(self) -> VerdictRow | None:
-        """Gives again what the newest undo took back; None when nothing was undone since the last verdict."""
+        """Gives again what the newest undo took back; None when nothing was undone since the last act."""
 
     def current(self, conversation_id: int) -> VerdictRow | None:
-        """Quick. What stands for this conversation: its verdict and its latest note."""
+        """Quick. What stands for this conversation: its verdict, its latest note and its tags."""
 
     def tally(self) -> dict[Verdict, int]:
         """Quick. How many verdicts of each kind stand."""
+
+    def to_repeat(self, count: int) -> list[int]:
+        """At most `count` conversations to judge again blind: judged a while ago and not asked again yet."""
+
+    def place(self) -> TriagePlace:
+        """Quick. Where the person was in triage."""
+
+    def keep_place(self, place: TriagePlace) -> None:
+        """Remembers where the person is; raises ProjectReadOnly."""
 
 
 class Jobs(Protocol):
@@ -134,6 +154,43 @@ class Jobs(Protocol):
         """Quick. Runs that an earlier process left unfinished and that can be resumed by running again."""
 
 
+class Saved(Protocol):
+    """What the project remembers of how its list is looked at; writing raises ProjectReadOnly."""
+
+    def filters(self) -> dict[str, str]:
+        """Quick. The saved filters: their text by name, in the order of names."""
+
+    def save_filter(self, name: str, text: str) -> None:
+        """Saves a filter; one of the same name is replaced."""
+
+    def delete_filter(self, name: str) -> None:
+        """Forgets a filter; one that is not there already is no error."""
+
+    def columns(self) -> list[str] | None:
+        """Quick. Keys of the columns of the list, in order; None where nobody has chosen any."""
+
+    def save_columns(self, columns: Sequence[str]) -> None:
+        """Remembers the columns of the list."""
+
+    def view(self) -> tuple[ListQuery, int | None]:
+        """Quick. What the list showed last, and the id of the conversation under its cursor."""
+
+    def save_view(self, query: ListQuery, conversation_id: int | None) -> None:
+        """Remembers what the list shows."""
+
+
+ExportKind = Literal["conversations", "scores", "verdicts"]
+
+
+class Exports(Protocol):
+    """Writing what is in the project to files."""
+
+    def export(self, kind: ExportKind, ids: Sequence[int], path: str) -> int:
+        """Writes these conversations, their scores or verdicts as JSON Lines, in the order of `ids`, and returns
+        how many lines. Raises ProjectError, and leaves no half file, when `path` is there already or cannot be
+        written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """Everything a screen may use."""
@@ -142,3 +199,5 @@ class Services:
     conversations: Conversations
     triage: Triage
     jobs: Jobs
+    saved: Saved
+    exports: Exports

@@ -9,10 +9,11 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 from engine import offline
 from engine.errors import Cancelled, UsageError, WorkbenchError
+from engine.filters import SortKey
 from workbench.exits import CANCELLED, FAILED, USAGE
 
 DESCRIPTION = """\
@@ -84,6 +85,16 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = command("status", "say what is in a project and what was run", "status:status")
     sub.add_argument("project")
+    _add_filter(sub)
+
+    sub = command("list", "list conversations, one a line", "listing:list_conversations")
+    sub.add_argument("project")
+    _add_filter(sub)
+    sub.add_argument(
+        "--sort", choices=get_args(SortKey), default="id", help="default: id, the order of import"
+    )
+    sub.add_argument("--reverse", action="store_true", help="the other way round")
+    sub.add_argument("--limit", type=_positive, metavar="N", help="the first so many only")
 
     sub = command("export", "write scores, verdicts or conversations", "exporting:export")
     sub.add_argument("project")
@@ -92,6 +103,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--format", choices=["jsonl", "csv"], help="default: by the file name, else jsonl"
     )
+    _add_filter(sub)
 
     sub = command("prompts", "show or edit the prompts of a project", "prompts:prompts")
     sub.add_argument("project")
@@ -114,6 +126,15 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_filter(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--filter",
+        metavar="F",
+        default="",
+        help="only conversations that match, like 'state:incomplete turns>5 \"refund\"'",
+    )
+
+
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
@@ -122,7 +143,7 @@ def _positive(text: str) -> int:
 
 
 COMMANDS = (
-    "open", "demo", "import", "run", "status", "export", "prompts", "models", "doctor", "bench",
+    "open", "demo", "import", "run", "status", "list", "export", "prompts", "models", "doctor", "bench",
 )  # fmt: skip
 
 

@@ -24,10 +24,12 @@ from engine.stages.tuning import TuningStage
 from engine.store import conversations, settings
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
+from engine.store.saved import SavedStore
 from engine.store.triage import TriageStore
 from engine.worker.client import ModelProcess
 from screens.ports import ProjectInfo, Services
 from workbench import config
+from workbench.exports import ExportFiles
 
 PROMPT_KEY = "prompt."
 TABLES = {
@@ -221,7 +223,12 @@ class Workspace:
         """Everything a screen may use."""
         info = ProjectInfo(Path(self.project.path).name, self.project.path, self.project.read_only)
         return Services(
-            info, ConversationStore(self.project), TriageStore(self.project), WorkspaceJobs(self)
+            info,
+            ConversationStore(self.project),
+            TriageStore(self.project),
+            WorkspaceJobs(self),
+            SavedStore(self.project),
+            ExportFiles(self.project),
         )
 
 

@@ -25,10 +25,11 @@ from engine.rows import (
 from engine.store import imports, listing, scores, settings
 from engine.store.project import Project
 from engine.store.query import from_where, order_by
-from engine.store.sql import chunks, marks, snapshot
+from engine.store.sql import chunks, id_pages, marks, message_ids, snapshot
 from engine.store.verdicts import verdict_sql
 
 _MESSAGE = "conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden"
+_EXPORTED_AT_ONCE = 200
 
 
 def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
@@ -69,7 +70,8 @@ def messages(conn: sqlite3.Connection, conversation_id: int) -> list[MessageRow]
     result: list[MessageRow] = []
     turn = 0
     for row in conn.execute(
-        f"SELECT {_MESSAGE} FROM message WHERE conversation_id = ? ORDER BY idx", (conversation_id,)
+        f"SELECT {_MESSAGE} FROM message WHERE id BETWEEN ? AND ? ORDER BY id",
+        message_ids(conversation_id),
     ):
         message = _message(row)
         if not result or opens_turn(message.role):
@@ -94,15 +96,14 @@ def conversations_for(
     conn: sqlite3.Connection, wanted: Sequence[int]
 ) -> list[tuple[int, tuple[Message, ...]]]:
     """The messages of many conversations, in id order; ids that do not exist are left out."""
-    found: dict[int, list[Message]] = {}
-    for keys in chunks(sorted(wanted)):
-        for row in conn.execute(
-            f"SELECT {_MESSAGE} FROM message WHERE conversation_id IN ({marks(keys)})"
-            " ORDER BY conversation_id, idx",
-            keys,
-        ):
-            found.setdefault(row[0], []).append(_message(row))
-    return [(key, tuple(found[key])) for key in sorted(found)]
+    found: list[tuple[int, tuple[Message, ...]]] = []
+    for key in sorted(set(wanted)):
+        rows = conn.execute(
+            f"SELECT {_MESSAGE} FROM message WHERE id BETWEEN ? AND ? ORDER BY id", message_ids(key)
+        )
+        if texts := tuple(map(_message, rows)):
+            found.append((key, texts))
+    return found
 
 
 def original(conn: sqlite3.Connection, conversation_id: int) -> bytes:
@@ -119,23 +120,26 @@ def original(conn: sqlite3.Connection, conversation_id: int) -> bytes:
     return bytes(row[0])
 
 
-def export_conversations(conn: sqlite3.Connection) -> Iterator[tuple[int, str, Conversation]]:
-    """(id, source, conversation with meta and truth) for every conversation, in id order."""
-    last = 0
+def export_conversations(
+    conn: sqlite3.Connection, wanted: Sequence[int] | None = None
+) -> Iterator[tuple[int, str, Conversation]]:
+    """(id, source, conversation with meta and truth) for what is wanted, in its order, or for all in id order."""
     with snapshot(conn):
-        while True:
-            heads = conn.execute(
-                "SELECT c.id, source.label, c.external_id, c.meta, truth.truth, c.created_at"
-                " FROM conversation AS c JOIN source ON source.id = c.source_id"
-                " LEFT JOIN truth ON truth.conversation_id = c.id"
-                " WHERE c.id > ? ORDER BY c.id LIMIT 200",
-                (last,),
-            ).fetchall()
-            if not heads:
-                return
-            last = heads[-1][0]
-            texts = dict(conversations_for(conn, [head[0] for head in heads]))
-            for key, label, external_id, meta, truth, created_at in heads:
+        for page in id_pages(conn, wanted, _EXPORTED_AT_ONCE):
+            heads = {
+                row[0]: row
+                for row in conn.execute(
+                    "SELECT c.id, source.label, c.external_id, c.meta, truth.truth, c.created_at"
+                    " FROM conversation AS c JOIN source ON source.id = c.source_id"
+                    " LEFT JOIN truth ON truth.conversation_id = c.id"
+                    f" WHERE c.id IN ({marks(page)})",
+                    tuple(page),
+                )
+            }
+            texts = dict(conversations_for(conn, page))
+            for key, label, external_id, meta, truth, created_at in (
+                heads[wanted_id] for wanted_id in page if wanted_id in heads
+            ):
                 yield (
                     key,
                     label,

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.rows import CurvePoint, DecisionRule, Mode, RemainingRow, ScoredId, ScoreRow
 from engine.store import settings
-from engine.store.sql import chunks, marks, snapshot
+from engine.store.sql import chunks, id_pages, marks, snapshot
 
 NO_PROBABILITY = "the model gives neither an end nor a continuation any probability"
 
@@ -255,30 +255,25 @@ def _curves(
     return curves
 
 
-def export_scores(conn: sqlite3.Connection) -> Iterator[ScoredId]:
-    """A line for each imported id, in the order of import; an alias has its own id and its twin's score."""
-    last = 0
+def export_scores(
+    conn: sqlite3.Connection, wanted: Sequence[int] | None = None
+) -> Iterator[ScoredId]:
+    """A line for each imported id of what is wanted, in its order, or of all in the order of import; an alias has
+    its own id and its twin's score."""
     with snapshot(conn):
-        while True:
-            ids = [
-                row[0]
-                for row in conn.execute(
-                    "SELECT id FROM conversation WHERE id > ? ORDER BY id LIMIT 500", (last,)
-                )
-            ]
-            if not ids:
-                return
-            last = ids[-1]
-            scored = current(conn, ids)
-            for conversation_id, external_id, source in imported_ids(conn, ids):
+        for page in id_pages(conn, wanted):
+            scored = current(conn, page)
+            for conversation_id, external_id, source in imported_ids(conn, page):
                 yield ScoredId(external_id, source, scored.get(conversation_id))
 
 
 def imported_ids(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[tuple[int, str, str]]:
-    """(id, external id, source) for everything imported as these conversations, aliases after their twin.
+    """(id, external id, source) for everything imported as these conversations, in their order, aliases after
+    their twin.
 
     The same external id of one conversation is given once, whatever number of files it came from.
     """
+    place = {key: nth for nth, key in enumerate(ids)}
     rows = conn.execute(
         "SELECT n.conversation_id, n.external_id, source.label FROM ("
         " SELECT id AS conversation_id, external_id, source_id, 0 AS nth FROM conversation"
@@ -289,7 +284,7 @@ def imported_ids(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[tuple
         (*ids, *ids),
     ).fetchall()
     seen: set[tuple[int, str]] = set()
-    for conversation_id, external_id, label in rows:
+    for conversation_id, external_id, label in sorted(rows, key=lambda row: place[row[0]]):
         if (conversation_id, external_id) not in seen:
             seen.add((conversation_id, external_id))
             yield conversation_id, external_id, label

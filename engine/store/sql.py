@@ -14,8 +14,17 @@ K = TypeVar("K")
 MESSAGE_BITS = 20
 """A message's id is its conversation's id, shifted by this, and its index."""
 
+MOST_MESSAGES = 1 << MESSAGE_BITS
+"""Messages that a conversation can have."""
+
 CHUNK = 500
 """Keys in one IN list; far below SQLite's limit on variables."""
+
+
+def message_ids(conversation_id: int) -> tuple[int, int]:
+    """The first and the last id that a message of a conversation can have."""
+    first = conversation_id << MESSAGE_BITS
+    return first, first + MOST_MESSAGES - 1
 
 
 def utc_now() -> str:
@@ -28,6 +37,22 @@ def chunks(keys: Sequence[K]) -> Iterator[Sequence[K]]:
     """The keys in pieces that fit one IN list."""
     for start in range(0, len(keys), CHUNK):
         yield keys[start : start + CHUNK]
+
+
+def id_pages(
+    conn: sqlite3.Connection, wanted: Sequence[int] | None = None, size: int = CHUNK
+) -> Iterator[Sequence[int]]:
+    """The ids that are wanted, in their order, or those of all conversations by id; at most `size` at a time."""
+    if wanted is not None:
+        for start in range(0, len(wanted), size):
+            yield wanted[start : start + size]
+        return
+    last = 0
+    while page := conn.execute(
+        "SELECT id FROM conversation WHERE id > ? ORDER BY id LIMIT ?", (last, size)
+    ).fetchall():
+        last = page[-1][0]
+        yield [row[0] for row in page]
 
 
 def marks(values: Sequence[object]) -> str:

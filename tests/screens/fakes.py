@@ -31,6 +31,7 @@ from engine.rows import (
     VerdictRow,
 )
 from screens.ports import ProjectInfo, Services
+from tests.screens.fake_saved import FakeExports, FakeSaved
 
 RULE = DecisionRule()
 GOALS = (
@@ -143,12 +144,14 @@ class FakeProject:
         self.hold.set()
         self.listeners: list[Listener] = []
         self.read_only: str | None = None
+        self.saved = FakeSaved()
+        self.exports = FakeExports()
 
     # The app's side
 
     def services(self) -> Services:
         info = ProjectInfo("support-october.wb", "support-october.wb", self.read_only)
-        return Services(info, self, self, self)
+        return Services(info, self, self, self, self.saved, self.exports)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         self.listeners.append(listener)

@@ -14,11 +14,13 @@ from engine.rows import Estimate, Mode, RunRow, Verdict
 from engine.store import imports
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
+from engine.store.saved import SavedStore
 from engine.store.triage import TriageStore
 from screens.ports import ProjectInfo, Services
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, press, settle, text
 from workbench.app import WorkbenchApp
+from workbench.exports import ExportFiles
 
 
 class NoJobs:
@@ -78,7 +80,14 @@ def path(tmp_path: Path) -> Path:
 def services(project: Project) -> Services:
     """The real stores of a project."""
     info = ProjectInfo("real.wb", project.path, project.read_only)
-    return Services(info, ConversationStore(project), TriageStore(project), NoJobs())
+    return Services(
+        info,
+        ConversationStore(project),
+        TriageStore(project),
+        NoJobs(),
+        SavedStore(project),
+        ExportFiles(project),
+    )
 
 
 async def test_session_on_a_project_file(path: Path) -> None:
@@ -87,6 +96,7 @@ async def test_session_on_a_project_file(path: Path) -> None:
         app = WorkbenchApp(services(project), lambda listener: lambda: None)
         async with app.run_test(size=(120, 36)) as pilot:
             await settle(pilot)
+            await press(pilot, "2")
             assert "500 of 500" in lines(pilot)[1]
             assert "Please find order 1" in text(pilot)
 
@@ -97,7 +107,7 @@ async def test_session_on_a_project_file(path: Path) -> None:
             assert "2 of 100" in lines(pilot)[0]
             await press(pilot, "o")
             assert '{"id": "c' in text(pilot)
-            await press(pilot, "escape", "q", "2")
+            await press(pilot, "escape", "q", "3")
             assert "1 of 500" in lines(pilot)[0]
 
             await press(pilot, "i", "c", "u", "m")
@@ -114,7 +124,7 @@ async def test_end_of_the_list(path: Path) -> None:
         app = WorkbenchApp(services(project), lambda listener: lambda: None)
         async with app.run_test(size=(120, 36)) as pilot:
             await settle(pilot)
-            await press(pilot, "end")
+            await press(pilot, "2", "end")
 
             assert pilot.app.screen.query_one("#list", RowTable).cursor_index == 499
             assert "Please find order 500" in text(pilot)

@@ -3,162 +3,38 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import json
-import os
-import sqlite3
 import sys
-from collections.abc import Generator, Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import Any, TextIO
 
-from engine.conversation import Conversation
-from engine.errors import ProjectError
-from engine.rows import JudgedId, ScoredId, State
-from engine.store import conversations, scores, verdicts
+from engine.filters import ListQuery
+from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import show, tell
+from workbench.exports import export_lines, write_file, write_lines
 from workbench.services import Workspace
-
-NEVER_SCORED = "no run has reached it"
 
 
 def export(arguments: argparse.Namespace) -> int:
-    """Writes scores, verdicts or conversations, whole or not at all."""
+    """Writes scores, verdicts or conversations, all or those that match a filter, whole or not at all."""
+    wanted = asked_filter(arguments.filter)
     kind = arguments.format
     if kind is None:
         kind = "csv" if (arguments.output or "").endswith(".csv") else "jsonl"
-    with (
-        Workspace(Path(arguments.project), read_only=True) as workspace,
-        workspace.project.reading() as conn,
-        closing(_rows(conn, arguments.what)) as lines,
-    ):
-        if arguments.output is None:
-            write_lines(lines, sys.stdout, kind)
-            sys.stdout.flush()
-            return 0
-        count = write_file(lines, Path(arguments.output), kind)
+    with Workspace(Path(arguments.project), read_only=True) as workspace:
+        chosen = None
+        if wanted:
+            chosen = workspace.services().conversations.ids(ListQuery(wanted))
+        with (
+            workspace.project.reading() as conn,
+            closing(export_lines(conn, arguments.what, chosen)) as lines,
+        ):
+            if arguments.output is None:
+                write_lines(lines, sys.stdout, kind)
+                sys.stdout.flush()
+                return 0
+            count = write_file(lines, Path(arguments.output), kind)
     if arguments.json:
         show({"what": arguments.what, "file": arguments.output, "format": kind, "lines": count})
     else:
         tell(f"Wrote {count:,} lines to {arguments.output}.")
     return 0
-
-
-def _rows(conn: sqlite3.Connection, what: str) -> Generator[dict[str, Any], None, None]:
-    if what == "scores":
-        yield from map(score_line, scores.export_scores(conn))
-    elif what == "verdicts":
-        yield from map(verdict_line, verdicts.export_verdicts(conn))
-    else:
-        for _, source, conversation in conversations.export_conversations(conn):
-            yield conversation_line(conversation, source)
-
-
-def score_line(row: ScoredId) -> dict[str, Any]:
-    """One imported id with its score; `unscored` with a reason when there is none."""
-    score = row.score
-    if score is None:
-        empty: dict[str, Any] = {
-            "p_end": None,
-            "p_end_normalised": None,
-            "curve": [],
-            "model": None,
-        }
-        return {
-            "id": row.external_id, "state": str(State.UNSCORED), "reason": NEVER_SCORED,
-            **empty, "adapter": None, "mode": None,
-        }  # fmt: skip
-    return {
-        "id": row.external_id,
-        "state": str(score.state),
-        "reason": score.reason,
-        "p_end": score.p_end,
-        "p_end_normalised": score.p_end_normalised,
-        "curve": [
-            {
-                "step": point.step,
-                "turn": point.turn,
-                "p_end": point.p_end,
-                "p_end_normalised": point.p_end_normalised,
-            }
-            for point in score.curve
-        ],
-        "model": score.model,
-        "adapter": score.adapter,
-        "mode": score.mode,
-    }
-
-
-def verdict_line(row: JudgedId) -> dict[str, Any]:
-    """One imported id with what a human said of it."""
-    return {
-        "id": row.external_id,
-        "verdict": None if row.verdict.verdict is None else str(row.verdict.verdict),
-        "note": row.verdict.note,
-        "given_at": row.verdict.given_at,
-    }
-
-
-def conversation_line(conversation: Conversation, source: str) -> dict[str, Any]:
-    """One conversation in the uniform form, as it can be imported again."""
-    messages = []
-    for message in conversation.messages:
-        line: dict[str, Any] = {"role": message.role, "content": message.content}
-        if message.name:
-            line["name"] = message.name
-        if message.tool_call_id:
-            line["tool_call_id"] = message.tool_call_id
-        if message.tool_calls:
-            line["tool_calls"] = [
-                {"id": call.call_id, "name": call.name, "arguments": call.arguments}
-                for call in message.tool_calls
-            ]
-        messages.append(line)
-    return {
-        "id": conversation.external_id,
-        "dataset": Path(source).name,
-        "messages": messages,
-        "truth": conversation.truth,
-        "created_at": conversation.created_at,
-    }
-
-
-def write_lines(lines: Iterable[dict[str, Any]], out: TextIO, kind: str) -> int:
-    """Writes lines as JSON Lines or CSV (nested values as JSON) and returns how many."""
-    count = 0
-    writer: Any = None
-    for line in lines:
-        count += 1
-        if kind == "jsonl":
-            out.write(json.dumps(line, ensure_ascii=False) + "\n")
-            continue
-        flat = {
-            key: json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
-            for key, value in line.items()
-        }
-        if writer is None:
-            writer = csv.DictWriter(out, list(flat), lineterminator="\n")
-            writer.writeheader()
-        writer.writerow(flat)
-    return count
-
-
-def write_file(lines: Iterable[dict[str, Any]], path: Path, kind: str) -> int:
-    """Writes beside the target and renames, so an interrupted export leaves no half file.
-
-    Raises:
-        ProjectError: The file cannot be written.
-    """
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="") as out:
-            count = write_lines(lines, out, kind)
-        part.replace(path)
-    except OSError as error:
-        raise ProjectError(
-            f"{path} cannot be written: {error.strerror}.", "Choose another place with -o."
-        ) from error
-    finally:
-        part.unlink(missing_ok=True)
-    return count

@@ -6,17 +6,20 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from engine.filters import ListQuery
 from engine.rows import Counts
 from engine.store import imports, runs
+from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import show
 from workbench.services import Workspace
 
 
 def status(arguments: argparse.Namespace) -> int:
-    """Says what is in a project and what was run on it."""
+    """Says what is in a project, or what of it matches a filter, and what was run on it."""
+    wanted = asked_filter(arguments.filter)
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         services = workspace.services()
-        counts = services.conversations.counts()
+        counts = services.conversations.counts(ListQuery(wanted) if wanted else None)
         with workspace.project.reading() as conn:
             history = runs.all_runs(conn)
             quarantined = imports.quarantined(conn, limit=20)
@@ -24,6 +27,7 @@ def status(arguments: argparse.Namespace) -> int:
             show(
                 {
                     "project": str(workspace.project.path),
+                    "filter": str(wanted) or None,
                     **counts_json(counts),
                     "sources": services.conversations.sources(),
                     "verdicts": {str(k): n for k, n in services.triage.tally().items()},

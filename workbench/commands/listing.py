@@ -1,0 +1,94 @@
+"""`workbench list`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from rich.cells import cell_len
+
+from engine.filters import ListQuery
+from engine.rows import ConversationRow
+from engine.text import one_line
+from screens.figures import probability
+from screens.ports import Conversations
+from workbench.commands.filtering import asked_filter
+from workbench.services import Workspace
+
+BATCH = 500
+"""Rows read at once; the columns of the table are as wide as the first of these need."""
+
+COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
+    ("state", False, lambda row: str(row.state)),
+    ("p", True, lambda row: probability(row.p_end_normalised)),
+    ("turns", True, lambda row: f"{row.turns}"),
+    ("messages", True, lambda row: f"{row.messages}"),
+    ("length", True, lambda row: f"{row.chars}"),
+    ("date", False, lambda row: one_line((row.created_at or "–")[:10])),
+    ("verdict", False, lambda row: str(row.verdict or "–")),
+    ("tags", False, lambda row: one_line(",".join(row.tags)) or "–"),
+    ("source", False, lambda row: one_line(row.source)),
+    ("name", False, lambda row: one_line(row.external_id)),
+    ("opening", False, lambda row: one_line(row.opening, 100)),
+)
+"""Title, whether it is aligned to the right, and the text of a row."""
+
+
+def list_conversations(arguments: argparse.Namespace) -> int:
+    """Lists conversations as an aligned table or as JSON Lines, on standard output."""
+    query = ListQuery(asked_filter(arguments.filter), arguments.sort, arguments.reverse)
+    with Workspace(Path(arguments.project), read_only=True) as workspace:
+        conversations = workspace.services().conversations
+        ids = conversations.ids(query)[: arguments.limit]
+        if arguments.json:
+            # A terminal gets no character that could act on it; a file gets the text as it is.
+            plain = sys.stdout.isatty()
+            for row in chain.from_iterable(_batches(conversations, ids)):
+                print(json.dumps(_line(row), ensure_ascii=plain))
+        else:
+            _print_table(_batches(conversations, ids))
+        sys.stdout.flush()
+    return 0
+
+
+def _batches(conversations: Conversations, ids: Sequence[int]) -> Iterator[list[ConversationRow]]:
+    for start in range(0, len(ids), BATCH):
+        yield conversations.rows(ids[start : start + BATCH])
+
+
+def _print_table(batches: Iterator[list[ConversationRow]]) -> None:
+    first = [[cell(row) for _, _, cell in COLUMNS] for row in next(batches, [])]
+    titles = [title for title, _, _ in COLUMNS]
+    widths = [max(map(cell_len, column)) for column in zip(titles, *first, strict=True)]
+    rest = ([cell(row) for _, _, cell in COLUMNS] for row in chain.from_iterable(batches))
+    for cells in chain([titles], first, rest):
+        padded = (
+            " " * (width - cell_len(text)) + text
+            if right
+            else text + " " * (width - cell_len(text))
+            for text, width, (_, right, _) in zip(cells, widths, COLUMNS, strict=True)
+        )
+        print("  ".join(padded).rstrip())
+
+
+def _line(row: ConversationRow) -> dict[str, Any]:
+    return {
+        "id": row.external_id,
+        "source": row.source,
+        "state": str(row.state),
+        "p_end": row.p_end,
+        "p_end_normalised": row.p_end_normalised,
+        "reason": row.reason,
+        "turns": row.turns,
+        "messages": row.messages,
+        "length": row.chars,
+        "created_at": row.created_at,
+        "verdict": None if row.verdict is None else str(row.verdict),
+        "tags": list(row.tags),
+        "opening": row.opening,
+    }
