@@ -9,7 +9,7 @@ from engine.filters import TEXT, Filter, ListQuery
 from engine.rows import Histogram
 from engine.store import settings
 from engine.store.query import counted, from_where, match
-from engine.store.sql import MESSAGE_BITS, chunks, marks, snapshot
+from engine.store.sql import chunks, marks, message_ids, snapshot
 from engine.store.verdicts import STANDING_TAGS
 
 
@@ -66,7 +66,7 @@ def dates(conn: sqlite3.Connection) -> tuple[str, str] | None:
 
 def hits(conn: sqlite3.Connection, conversation_id: int, wanted: Filter) -> list[int]:
     """Indices of the messages in which a word or phrase of the filter occurs, in order."""
-    first = conversation_id << MESSAGE_BITS
+    first, last = message_ids(conversation_id)
     found: set[int] = set()
     for term in counted(wanted).of(TEXT):
         if term.negated:
@@ -75,7 +75,7 @@ def hits(conn: sqlite3.Connection, conversation_id: int, wanted: Filter) -> list
             row[0] - first
             for row in conn.execute(
                 "SELECT rowid FROM message_fts WHERE message_fts MATCH ? AND rowid BETWEEN ? AND ?",
-                (match(term), first, first + (1 << MESSAGE_BITS) - 1),
+                (match(term), first, last),
             )
         )
     return sorted(found)

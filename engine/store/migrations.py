@@ -175,7 +175,11 @@ def _m002_message_places_tags_repeats(conn: sqlite3.Connection) -> None:
         "UPDATE message SET id = -(conversation_id << 20 | idx)",
         "UPDATE message SET id = -id",
         "INSERT INTO message_fts (message_fts) VALUES ('rebuild')",
-        # What the list is ordered by, so that an order is read off an index and no row is touched.
+        "DROP INDEX message_by_conversation",  # the ids are in this order
+        # What the list is ordered and filtered by, so that its ids are read off an index and no row is touched;
+        # the first also holds what is counted.
+        "DROP INDEX conversation_by_source",
+        "CREATE INDEX conversation_by_source ON conversation (source_id, messages, turns)",
         "CREATE INDEX score_by_value ON score (config_hash, p_end_normalised)",
         "CREATE INDEX conversation_by_turns ON conversation (turns)",
         "CREATE INDEX conversation_by_messages ON conversation (messages)",

@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from engine.store.sql import MESSAGE_BITS
+
 
 def bare_import(project: Path, source: Path) -> tuple[int, float]:
     """Fills an empty project file from JSON Lines in the uniform form.
@@ -57,6 +59,7 @@ def _fill(conn: sqlite3.Connection, source: Path) -> int:
                 text = message["content"]
                 messages.append(
                     (
+                        key << MESSAGE_BITS | index,
                         key,
                         index,
                         message["role"],
@@ -74,8 +77,8 @@ def _fill(conn: sqlite3.Connection, source: Path) -> int:
     )
     conn.executemany("INSERT INTO original (conversation_id, raw) VALUES (?, ?)", originals)
     conn.executemany(
-        "INSERT INTO message (conversation_id, idx, role, name, content, tool_calls, hidden)"
-        " VALUES (?, ?, ?, ?, ?, ?, 0)",
+        "INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls, hidden)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
         messages,
     )
     conn.execute(
