@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import ClassVar, TypeVar
 
+from textual import events
 from textual.app import ComposeResult, RenderResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -14,11 +16,14 @@ from textual.widgets import Footer
 
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event
+from engine.rows import Mode, RunRow
 from engine.text import one_line
 from screens.background import background
 from screens.bridge import EngineFeed
-from screens.dialogs import ErrorDialog
+from screens.dialogs import ErrorDialog, TextDialog
+from screens.keyed import Keyed
 from screens.ports import ProjectInfo, Services
+from screens.run_dialog import RunDialog
 from screens.widgets.jobs_bar import JobsBar
 from screens.widgets.row_table import RowTable
 from screens.widgets.transcript import Transcript
@@ -29,7 +34,11 @@ T = TypeVar("T")
 REFRESH_SECONDS = 0.5
 """Changes that come closer together than this are shown together."""
 
-MODES = (("conversations", "1", "Conversations"), ("triage", "2", "Triage"))
+MODES = (
+    ("overview", "1", "Overview"),
+    ("conversations", "2", "Conversations"),
+    ("triage", "3", "Triage"),
+)
 """The modes of the app: name, key and title."""
 
 
@@ -43,6 +52,9 @@ class TitleLine(Widget):
         self._project = project
         self._mode = mode
         self._middle = Content("")
+        self._titles = [f" {key} {title} " for _, key, title in MODES]
+        if project.read_only is not None:
+            self.tooltip = Content(one_line(project.read_only))
 
     def say(self, middle: Content) -> None:
         """Shows something else between the modes and the project."""
@@ -54,23 +66,39 @@ class TitleLine(Widget):
         width = self.size.width
         tabs = Content("").join(
             Content.styled(
-                f" {key} {title} ",
-                "bold $tone-tab on $tone-tab-back" if name == self._mode else "$tone-muted",
+                title, "bold $tone-tab on $tone-tab-back" if name == self._mode else "$tone-muted"
             )
-            for name, key, title in MODES
+            for title, (name, _, _) in zip(self._titles, MODES, strict=True)
         )
-        right = Content.assemble(
-            (" read-only " if self._project.read_only else "", "bold $tone-incomplete"),
-            (f" {one_line(self._project.name, 40)} ", "$tone-muted"),
-        )
+        why = self._project.read_only
+        if why is None:
+            right = Content("")
+        elif width >= 120:
+            right = Content.styled(f" read-only: {one_line(why, 48)} ", "bold $tone-incomplete")
+        else:
+            right = Content.styled(" read-only ", "bold $tone-incomplete")
+        right = Content.assemble(right, (f" {one_line(self._project.name, 40)} ", "$tone-muted"))
         room = width - tabs.cell_length - right.cell_length
         middle = Content.assemble("  ", self._middle).truncate(max(0, room), ellipsis=True)
         return Content.assemble(tabs, middle, " " * (room - middle.cell_length), right)
 
+    def on_click(self, event: events.Click) -> None:
+        """A click on a mode goes there; one on the right says why the project cannot be written."""
+        end = 0
+        for title, (name, _, _) in zip(self._titles, MODES, strict=True):
+            end += len(title)
+            if event.x < end:
+                self.app.switch_mode(name)
+                return
+        why = self._project.read_only
+        if why is not None:
+            self.notify(one_line(why), title="Read-only", severity="warning", markup=False)
 
-class WorkbenchScreen(Screen[ResultT], inherit_bindings=False):
+
+class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
     """Base of the screens: hears the engine, refreshes when it is in sight, shows errors."""
 
+    PLACE = "screen"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "app.focus_next", "Next pane", show=False),
         Binding("shift+tab", "app.focus_previous", "Previous pane", show=False),
@@ -151,6 +179,50 @@ class WorkbenchScreen(Screen[ResultT], inherit_bindings=False):
             return True
         self.notify(one_line(reason), title="Read-only", severity="warning", markup=False)
         return False
+
+    # Jobs that more than one screen starts
+
+    def action_run_scoring(self) -> None:
+        """Shows what scoring costs, and starts it."""
+        if not self.may_write():
+            return
+
+        def chosen(mode: Mode | None) -> None:
+            if mode is not None:
+                self._start(lambda: self.services.jobs.start_scoring(mode))
+
+        self.app.push_screen(RunDialog(self.services.jobs), chosen)
+
+    def action_import_files(self) -> None:
+        """Asks for a file or folder, and imports it."""
+        if not self.may_write():
+            return
+
+        def chosen(path: str | None) -> None:
+            if path is not None and path.strip():
+                paths = [os.path.expanduser(path.strip())]
+                self._start(lambda: self.services.jobs.start_import(paths))
+
+        self.app.push_screen(
+            TextDialog(
+                "Import conversations", placeholder="a .json, .jsonl or .gz file, or a folder"
+            ),
+            chosen,
+        )
+
+    def resume(self, run: RunRow, mode: Mode) -> None:
+        """Starts an interrupted run again, which goes on where it was; `mode` for runs that name none."""
+        if not self.may_write():
+            return
+        if run.stage == "import":
+            paths = [str(path) for path in run.params.get("paths", [])]
+            self._start(lambda: self.services.jobs.start_import(paths))
+        else:
+            named: Mode = run.params.get("mode", mode)
+            self._start(lambda: self.services.jobs.start_scoring(named))
+
+    def _start(self, start: Callable[[], int]) -> None:
+        self.in_background(start, lambda job: None, group="start")
 
     def on_row_table_failed(self, message: RowTable.Failed) -> None:
         """Rows could not be read."""

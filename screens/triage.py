@@ -232,7 +232,7 @@ def _empty_content(tally: dict[Verdict, int], scored: int) -> Content:
     if not scored:
         return Content.assemble(
             "Nothing to triage: no conversation has been scored.\n\n",
-            ("1", "bold $tone-accent"),
+            ("2", "bold $tone-accent"),
             " goes to the list, ",
             ("r", "bold $tone-accent"),
             " scores it there.",
@@ -241,6 +241,6 @@ def _empty_content(tally: dict[Verdict, int], scored: int) -> Content:
         f"Nothing is left in the queue. {figures.counted(given, 'verdict')} given.\n\n",
         ("u", "bold $tone-accent"),
         " takes the newest back, ",
-        ("1", "bold $tone-accent"),
+        ("2", "bold $tone-accent"),
         " goes to the list.",
     )

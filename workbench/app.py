@@ -23,6 +23,7 @@ from screens.control_guard import ControlGuard
 from screens.conversations import ConversationsScreen
 from screens.dialogs import ErrorDialog
 from screens.help import HelpScreen
+from screens.overview import OverviewScreen
 from screens.ports import Services
 from screens.themes import DARK, DARK_TONES, LIGHT, LIGHT_TONES
 from screens.triage import TriageScreen
@@ -64,6 +65,7 @@ class WorkbenchApp(App[None]):
         self._subscribe = subscribe
         self._unsubscribe: Callable[[], None] | None = None
         self._feed = EngineFeed(self)
+        self.add_mode("overview", lambda: OverviewScreen(services, self._feed, clock))
         self.add_mode("conversations", lambda: ConversationsScreen(services, self._feed))
         self.add_mode("triage", lambda: TriageScreen(services, self._feed, clock))
         self.register_theme(DARK)
@@ -92,7 +94,7 @@ class WorkbenchApp(App[None]):
     async def on_mount(self) -> None:
         """Listens to the engine and shows the first mode."""
         self._unsubscribe = self._subscribe(self._feed.receive)
-        await self.switch_mode("conversations")
+        await self.switch_mode("overview")
 
     def on_unmount(self) -> None:
         """Listens no longer."""

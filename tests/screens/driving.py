@@ -19,11 +19,13 @@ async def opened(
     project: FakeProject,
     size: Size = (120, 36),
     clock: Callable[[], float] = lambda: 0.0,
+    mode: str = "2",
 ) -> AsyncIterator[Pilot[None]]:
-    """The app on a fake project, when it has shown its first screen."""
+    """The app on a fake project, in the mode of this key."""
     app = WorkbenchApp(project.services(), project.subscribe, clock=clock)
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
+        await press(pilot, mode)
         yield pilot
 
 

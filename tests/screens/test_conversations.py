@@ -129,7 +129,7 @@ class TestFilterAndSort:
         """`F` leaves what a person has not judged."""
         fake = project()
         async with opened(fake) as pilot:
-            await press(pilot, "2", "c", "1", "F", "down", "enter")
+            await press(pilot, "3", "c", "2", "F", "down", "enter")
 
             assert len(table(pilot).ids) == 35
             assert "not judged by you" in text(pilot)

@@ -95,7 +95,7 @@ async def test_every_screen_survives(
             await press(pilot, key)
             check(pilot, key)
             await press(pilot, "escape")
-        await press(pilot, "q", "2")
+        await press(pilot, "q", "3")
         check(pilot, "triage")
         fake.note(1, payload)
         await press(pilot, "n")

@@ -47,7 +47,7 @@ class TestProgress:
         fake = project()
         async with opened(fake) as pilot:
             fake.emit(PROGRESS)
-            for keys in (["2"], ["o"], ["q", "1"], ["enter"]):
+            for keys in (["3"], ["o"], ["q", "2"], ["enter"]):
                 await press(pilot, *keys)
                 assert "412 of 812" in lines(pilot)[-1], keys
 
@@ -134,7 +134,7 @@ class TestQuit:
         """A verdict given just before quitting is written."""
         fake = project()
         async with opened(fake) as pilot:
-            await press(pilot, "2")
+            await press(pilot, "3")
             await pilot.press("c", "i", "ctrl+q")
 
         assert len(fake.given) == 2

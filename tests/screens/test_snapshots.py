@@ -14,14 +14,14 @@ from workbench.app import WorkbenchApp
 
 JOB = JobProgress(7, "score", "Scoring", 412, 812, "conversations", 2.5, 160.0, "support/0412")
 PICTURES = {
-    "list_narrow_dark": ((80, 24), False, ["down"]),
-    "list_wide_light": ((160, 50), True, ["down"]),
-    "reader_narrow_light": ((80, 24), True, ["down", "enter", "right_square_bracket"]),
-    "reader_wide_dark": ((160, 50), False, ["down", "enter", "right_square_bracket"]),
-    "triage_narrow_dark": ((80, 24), False, ["2", "c", "i"]),
-    "triage_wide_light": ((160, 50), True, ["2", "c", "i"]),
-    "estimate_dark": ((80, 24), False, ["r"]),
-    "keys_light": ((100, 40), True, ["2", "question_mark"]),
+    "list_narrow_dark": ((80, 24), False, ["2", "down"]),
+    "list_wide_light": ((160, 50), True, ["2", "down"]),
+    "reader_narrow_light": ((80, 24), True, ["2", "down", "enter", "right_square_bracket"]),
+    "reader_wide_dark": ((160, 50), False, ["2", "down", "enter", "right_square_bracket"]),
+    "triage_narrow_dark": ((80, 24), False, ["3", "c", "i"]),
+    "triage_wide_light": ((160, 50), True, ["3", "c", "i"]),
+    "estimate_dark": ((80, 24), False, ["2", "r"]),
+    "keys_light": ((100, 40), True, ["3", "question_mark"]),
 }
 
 

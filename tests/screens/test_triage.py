@@ -18,7 +18,7 @@ class TestVerdicts:
         fake = project()
         queue = [item.conversation_id for item in fake.queue()]
         async with opened(fake) as pilot:
-            await press(pilot, "2")
+            await press(pilot, "3")
             assert "support/0002" in lines(pilot)[1]
             assert "1 of 21" in lines(pilot)[0]
 
@@ -38,7 +38,7 @@ class TestVerdicts:
         fake = project()
         queue = [item.conversation_id for item in fake.queue()]
         async with opened(fake) as pilot:
-            await press(pilot, "2")
+            await press(pilot, "3")
             await pilot.press(*"cicicici")
             await settle(pilot)
 
@@ -49,7 +49,7 @@ class TestVerdicts:
         """`u` takes the newest verdict back and shows its conversation; `U` gives it again and goes on."""
         fake = project()
         async with opened(fake) as pilot:
-            await press(pilot, "2", "c", "c", "u")
+            await press(pilot, "3", "c", "c", "u")
 
             assert len(fake.given) == 1
             assert "support/0014" in lines(pilot)[1]
@@ -63,7 +63,7 @@ class TestVerdicts:
     async def test_undo_of_nothing_says_so(self) -> None:
         """Undo without a verdict says there is nothing to undo."""
         async with opened(project()) as pilot:
-            await press(pilot, "2", "u")
+            await press(pilot, "3", "u")
 
             assert "There is nothing to undo." in text(pilot)
 
@@ -71,7 +71,7 @@ class TestVerdicts:
         """What was skipped comes again when all others have a verdict."""
         fake = FakeProject([conversation(number, 0.5) for number in range(1, 4)])
         async with opened(fake) as pilot:
-            await press(pilot, "2", "s", "c", "c")
+            await press(pilot, "3", "s", "c", "c")
             assert "support/0001" in lines(pilot)[1]
 
             await press(pilot, "c")
@@ -81,7 +81,7 @@ class TestVerdicts:
         """`n` keeps a note with the conversation that is shown, and the note is shown at once."""
         fake = project()
         async with opened(fake) as pilot:
-            await press(pilot, "2", "n", *"odd", "enter")
+            await press(pilot, "3", "n", *"odd", "enter")
 
             assert fake.given[-1].note == "odd"
             assert "odd" in text(pilot)
@@ -91,7 +91,7 @@ class TestVerdicts:
         """A verdict that could not be written is told, and its conversation is in front again."""
         fake = project()
         async with opened(fake) as pilot:
-            await press(pilot, "2")
+            await press(pilot, "3")
             fake.fail_next = ProjectError("The disk is full.", "Free some space.")
             await press(pilot, "c")
             assert isinstance(pilot.app.screen, ErrorDialog)
@@ -105,7 +105,7 @@ class TestVerdicts:
         fake = project()
         fake.read_only = "another workbench is writing it"
         async with opened(fake) as pilot:
-            await press(pilot, "2", "c")
+            await press(pilot, "3", "c")
 
             assert fake.given == []
             assert "another workbench is writing it" in text(pilot)
@@ -116,9 +116,9 @@ class TestPlace:
     async def test_place_is_kept_across_modes(self) -> None:
         """Going to the list and back shows the same conversation."""
         async with opened(project()) as pilot:
-            await press(pilot, "2", "s", "s")
+            await press(pilot, "3", "s", "s")
             before = lines(pilot)[1]
-            await press(pilot, "1", "down", "2")
+            await press(pilot, "2", "down", "3")
 
             assert lines(pilot)[1] == before
 
@@ -126,7 +126,7 @@ class TestPlace:
         """When the queue changes, the item in front stays and what is to come is exchanged."""
         fake = project()
         async with opened(fake) as pilot:
-            await press(pilot, "2", "s")
+            await press(pilot, "3", "s")
             before = lines(pilot)[1]
             fake.items[99] = conversation(99, 0.5)
             fake.emit(DataChanged(frozenset({"score"})))
@@ -139,7 +139,7 @@ class TestPlace:
     async def test_open_in_reader(self) -> None:
         """`o` opens the item in the reader, and back is the same item."""
         async with opened(project()) as pilot:
-            await press(pilot, "2", "s", "o")
+            await press(pilot, "3", "s", "o")
             assert isinstance(pilot.app.screen, ReaderScreen)
             assert "support/0014" in lines(pilot)[1]
 
@@ -149,7 +149,7 @@ class TestPlace:
     async def test_nothing_scored_says_what_to_do(self) -> None:
         """Without scores triage names the way to them."""
         async with opened(FakeProject([])) as pilot:
-            await press(pilot, "2")
+            await press(pilot, "3")
 
             assert "no conversation has been scored" in text(pilot)
 
@@ -157,7 +157,7 @@ class TestPlace:
         """The title line says how many items an hour, from the clock."""
         seconds = iter(range(0, 10_000, 36))
         async with opened(project(), clock=lambda: next(seconds)) as pilot:
-            await press(pilot, "2", "c", "c", "c")
+            await press(pilot, "3", "c", "c", "c")
 
             assert "100/h" in lines(pilot)[0]
 
