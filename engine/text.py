@@ -1,33 +1,49 @@
 """Text made safe for a terminal. The only place where untrusted text becomes displayable.
 
-Not covered: what a font draws for a valid letter (look-alikes), and text that a person copies out, which
-is copied as imported.
+Not covered: what a font draws for a valid letter (look-alikes), scripts whose spacing marks terminals draw in widths of
+their own, and text that a person copies out, which is copied as imported.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from functools import cache
+
+STACKED = 8
+"""Combining marks that a letter keeps; no living script needs more."""
 
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and newline, DEL, C1
-    "\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    "\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_COMBINING = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]"
-_COMBINING_FLOOD = re.compile(f"({_COMBINING}{{4}}){_COMBINING}+")
-_EMOJI_GLUE = re.compile("[\ufe00-\ufe0f]|(?<=[\u2190-\U0001faff])\u200d")
+_WIDTH_DEPENDS = re.compile(
+    "[\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]"  # variation selectors, skin tones
+    "|(?<=[\u2190-\U0001faff])\u200d"
+    "|[\U0001f1e6-\U0001f1ff]"  # letters of flags
+)
+_MANY_MARKS = re.compile(
+    "[\u0300-\u1dff\u20d0-\u20ff\u2cef-\u2dff\u302a-\u309a\ua66f-\uabff\ud7b0-\ud7ff\ufb1e\ufe20-\ufe2f"
+    f"\U00010000-\U0001ffff]{{{STACKED + 1}}}"
+)
+_FLAG_A = 0x1F1E6
 
 
 def display_safe(text: str) -> str:
     """Returns `text` with every character that could act on a terminal replaced by a visible one.
 
-    C0 controls become their pictures (U+2400 block), DEL U+2421; C1, bidirectional and zero-width controls and
-    lone surrogates become U+FFFD; floods of combining marks keep their first four. Variation selectors and the
-    joiner between emoji are dropped, because terminals disagree about their width. Tab and newline stay.
+    C0 controls become their pictures (U+2400 block), DEL U+2421; C1, bidirectional and zero-width controls, lone
+    surrogates and non-characters become U+FFFD. Of more than eight combining marks on one letter the first eight stay,
+    and U+FFFD stands for the others. What terminals disagree about is made plain: variation selectors, skin tones and
+    the joiner between emoji are dropped, a flag becomes its two letters. Tab and newline stay.
     """
-    text = _EMOJI_GLUE.sub("", text.replace("\r\n", "\n"))
-    return _COMBINING_FLOOD.sub(r"\1", _UNSAFE.sub(_picture, text))
+    if text.isascii():
+        return _UNSAFE.sub(_picture, text.replace("\r\n", "\n"))
+    text = _WIDTH_DEPENDS.sub(_plain, text.replace("\r\n", "\n"))
+    text = _UNSAFE.sub(_picture, text)
+    return _flood().sub("\\1\ufffd", text) if _MANY_MARKS.search(text) else text
 
 
 def _picture(match: re.Match[str]) -> str:
@@ -35,6 +51,28 @@ def _picture(match: re.Match[str]) -> str:
     if code < 0x20:
         return chr(0x2400 + code)
     return "\u2421" if code == 0x7F else "\ufffd"
+
+
+def _plain(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return chr(ord("A") + code - _FLAG_A) if _FLAG_A <= code < _FLAG_A + 26 else ""
+
+
+@cache
+def _flood() -> re.Pattern[str]:
+    """More marks in a row than may stand on one letter. Made when it is first needed: it asks for every character."""
+    ranges: list[list[int]] = [
+        [0x1160, 0x11FF],
+        [0xD7B0, 0xD7FF],
+    ]  # Korean vowels, final consonants
+    for code in range(0x300, 0x20000):
+        if unicodedata.category(chr(code)) in ("Mn", "Me", "Mc"):
+            if code == ranges[-1][1] + 1:
+                ranges[-1][1] = code
+            else:
+                ranges.append([code, code])
+    marks = f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in ranges)}]"
+    return re.compile(f"({marks}{{{STACKED}}}){marks}+")
 
 
 def one_line(text: str, limit: int = 200) -> str:

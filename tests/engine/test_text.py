@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from engine.text import display_safe, one_line
+from tests.terminal.output import cells
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200) | st.text(
     st.sampled_from("a\u0301\u0301\u200d\ufe0f\x1b\x9b\u202e\u2066\U0001f469\U0001f680\r\n\t\ud800")
@@ -60,9 +63,41 @@ def test_windows_line_ends_become_newlines() -> None:
     assert display_safe("a\r\nb\rc") == "a\nb\u240dc"
 
 
-def test_flood_of_combining_marks_is_cut() -> None:
-    """A letter keeps at most four of the marks stacked on it."""
-    assert display_safe("a" + "\u0301" * 50) == "a" + "\u0301" * 4
+@pytest.mark.parametrize(
+    "marks",
+    [
+        "\u0301",
+        "\u0489\u0301",
+        "\u0e31",
+        "\u05b0\u0591",
+        "\u20dd",
+        "\u1161",
+        "\u093e",
+        "\U0001e944",
+    ],
+    ids=["accents", "mixed", "Thai", "Hebrew", "enclosing", "Korean vowels", "spacing", "Adlam"],
+)
+def test_flood_of_combining_marks_is_cut(marks: str) -> None:
+    """A letter keeps eight of the marks stacked on it, in whatever script, and shows that it had more."""
+    kept = (marks * 8)[:8]
+    assert display_safe("a" + marks * 5_000 + "b") == f"a{kept}\ufffdb"
+    assert display_safe(f"a{kept}b") == f"a{kept}b"
+
+
+def test_what_terminals_draw_in_different_widths_is_made_plain() -> None:
+    """Flags become their letters, skin tones and variation selectors go, so that every terminal agrees on the cells."""
+    assert display_safe("to \U0001f1e9\U0001f1ea!") == "to DE!"
+    assert display_safe("\U0001f44d\U0001f3fd") == "\U0001f44d"
+    assert display_safe("1\ufe0f\u20e3") == "1\u20e3"
+
+
+@pytest.mark.parametrize(
+    "unit", ["word ", "\u65e5\u672c", "\u0301", "\x1b[31m", "\U0001f469\u200d"]
+)
+def test_width_after_making_safe_is_the_sum_of_its_parts(unit: str) -> None:
+    """Textual counts for a whole text the cells that a terminal gives its characters one by one."""
+    safe = display_safe(f"a{unit * 300}z")
+    assert cell_len(safe) == sum(map(cells, safe))
 
 
 @given(ANY_TEXT, st.integers(1, 40))

@@ -1,0 +1,139 @@
+"""A program on a terminal of its own: what it writes is read, keys are typed, time is taken from the outside."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+
+ENTERED = b"\x1b[?1049h"
+FRAME_END = b"\x1b[?2026l"
+_ASKS_FOR_FRAMES = b"\x1b[?2026$p"
+_FRAMES_KNOWN = b"\x1b[?2026;2$y"
+_ESCAPES = re.compile(
+    rb"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[PX^_].*?\x1b\\|[@-Z\\-_])"
+)
+
+
+class Terminal:
+    """Runs a command on a pseudo-terminal that knows synchronised frames. Close it, or use it as a context manager.
+
+    Attributes:
+        output: All bytes written so far.
+        started, last: When the command was started and when the newest bytes came, in `time.perf_counter` seconds.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        rows: int = 40,
+        columns: int = 120,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.output = bytearray()
+        self.started = self.last = time.perf_counter()
+        self._process = subprocess.Popen(
+            command,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            cwd=cwd,
+            env={
+                **os.environ,
+                "TERM": "xterm-256color",
+                "COLORTERM": "truecolor",
+                **(env or {}),
+            },
+        )
+        os.close(theirs)
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the command."""
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """Exit status; None while it runs."""
+        return self._process.poll()
+
+    def press(self, keys: str | bytes) -> None:
+        """Types, as a terminal sends it: `\\r` is enter, `\\x1b` escape."""
+        os.write(self._ours, keys.encode() if isinstance(keys, str) else keys)
+
+    def read(self, seconds: float) -> bytes:
+        """What comes next, at most waited for so long; empty when nothing came or the program has ended."""
+        if not select.select([self._ours], [], [], max(0.0, seconds))[0]:
+            return b""
+        try:
+            more = os.read(self._ours, 1 << 16)
+        except OSError:  # how a terminal ends whose other side is closed
+            return b""
+        if more:
+            self.last = time.perf_counter()
+            asked = self.output[-len(_ASKS_FOR_FRAMES) + 1 :] + more
+            self.output += more
+            if _ASKS_FOR_FRAMES in asked:
+                self.press(_FRAMES_KNOWN)
+        return more
+
+    def until(self, what: Callable[[bytes], bool], seconds: float) -> bool:
+        """Reads until `what(output)`; False when the time was over or the program ended before."""
+        end = time.perf_counter() + seconds
+        while not what(bytes(self.output)):
+            left = end - time.perf_counter()
+            if left <= 0 or (not self.read(left) and self.status is not None):
+                return what(bytes(self.output))
+        return True
+
+    def until_quiet(self, quiet: float, seconds: float) -> bool:
+        """Reads until nothing came for `quiet` seconds; False when it never was within `seconds`."""
+        end = time.perf_counter() + seconds
+        while self.read(quiet):
+            if time.perf_counter() > end:
+                return False
+        return True
+
+    def close(self) -> None:
+        """Ends the program and the terminal."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        os.close(self._ours)
+
+
+def plain(output: bytes) -> bytes:
+    """Output without its control sequences, in the order in which it was written."""
+    return _ESCAPES.sub(b"", output)
+
+
+def drawn(output: bytes) -> bool:
+    """Whether a full-screen program has drawn a first frame: something that can be seen, and the frame is finished."""
+    start = output.rfind(ENTERED)
+    end = output.rfind(FRAME_END)
+    return 0 <= start < end and bool(plain(output[start:end]).strip())
