@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 
 from engine.errors import WorkbenchError
 from engine.text import display_safe, one_line
+from screens.keyed import Keyed
 
 T = TypeVar("T")
 
@@ -30,7 +31,7 @@ def hint_line(*pairs: tuple[str, str]) -> Content:
     return Content.assemble(*parts)
 
 
-class TextDialog(ModalScreen[str | None]):
+class TextDialog(Keyed, ModalScreen[str | None]):
     """Asks for one line; None when it was left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
@@ -53,7 +54,7 @@ class TextDialog(ModalScreen[str | None]):
         self.dismiss(event.value)
 
 
-class ChoiceDialog(ModalScreen[T | None], Generic[T]):
+class ChoiceDialog(Keyed, ModalScreen[T | None], Generic[T]):
     """Asks for one of several values; None when it was left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
@@ -86,7 +87,7 @@ class ChoiceDialog(ModalScreen[T | None], Generic[T]):
         self.dismiss(self._choices[event.option_index][0])
 
 
-class ErrorDialog(ModalScreen[None]):
+class ErrorDialog(Keyed, ModalScreen[None]):
     """What happened, and what to do."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

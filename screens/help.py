@@ -13,9 +13,10 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
 from screens.dialogs import hint_line
+from screens.keyed import Keyed
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Keyed, ModalScreen[None]):
     """A list of keys, first those of the screen, then those that work everywhere."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -17,13 +17,14 @@ from screens import figures
 from screens.background import background
 from screens.dialogs import hint_line
 from screens.facts import Facts
+from screens.keyed import Keyed
 from screens.ports import Conversations
 from screens.widgets.text_pane import TextPane
 
 _CLOSE: list[BindingType] = [Binding("escape,q,w,o", "dismiss(None)", "Close")]
 
 
-class ProvenanceDialog(ModalScreen[None]):
+class ProvenanceDialog(Keyed, ModalScreen[None]):
     """Everything that made the number, and what the model was not shown."""
 
     BINDINGS: ClassVar[list[BindingType]] = _CLOSE
@@ -42,7 +43,7 @@ class ProvenanceDialog(ModalScreen[None]):
             yield Static(hint_line(("escape", "closes")))
 
 
-class OriginalDialog(ModalScreen[None]):
+class OriginalDialog(Keyed, ModalScreen[None]):
     """The record byte for byte, shown safe."""
 
     BINDINGS: ClassVar[list[BindingType]] = _CLOSE

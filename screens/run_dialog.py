@@ -18,6 +18,7 @@ from engine.text import one_line
 from screens import figures
 from screens.background import background
 from screens.dialogs import hint_line
+from screens.keyed import Keyed
 from screens.ports import Jobs
 
 MODES: tuple[tuple[Mode, str, str], ...] = (
@@ -27,7 +28,7 @@ MODES: tuple[tuple[Mode, str, str], ...] = (
 )
 
 
-class RunDialog(ModalScreen[Mode | None]):
+class RunDialog(Keyed, ModalScreen[Mode | None]):
     """Asks in which mode to score; the estimate of the highlighted mode is shown before anything starts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]

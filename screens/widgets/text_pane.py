@@ -9,10 +9,11 @@ from textual.strip import Strip
 
 from engine.errors import WorkbenchError
 from screens.background import background
+from screens.keyed import Keyed
 from screens.widgets.wrap import safe_lines
 
 
-class TextPane(ScrollView, can_focus=True):
+class TextPane(Keyed, ScrollView, can_focus=True):
     """Shows text as it is, made safe and broken into lines off the UI thread."""
 
     ALLOW_SELECT = False

@@ -16,6 +16,7 @@ from textual.strip import Strip
 from engine.errors import WorkbenchError
 from engine.rows import LeakRow, MessageRow
 from screens.background import background
+from screens.keyed import Keyed
 from screens.widgets.states import TONES
 from screens.widgets.transcript_layout import Layout, Line, turn_starts
 
@@ -31,7 +32,7 @@ _ROLE_TONES = {
 }
 
 
-class Transcript(ScrollView, can_focus=True, inherit_bindings=False):
+class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
     """Scrolls by line, jumps by turn; long tool outputs and system prompts are folded until asked for."""
 
     ALLOW_SELECT = False
