@@ -26,7 +26,9 @@ class Verdict(StrEnum):
     UNSURE = "unsure"
 
 
+VerdictKind = Literal["give", "repeat", "note", "tag", "untag"]
 RunState = Literal["running", "done", "cancelled", "failed", "interrupted"]
+RuleSource = Literal["default", "calibrated", "chosen"]
 Mode = Literal["base", "tuned", "judge"]
 
 
@@ -37,10 +39,12 @@ class DecisionRule:
     Attributes:
         threshold: On the normalised score, in [0, 1].
         band: Half-width of the borderline band around the threshold.
+        source: Where the threshold is from: the default, the verdicts, or a person who pinned it.
     """
 
     threshold: float = 0.5
     band: float = 0.1
+    source: RuleSource = "default"
 
     def state(self, p_end_normalised: float | None) -> State:
         """The state of a conversation whose last boundary has this normalised score; None is unscored."""
@@ -149,7 +153,12 @@ class RemainingRow:
 
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
-    """One verdict as given; verdicts are appended, never changed."""
+    """One act of a person, or what stands after all of them; acts are appended, never changed.
+
+    Attributes:
+        tags: All that stand; of one act the tag that it gave or took.
+        count: Conversations that the act concerned; more than one for a bulk tag, of which one is named here.
+    """
 
     id: int
     conversation_id: int
@@ -157,6 +166,8 @@ class VerdictRow:
     note: str
     given_at: str
     tags: tuple[str, ...] = ()
+    kind: VerdictKind = "give"
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +178,42 @@ class TriageItem:
     why: str
 
 
+QueueOrder = Literal["threshold", "lowest", "disagreement", "sample", "list"]
+"""What a verdict is worth: see `engine.store.queue`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriagePage:
+    """The part of a queue that is worked on now, what is worth most first; `total` counts all that waits."""
+
+    items: tuple[TriageItem, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class TriagePlace:
+    """Where a person was in triage.
+
+    Attributes:
+        filter: As text.
+        conversation: In front of the person; None where nothing was.
+        skipped: To be seen again at the end, in the order they were skipped.
+    """
+
+    order: QueueOrder = "threshold"
+    filter: str = ""
+    conversation: int | None = None
+    skipped: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class JudgedId:
-    """An imported id with the verdict and the note that stand for its conversation."""
+    """An imported id with what stands for its conversation, and the verdicts given again without sight of it."""
 
     external_id: str
     source: str
     verdict: VerdictRow
+    repeats: tuple[Verdict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

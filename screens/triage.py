@@ -75,7 +75,7 @@ class TriageScreen(WorkbenchScreen[None]):
         def read() -> tuple[list[TriageItem], dict[Verdict, int], int]:
             triage = self.services.triage
             scored = self.services.conversations.counts().scored
-            return triage.queue(), triage.tally(), scored
+            return list(triage.queue().items), triage.tally(), scored
 
         def show(answer: tuple[list[TriageItem], dict[Verdict, int], int]) -> None:
             items, tally, scored = answer

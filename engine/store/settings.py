@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import asdict
 from typing import Any
 
 from engine.rows import DecisionRule
@@ -38,7 +39,7 @@ def put_rule(conn: sqlite3.Connection, new: DecisionRule) -> None:
     """
     if not 0 <= new.threshold <= 1 or new.band < 0:
         raise ValueError(f"not a decision rule: {new}")
-    put(conn, "rule", {"threshold": new.threshold, "band": new.band})
+    put(conn, "rule", asdict(new))
 
 
 def score_config(conn: sqlite3.Connection) -> str | None:

@@ -2,41 +2,72 @@
 
 from __future__ import annotations
 
-from engine.rows import State, TriageItem, Verdict, VerdictRow
-from engine.store import settings, verdicts
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+from engine.filters import ListQuery
+from engine.rows import QueueOrder, TriagePage, TriagePlace, Verdict, VerdictRow
+from engine.store import queue, settings, verdicts
 from engine.store.project import Project
+
+PLACE = "triage.place"
+RECENT = 10
+"""The newest verdicts, which a person may still remember and which are not asked again."""
 
 
 class TriageStore:
     """The queue and the verdicts of one project; satisfies `screens.ports.Triage`."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
+        """`changed` is called after every act of a person that was stored."""
         self._project = project
+        self._changed = changed
 
-    def queue(self) -> list[TriageItem]:
-        """What waits for a verdict, what is worth most first; see `verdicts.queue`."""
+    def queue(self, order: QueueOrder = "threshold", query: ListQuery | None = None) -> TriagePage:
+        """What waits for a verdict, what is worth most first; see `engine.store.queue`."""
         with self._project.reading() as conn:
-            threshold = settings.rule(conn).threshold
-            return [
-                TriageItem(conversation_id, _why(score, state, reason, threshold))
-                for conversation_id, score, state, reason in verdicts.queue(conn)
-            ]
+            return queue.queue(conn, order, query)
 
     def give(self, conversation_id: int, verdict: Verdict, note: str = "") -> VerdictRow:
         """Records a verdict."""
-        return self._project.write(lambda conn: verdicts.give(conn, conversation_id, verdict, note))
+        row = self._project.write(lambda conn: verdicts.give(conn, conversation_id, verdict, note))
+        self._changed()
+        return row
+
+    def repeat(self, conversation_id: int, verdict: Verdict) -> VerdictRow:
+        """Records a second verdict, given blind; what stands is as it was."""
+        row = self._project.write(lambda conn: verdicts.repeat(conn, conversation_id, verdict))
+        self._changed()
+        return row
 
     def note(self, conversation_id: int, note: str) -> VerdictRow:
         """Records a note and leaves the verdict as it is."""
-        return self._project.write(lambda conn: verdicts.note(conn, conversation_id, note))
+        row = self._project.write(lambda conn: verdicts.note(conn, conversation_id, note))
+        self._changed()
+        return row
+
+    def tag(self, conversation_ids: Sequence[int], tag: str) -> None:
+        """Tags conversations in one act."""
+        self._project.write(lambda conn: verdicts.tag(conn, conversation_ids, tag))
+        self._changed()
+
+    def untag(self, conversation_ids: Sequence[int], tag: str) -> None:
+        """Takes a tag from conversations in one act."""
+        self._project.write(lambda conn: verdicts.untag(conn, conversation_ids, tag))
+        self._changed()
 
     def undo(self) -> VerdictRow | None:
-        """Takes back the newest verdict or note that stands."""
-        return self._project.write(verdicts.undo)
+        """Takes back the newest act that stands."""
+        row = self._project.write(verdicts.undo)
+        self._changed()
+        return row
 
     def redo(self) -> VerdictRow | None:
-        """Gives again what the newest undo took back."""
-        return self._project.write(verdicts.redo)
+        """Makes stand again what the newest undo took back."""
+        row = self._project.write(verdicts.redo)
+        self._changed()
+        return row
 
     def current(self, conversation_id: int) -> VerdictRow | None:
         """What stands for this conversation."""
@@ -48,12 +79,17 @@ class TriageStore:
         with self._project.reading() as conn:
             return verdicts.tally(conn)
 
+    def to_repeat(self, count: int) -> list[int]:
+        """Conversations to judge again, at random among those that stand and were not asked again yet."""
+        with self._project.reading() as conn:
+            return verdicts.to_repeat(conn, count, RECENT, random.Random(count))
 
-def _why(score: float | None, state: State, reason: str | None, threshold: float) -> str:
-    if score is None:
-        return f"{state}: {reason or 'not scored yet'}"
-    # No digits here: how many of them mean something depends on the model, and the screens draw the number.
-    if state is State.BORDERLINE:
-        return "borderline: the score is too near the threshold to say"
-    side = "above" if score >= threshold else "below"
-    return f"{state}: the score is {side} the threshold"
+    def place(self) -> TriagePlace:
+        """Where the person was."""
+        with self._project.reading() as conn:
+            kept = settings.get(conn, PLACE, {})
+        return TriagePlace(**{**kept, "skipped": tuple(kept.get("skipped", ()))})
+
+    def keep_place(self, place: TriagePlace) -> None:
+        """Remembers where the person is."""
+        self._project.write(lambda conn: settings.put(conn, PLACE, asdict(place)))

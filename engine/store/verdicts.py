@@ -1,24 +1,29 @@
-"""Verdicts and notes: appended, never changed. What stands is derived, and undo appends an inverse.
+"""Verdicts, notes and tags: appended, never changed. What stands is derived, and undo appends an inverse.
 
-A `give` or `note` row stands unless the newest row that targets it is an `undo`.
+A row that says something (`SAYS`) stands unless the newest row that targets it is an `undo`. A bulk tag is one act:
+its rows lie together under one time, and are undone and redone together.
 """
 
 from __future__ import annotations
 
+import random
 import sqlite3
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
-from engine.rows import DecisionRule, JudgedId, State, Verdict, VerdictRow
-from engine.store import scores, settings
-from engine.store.sql import snapshot, utc_now
+from engine.errors import UsageError
+from engine.rows import JudgedId, Verdict, VerdictKind, VerdictRow
+from engine.store import scores
+from engine.store.sql import chunks, marks, snapshot, utc_now
 
 _STANDS = (
     "coalesce((SELECT act.kind FROM verdict AS act WHERE act.target = v.id"
     " ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo'"
 )
 
-_COLUMNS = "v.id, v.conversation_id, v.verdict, v.note, v.given_at"
+_COLUMNS = "v.id, v.conversation_id, v.verdict, v.note, v.given_at, v.kind"
+SAYS = "('give', 'repeat', 'note', 'tag', 'untag')"
+"""The kinds of rows that say something of a conversation, and can be undone."""
 
 STANDING_VERDICTS = (
     "SELECT v.conversation_id AS conversation_id, v.verdict AS verdict, max(v.id) FROM verdict AS v"
@@ -54,67 +59,197 @@ def give(
     conn: sqlite3.Connection, conversation_id: int, verdict: Verdict, note: str = ""
 ) -> VerdictRow:
     """Appends a verdict."""
-    return _append(conn, conversation_id, "give", verdict, note, None)
+    return _append(conn, conversation_id, "give", verdict, note)
 
 
 def note(conn: sqlite3.Connection, conversation_id: int, text: str) -> VerdictRow:
     """Appends a note, which leaves the verdict as it is; an empty one clears the note."""
-    return _append(conn, conversation_id, "note", None, text, None)
+    return _append(conn, conversation_id, "note", None, text)
+
+
+def repeat(conn: sqlite3.Connection, conversation_id: int, verdict: Verdict) -> VerdictRow:
+    """Appends a second verdict, given without sight of the first; what stands is as it was."""
+    return _append(conn, conversation_id, "repeat", verdict, "")
+
+
+def tag(conn: sqlite3.Connection, conversation_ids: Sequence[int], name: str) -> int:
+    """Tags conversations in one act and returns how many of them did not have the tag.
+
+    Raises:
+        UsageError: The tag is empty.
+    """
+    return _tagging(conn, conversation_ids, name, "tag")
+
+
+def untag(conn: sqlite3.Connection, conversation_ids: Sequence[int], name: str) -> int:
+    """Takes a tag from conversations in one act and returns how many of them had it."""
+    return _tagging(conn, conversation_ids, name, "untag")
+
+
+def _tagging(
+    conn: sqlite3.Connection, ids: Sequence[int], name: str, kind: Literal["tag", "untag"]
+) -> int:
+    name = " ".join(name.encode("utf-8", "replace").decode().split())
+    if not name:
+        raise UsageError("A tag needs a name.", "Write a word or two.")
+    have: set[int] = set()
+    for keys in chunks(ids):
+        have.update(
+            row[0]
+            for row in conn.execute(
+                f"SELECT conversation_id FROM ({STANDING_TAGS}) WHERE tag = ?"
+                f" AND conversation_id IN ({marks(keys)})",
+                (name, *keys),
+            )
+        )
+    wanted = [key for key in dict.fromkeys(ids) if (key in have) == (kind == "untag")]
+    now = _later_than_newest(conn)
+    conn.executemany(
+        "INSERT INTO verdict (conversation_id, kind, note, given_at) VALUES (?, ?, ?, ?)",
+        ((key, kind, name, now) for key in wanted),
+    )
+    return len(wanted)
+
+
+def _later_than_newest(conn: sqlite3.Connection) -> str:
+    """The time, but never that of the newest row: two acts are told apart by their times."""
+    newest = conn.execute("SELECT given_at FROM verdict ORDER BY id DESC LIMIT 1").fetchone()
+    now = utc_now()
+    while newest is not None and now == newest[0]:
+        now = utc_now()
+    return now
 
 
 def undo(conn: sqlite3.Connection) -> VerdictRow | None:
-    """Takes back the newest verdict or note that stands and returns it; None when nothing is left."""
+    """Takes back the newest act that stands and returns it; None when nothing is left."""
     row = conn.execute(
-        f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.kind IN ('give', 'note') AND {_STANDS}"
+        f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.kind IN {SAYS} AND {_STANDS}"
         " ORDER BY v.id DESC LIMIT 1"
     ).fetchone()
-    if row is None:
-        return None
-    _append(conn, row[1], "undo", None, "", row[0])
-    return _row(row)
+    return None if row is None else _turn(conn, row, "undo")
 
 
 def redo(conn: sqlite3.Connection) -> VerdictRow | None:
-    """Makes stand again what the newest undo took back; None when nothing was undone since the last verdict."""
+    """Makes stand again what the newest undo took back; None when nothing was undone since the last act."""
     row = conn.execute(
         f"SELECT {_COLUMNS} FROM verdict AS u JOIN verdict AS v ON v.id = u.target"
         " WHERE u.kind = 'undo' AND u.id > (SELECT max(id) FROM verdict"
-        f" WHERE kind IN ('give', 'note')) AND NOT {_STANDS} ORDER BY u.id DESC LIMIT 1"
+        f" WHERE kind IN {SAYS}) AND NOT {_STANDS} ORDER BY u.id DESC LIMIT 1"
     ).fetchone()
-    if row is None:
-        return None
-    _append(conn, row[1], "redo", None, "", row[0])
-    return _row(row)
+    return None if row is None else _turn(conn, row, "redo")
+
+
+def _turn(
+    conn: sqlite3.Connection, row: tuple[Any, ...], kind: Literal["undo", "redo"]
+) -> VerdictRow:
+    """Appends an undo or redo for every row of the act that `row` is of."""
+    newest, _, _, text, given_at, said = row
+    first = last = newest
+    if said in ("tag", "untag"):
+        same = "given_at = ? AND kind = ? AND note = ?"
+        edge = "SELECT {0}(id) FROM verdict WHERE id {1} ? AND NOT (" + same + ")"
+        (before,) = conn.execute(edge.format("max", "<"), (newest, given_at, said, text)).fetchone()
+        (after,) = conn.execute(edge.format("min", ">"), (newest, given_at, said, text)).fetchone()
+        first = 1 if before is None else before + 1
+        (end,) = conn.execute("SELECT max(id) FROM verdict").fetchone()
+        last = end if after is None else after - 1
+    count = conn.execute(
+        "INSERT INTO verdict (conversation_id, kind, given_at, target)"
+        " SELECT conversation_id, ?, ?, id FROM verdict WHERE id BETWEEN ? AND ? ORDER BY id",
+        (kind, _later_than_newest(conn), first, last),
+    ).rowcount
+    return _row(row, count)
 
 
 def current(conn: sqlite3.Connection, conversation_id: int) -> VerdictRow | None:
-    """What stands: the newest verdict with the newest note, under the id and time of the newer of the two."""
+    """What stands: the newest verdict, the newest note and the tags, under the id and time of the newest of all."""
     rows = conn.execute(
-        f"SELECT {_COLUMNS}, v.kind FROM verdict AS v WHERE v.conversation_id = ?"
-        f" AND v.kind IN ('give', 'note') AND {_STANDS} ORDER BY v.id DESC",
+        f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.conversation_id = ?"
+        f" AND v.kind IN ('give', 'note', 'tag', 'untag') AND {_STANDS} ORDER BY v.id DESC",
         (conversation_id,),
     ).fetchall()
     if not rows:
         return None
     verdict = next((Verdict(row[2]) for row in rows if row[2] is not None), None)
-    text = next((row[3] for row in rows if row[3] or row[5] == "note"), "")
-    return VerdictRow(rows[0][0], conversation_id, verdict, text, rows[0][4])
+    said = [row for row in rows if row[5] in ("give", "note")]
+    text = next((row[3] for row in said if row[3] or row[5] == "note"), "")
+    newest: dict[str, str] = {}
+    for row in rows:
+        if row[5] in ("tag", "untag"):
+            newest.setdefault(row[3], row[5])
+    tags = tuple(sorted(name for name, kind in newest.items() if kind == "tag"))
+    return VerdictRow(rows[0][0], conversation_id, verdict, text, rows[0][4], tags)
+
+
+def repeats(conn: sqlite3.Connection, conversation_id: int) -> tuple[Verdict, ...]:
+    """The blind second verdicts on a conversation that stand, oldest first."""
+    return tuple(
+        Verdict(row[0])
+        for row in conn.execute(
+            "SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = ?"
+            f" AND v.kind = 'repeat' AND {_STANDS} ORDER BY v.id",
+            (conversation_id,),
+        )
+    )
+
+
+def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | None]]:
+    """(conversation, standing verdict, current normalised score) of everything that has a verdict, in id order."""
+    return [
+        (row[0], Verdict(row[1]), row[2])
+        for row in conn.execute(
+            "SELECT j.conversation_id, j.verdict, s.p_end_normalised"
+            f" FROM ({STANDING_VERDICTS}) AS j LEFT JOIN score AS s"
+            " ON s.conversation_id = j.conversation_id"
+            " AND s.config_hash = (SELECT value ->> '$' FROM setting WHERE key = 'score_config')"
+            " ORDER BY j.conversation_id"
+        )
+    ]
+
+
+def repeated_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, Verdict]]:
+    """(conversation, standing verdict, newest blind repeat) of everything that has both, in id order."""
+    return [
+        (row[0], Verdict(row[1]), Verdict(row[2]))
+        for row in conn.execute(
+            f"SELECT j.conversation_id, j.verdict, r.verdict FROM ({STANDING_VERDICTS}) AS j JOIN"
+            " (SELECT v.conversation_id AS conversation_id, v.verdict AS verdict, max(v.id)"
+            f" FROM verdict AS v WHERE v.kind = 'repeat' AND {_STANDS}"
+            " GROUP BY v.conversation_id) AS r ON r.conversation_id = j.conversation_id"
+            " ORDER BY j.conversation_id"
+        )
+    ]
 
 
 def tally(conn: sqlite3.Connection) -> dict[Verdict, int]:
     """How many conversations stand under each verdict; every verdict is a key."""
-    expression = verdict_sql("judged.conversation_id")
     found = dict(
         conn.execute(
-            f"SELECT {expression} AS verdict, count(*) FROM (SELECT DISTINCT conversation_id"
-            " FROM verdict) AS judged GROUP BY verdict"
+            f"SELECT verdict, count(*) FROM ({STANDING_VERDICTS}) GROUP BY verdict"
         ).fetchall()
     )
     return {verdict: found.get(verdict.value, 0) for verdict in Verdict}
 
 
-def export_verdicts(conn: sqlite3.Connection) -> Iterator[JudgedId]:
-    """A line for each imported id whose conversation has a verdict or a note, in the order of import."""
+def to_repeat(
+    conn: sqlite3.Connection, count: int, recent: int, choice: random.Random
+) -> list[int]:
+    """At most `count` conversations with a verdict and without a repeat, the `recent` newest verdicts left out."""
+    rows = conn.execute(
+        f"SELECT v.conversation_id FROM verdict AS v WHERE v.kind = 'give' AND {_STANDS}"
+        " GROUP BY v.conversation_id ORDER BY max(v.id) DESC LIMIT -1 OFFSET ?",
+        (recent,),
+    ).fetchall()
+    repeated = {key for key, _, _ in repeated_pairs(conn)}
+    earlier = [row[0] for row in rows if row[0] not in repeated]
+    return choice.sample(earlier, min(count, len(earlier)))
+
+
+def export_verdicts(
+    conn: sqlite3.Connection, wanted: Sequence[int] | None = None
+) -> Iterator[JudgedId]:
+    """A line for each imported id whose conversation has a verdict, a note or a tag: of what is wanted, in its
+    order, or of all in the order of import."""
     with snapshot(conn):
         ids = [
             row[0]
@@ -122,61 +257,35 @@ def export_verdicts(conn: sqlite3.Connection) -> Iterator[JudgedId]:
                 "SELECT DISTINCT conversation_id FROM verdict ORDER BY conversation_id"
             )
         ]
+        if wanted is not None:
+            judged = set(ids)
+            ids = [key for key in wanted if key in judged]
         for conversation_id in ids:
             stands = current(conn, conversation_id)
             if stands is None:
                 continue
             for _, external_id, source in scores.imported_ids(conn, [conversation_id]):
-                yield JudgedId(external_id, source, stands)
-
-
-def queue(conn: sqlite3.Connection) -> list[tuple[int, float | None, State, str | None]]:
-    """(id, normalised score, state, reason) of what waits for a verdict, what is worth most first.
-
-    Borderline ones nearest the threshold, then incomplete ones by falling score, then unscored ones; complete
-    ones are left out.
-    """
-    with snapshot(conn):
-        rule = settings.rule(conn)
-        rows = conn.execute(
-            "SELECT c.id, s.p_end_normalised, s.reason FROM conversation AS c LEFT JOIN score AS s"
-            " ON s.conversation_id = c.id AND s.config_hash = ?"
-            f" WHERE {verdict_sql('c.id')} IS NULL",
-            (settings.score_config(conn),),
-        ).fetchall()
-    waiting = [(row[0], row[1], rule.state(row[1]), row[2]) for row in rows]
-    waiting = [item for item in waiting if item[2] is not State.COMPLETE]
-    waiting.sort(key=lambda item: _worth(rule, item[0], item[1], item[2]))
-    return waiting
-
-
-def _worth(
-    rule: DecisionRule, conversation_id: int, score: float | None, state: State
-) -> tuple[int, float, int]:
-    if score is None:
-        return (2, 0.0, conversation_id)
-    if state is State.BORDERLINE:
-        return (0, abs(score - rule.threshold), conversation_id)
-    return (1, -score, conversation_id)
+                yield JudgedId(external_id, source, stands, repeats(conn, conversation_id))
 
 
 def _append(
     conn: sqlite3.Connection,
     conversation_id: int,
-    kind: str,
+    kind: VerdictKind,
     verdict: Verdict | None,
     text: str,
-    target: int | None,
 ) -> VerdictRow:
-    now = utc_now()
+    now = _later_than_newest(conn)
     cursor = conn.execute(
-        "INSERT INTO verdict (conversation_id, kind, verdict, note, given_at, target)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        (conversation_id, kind, verdict, text, now, target),
+        "INSERT INTO verdict (conversation_id, kind, verdict, note, given_at)"
+        " VALUES (?, ?, ?, ?, ?)",
+        (conversation_id, kind, verdict, text, now),
     )
-    return VerdictRow(int(cursor.lastrowid or 0), conversation_id, verdict, text, now)
+    return VerdictRow(int(cursor.lastrowid or 0), conversation_id, verdict, text, now, kind=kind)
 
 
-def _row(row: tuple[Any, ...]) -> VerdictRow:
+def _row(row: tuple[Any, ...], count: int) -> VerdictRow:
     verdict = None if row[2] is None else Verdict(row[2])
-    return VerdictRow(row[0], row[1], verdict, row[3], row[4])
+    if row[5] in ("tag", "untag"):
+        return VerdictRow(row[0], row[1], None, "", row[4], (row[3],), row[5], count)
+    return VerdictRow(row[0], row[1], verdict, row[3], row[4], kind=row[5], count=count)

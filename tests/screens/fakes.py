@@ -6,11 +6,10 @@ import threading
 from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from engine.conversation import Role, ToolCall
-from engine.errors import ProjectReadOnly, WorkbenchError
-from engine.events import DataChanged, Event, JobEnded, JobProgress, Listener
+from engine.errors import WorkbenchError
+from engine.events import Event, JobEnded, JobProgress, Listener
 from engine.filters import TEXT, Filter, ListQuery
 from engine.rows import (
     ConversationRow,
@@ -26,14 +25,11 @@ from engine.rows import (
     RunRow,
     ScoreRow,
     State,
-    TriageItem,
-    Verdict,
-    VerdictRow,
 )
 from screens.ports import ProjectInfo, Services
 from tests.screens.fake_saved import FakeExports, FakeSaved
+from tests.screens.fake_triage import RULE, FakeTriage
 
-RULE = DecisionRule()
 GOALS = (
     ("I want to exchange the desk lamp in order #W6390527 for a cheaper one.", "lamp"),
     ("Please move my flight to Boston to Thursday morning.", "flight"),
@@ -127,14 +123,13 @@ class FakeConversation:
         self.original = row.opening.encode()
 
 
-class FakeProject:
+class FakeProject(FakeTriage):
     """Conversations, triage and jobs over one list, with a listener; implements all ports at once."""
 
     def __init__(self, conversations: Sequence[FakeConversation]) -> None:
+        super().__init__()
         self.items = {item.row.id: item for item in conversations}
         self.fetched: list[list[int]] = []
-        self.given: list[VerdictRow] = []
-        self.undone: list[VerdictRow] = []
         self.started: list[object] = []
         self.cancelled: list[int] = []
         self.running: list[JobProgress] = []
@@ -193,10 +188,6 @@ class FakeProject:
             else bool(held[term.field].intersection(term.values))
             for term in query.filter.terms
         )
-
-    def _row(self, item: FakeConversation) -> ConversationRow:
-        current = self.current(item.row.id)
-        return replace(item.row, verdict=current.verdict if current is not None else None)
 
     def rows(self, ids: Sequence[int]) -> list[ConversationRow]:
         self.hold.wait()
@@ -261,69 +252,6 @@ class FakeProject:
             for message in self.items[conversation_id].messages
             if any(word in message.content.lower() for word in words)
         ]
-
-    # Triage
-
-    def queue(self) -> list[TriageItem]:
-        def worth(item: FakeConversation) -> tuple[int, float]:
-            p = item.row.p_end_normalised
-            if p is None:
-                return (2, 0.0)
-            if item.row.state is State.BORDERLINE:
-                return (0, abs(p - RULE.threshold))
-            return (1, -p)
-
-        open_items = [
-            item
-            for item in self.items.values()
-            if item.row.state is not State.COMPLETE and self._row(item).verdict is None
-        ]
-        return [
-            TriageItem(item.row.id, f"{item.row.state.value}, near .50")
-            for item in sorted(open_items, key=worth)
-        ]
-
-    def _write(self, row: VerdictRow) -> VerdictRow:
-        if self.read_only is not None:
-            raise ProjectReadOnly(self.read_only)
-        self._maybe_fail()
-        self.given.append(row)
-        self.undone.clear()
-        self.emit(DataChanged(frozenset({"verdict"})))
-        return row
-
-    def give(self, conversation_id: int, verdict: Verdict, note: str = "") -> VerdictRow:
-        return self._write(VerdictRow(len(self.given), conversation_id, verdict, note, "now"))
-
-    def note(self, conversation_id: int, note: str) -> VerdictRow:
-        current = self.current(conversation_id)
-        verdict = current.verdict if current is not None else None
-        return self._write(VerdictRow(len(self.given), conversation_id, verdict, note, "now"))
-
-    def undo(self) -> VerdictRow | None:
-        if not self.given:
-            return None
-        self.undone.append(self.given.pop())
-        self.emit(DataChanged(frozenset({"verdict"})))
-        return self.undone[-1]
-
-    def redo(self) -> VerdictRow | None:
-        if not self.undone:
-            return None
-        self.given.append(self.undone.pop())
-        self.emit(DataChanged(frozenset({"verdict"})))
-        return self.given[-1]
-
-    def current(self, conversation_id: int) -> VerdictRow | None:
-        rows = [row for row in self.given if row.conversation_id == conversation_id]
-        if not rows:
-            return None
-        note = next((row.note for row in reversed(rows) if row.note), "")
-        return replace(rows[-1], note=note)
-
-    def tally(self) -> dict[Verdict, int]:
-        current = [self.current(row_id) for row_id in self.items]
-        return dict(Counter(row.verdict for row in current if row is not None and row.verdict))
 
     # Jobs
 

@@ -16,7 +16,7 @@ class TestVerdicts:
     async def test_each_key_gives_its_verdict_and_goes_on(self) -> None:
         """`c`, `i` and `m` record complete, incomplete and unsure for what was shown, and show the next."""
         fake = project()
-        queue = [item.conversation_id for item in fake.queue()]
+        queue = [item.conversation_id for item in fake.queue().items]
         async with opened(fake) as pilot:
             await press(pilot, "3")
             assert "support/0002" in lines(pilot)[1]
@@ -36,7 +36,7 @@ class TestVerdicts:
     async def test_fast_keys_are_written_in_order(self) -> None:
         """Verdicts given faster than they are written all arrive, in the order given."""
         fake = project()
-        queue = [item.conversation_id for item in fake.queue()]
+        queue = [item.conversation_id for item in fake.queue().items]
         async with opened(fake) as pilot:
             await press(pilot, "3")
             await pilot.press(*"cicicici")

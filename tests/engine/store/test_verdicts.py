@@ -21,53 +21,81 @@ from screens.ports import Triage
 from tests.engine.store.support import content, fill, give_scores, talk
 
 CONVERSATIONS = 3
+Act = tuple[str, tuple[int, ...], Verdict | None, str]
+"""Kind, conversations, verdict, and the note or the tag."""
 
 
 @dataclass
 class Model:
-    """What verdicts mean, without a database: a stack of what stands and a stack of what was undone."""
+    """What acts mean, without a database: a stack of what stands and a stack of what was undone."""
 
-    standing: list[tuple[int, Verdict | None, str]] = field(default_factory=list)
-    undone: list[tuple[int, Verdict | None, str]] = field(default_factory=list)
+    standing: list[Act] = field(default_factory=list)
+    undone: list[Act] = field(default_factory=list)
 
-    def append(self, conversation: int, verdict: Verdict | None, note: str) -> None:
-        self.standing.append((conversation, verdict, note))
+    def append(self, act: Act) -> None:
+        self.standing.append(act)
         self.undone.clear()
 
-    def undo(self) -> tuple[int, Verdict | None, str] | None:
+    def undo(self) -> Act | None:
         if not self.standing:
             return None
         self.undone.append(self.standing.pop())
         return self.undone[-1]
 
-    def redo(self) -> tuple[int, Verdict | None, str] | None:
+    def redo(self) -> Act | None:
         if not self.undone:
             return None
         self.standing.append(self.undone.pop())
         return self.standing[-1]
 
-    def current(self, conversation: int) -> tuple[Verdict | None, str] | None:
-        mine = [(verdict, note) for c, verdict, note in self.standing if c == conversation]
+    def tags(self, conversation: int) -> tuple[str, ...]:
+        held: set[str] = set()
+        for kind, keys, _, name in self.standing:
+            if conversation in keys and kind in ("tag", "untag"):
+                held = held | {name} if kind == "tag" else held - {name}
+        return tuple(sorted(held))
+
+    def current(self, conversation: int) -> tuple[Verdict | None, str, tuple[str, ...]] | None:
+        mine = [act for act in self.standing if conversation in act[1] and act[0] != "repeat"]
         if not mine:
             return None
-        given = [verdict for verdict, _ in mine if verdict is not None]
-        notes = [note for verdict, note in mine if note or verdict is None]
-        return (given[-1] if given else None), (notes[-1] if notes else "")
+        given = [verdict for _, _, verdict, _ in mine if verdict is not None]
+        notes = [note for kind, _, _, note in mine if kind == "note" or (kind == "give" and note)]
+        return (
+            given[-1] if given else None,
+            notes[-1] if notes else "",
+            self.tags(conversation),
+        )
 
 
 _conversation = st.integers(1, CONVERSATIONS)
+_several = st.lists(_conversation, min_size=1, max_size=CONVERSATIONS)
 _note = st.sampled_from(["", "n1", "n2"])
+_tag = st.sampled_from(["t1", "t2"])
 _action = st.one_of(
     st.tuples(st.just("give"), _conversation, st.sampled_from(Verdict), _note),
+    st.tuples(st.just("repeat"), _conversation, st.sampled_from(Verdict)),
     st.tuples(st.just("note"), _conversation, _note),
+    st.tuples(st.sampled_from(["tag", "untag"]), _several, _tag),
     st.tuples(st.just("undo")),
     st.tuples(st.just("redo")),
 )
 
 
-def plain(row: VerdictRow | None) -> tuple[int, Verdict | None, str] | None:
-    """A row without id and time."""
-    return None if row is None else (row.conversation_id, row.verdict, row.note)
+def plain(row: VerdictRow | None) -> tuple[str, int, int, Verdict | None, str] | None:
+    """An act as given: kind, first conversation, how many, verdict, note or tag."""
+    if row is None:
+        return None
+    said = row.note or "".join(row.tags)
+    return (row.kind, row.conversation_id, row.count, row.verdict, said)
+
+
+def plain_act(act: Act | None) -> tuple[str, int, int, Verdict | None, str] | None:
+    """The same of the model. A bulk act is told by its newest row."""
+    if act is None:
+        return None
+    kind, keys, verdict, said = act
+    return (kind, keys[-1], len(keys), verdict, said)
 
 
 @settings(max_examples=150, deadline=None)
@@ -87,25 +115,39 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
         match action:
             case ("give", int(key), Verdict() as verdict, str(note)):
                 verdicts.give(conn, key, verdict, note)
-                model.append(key, verdict, note)
+                model.append(("give", (key,), verdict, note))
+            case ("repeat", int(key), Verdict() as verdict):
+                verdicts.repeat(conn, key, verdict)
+                model.append(("repeat", (key,), verdict, ""))
             case ("note", int(key), str(note)):
                 verdicts.note(conn, key, note)
-                model.append(key, None, note)
+                model.append(("note", (key,), None, note))
+            case ("tag" | "untag" as kind, list(keys), str(name)):
+                # what has the tag already, or lacks it, is no part of the act
+                wanted = [
+                    k for k in dict.fromkeys(keys) if (name in model.tags(k)) == (kind == "untag")
+                ]
+                act = verdicts.tag if kind == "tag" else verdicts.untag
+                assert act(conn, keys, name) == len(wanted)
+                if wanted:
+                    model.append((kind, tuple(wanted), None, name))
             case ("undo",):
-                assert plain(verdicts.undo(conn)) == model.undo()
+                assert plain(verdicts.undo(conn)) == plain_act(model.undo())
             case ("redo",):
-                assert plain(verdicts.redo(conn)) == model.redo()
+                assert plain(verdicts.redo(conn)) == plain_act(model.redo())
         rows = conn.execute("SELECT * FROM verdict ORDER BY id").fetchall()
         assert rows[: len(rows_before)] == rows_before  # appended, never changed
         rows_before = rows
         for key in range(1, CONVERSATIONS + 1):
             row = verdicts.current(conn, key)
-            assert (row and (row.verdict, row.note)) == model.current(key)
+            assert (row and (row.verdict, row.note, row.tags)) == model.current(key)
     expected = dict.fromkeys(Verdict, 0)
     for key in range(1, CONVERSATIONS + 1):
         stands = model.current(key)
         if stands and stands[0]:
             expected[stands[0]] += 1
+        repeated = tuple(v for k, keys, v, _ in model.standing if k == "repeat" and key in keys)
+        assert verdicts.repeats(conn, key) == repeated
     assert verdicts.tally(conn) == expected
     conn.close()
 
@@ -114,7 +156,7 @@ class TestStore:
     def test_it_is_what_screens_expect(self, project: Project) -> None:
         """The store satisfies the protocol of the screens."""
         triage: Triage = TriageStore(project)
-        assert triage.queue() == []
+        assert triage.queue().items == ()
         assert triage.undo() is None
         assert triage.redo() is None
 
@@ -189,7 +231,7 @@ class TestQueue:
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 10)])
         give_scores(project, {1: 0.1, 2: 0.9, 3: 0.45, 4: 0.52, 5: None, 6: 0.3, 7: 0.58, 8: 0.2})
         triage = TriageStore(project)
-        assert [(item.conversation_id, item.why) for item in triage.queue()] == [
+        assert [(item.conversation_id, item.why) for item in triage.queue().items] == [
             (4, "borderline: the score is too near the threshold to say"),
             (3, "borderline: the score is too near the threshold to say"),
             (7, "borderline: the score is too near the threshold to say"),
@@ -201,7 +243,7 @@ class TestQueue:
         ]
         triage.give(4, Verdict.COMPLETE)
         triage.note(3, "only a note")
-        assert [item.conversation_id for item in triage.queue()][:2] == [3, 7]
+        assert [item.conversation_id for item in triage.queue().items][:2] == [3, 7]
         triage.undo()
         triage.undo()
-        assert triage.queue()[0].conversation_id == 4
+        assert triage.queue().items[0].conversation_id == 4

@@ -1,0 +1,225 @@
+"""Which conversations wait for a verdict, in an order that says what a verdict is worth.
+
+- `threshold`: nearest the threshold first, then incomplete ones by falling score, then unscored ones. Complete ones
+  are left out unless the filter asks for a state.
+- `lowest`: the lowest score first, unscored ones last.
+- `disagreement`: what two ways of scoring put into different states, the biggest difference first.
+- `sample`: for calibration. Scored conversations are cut by the rank of their score into `SAMPLE_GROUPS` groups of
+  equal size, and each group in turn gives one at random (seeded), so that verdicts stand for every score.
+- `list`: as the list shows them.
+
+A queue gives its first `PAGE` items; their number keeps an order of a million from being a million objects.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+import sqlite3
+from array import array
+from collections.abc import Iterator
+from dataclasses import replace
+
+from engine.filters import Filter, ListQuery, Term
+from engine.rows import DecisionRule, QueueOrder, State, TriageItem, TriagePage
+from engine.store import conversations, settings
+from engine.store.scores import state_sql
+from engine.store.sql import chunks, marks, snapshot
+from engine.store.verdicts import STANDING_VERDICTS
+
+PAGE = 5_000
+SAMPLE_GROUPS = 20
+SAMPLE_SEED = 7
+
+_SCORED = (
+    "SELECT conversation_id, p_end_normalised FROM score"
+    " WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
+)
+
+
+class _Among:
+    """A set of ids, a bit over one byte each however many there are."""
+
+    def __init__(self, ids: array[int]) -> None:
+        self._held = bytearray(max(ids, default=0) + 1)
+        for key in ids:
+            self._held[key] = 1
+
+    def __contains__(self, key: int) -> bool:
+        return key < len(self._held) and self._held[key] == 1
+
+
+def queue(
+    conn: sqlite3.Connection,
+    order: QueueOrder = "threshold",
+    query: ListQuery | None = None,
+    page: int = PAGE,
+) -> TriagePage:
+    """The first `page` of what waits for a verdict, and how many wait in all.
+
+    Args:
+        query: Its filter says which conversations, its order is that of `list`; None is all of them.
+
+    Raises:
+        WorkbenchError: The filter cannot be asked of the project.
+    """
+    with snapshot(conn):
+        rule, config = settings.rule(conn), settings.score_config(conn)
+        wanted = query or ListQuery()
+        if order != "list":
+            wanted = ListQuery(wanted.filter)
+        terms = (*wanted.filter.terms, Term("verdict", ":", ("none",)))
+        if order == "threshold" and not wanted.filter.of("state"):
+            terms += (Term("state", ":", (State.COMPLETE.value,), negated=True),)
+        waiting = conversations.ids(conn, replace(wanted, filter=Filter(terms)))
+        if order == "list":
+            shown = waiting[:page]
+            return TriagePage(_as_listed(conn, shown, rule, config), len(waiting))
+        among = _Among(waiting)
+        if order == "disagreement":
+            found, total = _disagreeing(conn, rule, config, among, page)
+            return TriagePage(tuple(found), total)
+        if order == "sample":
+            found, total = _sample(conn, config, among, page)
+            return TriagePage(tuple(found), total)
+        walk = _nearest(conn, rule, config) if order == "threshold" else _lowest(conn, config)
+        scored: list[tuple[int, float]] = []
+        for key, p in walk:
+            if len(scored) == page:
+                break
+            if key in among:
+                scored.append((key, p))
+        items = [TriageItem(key, _why(p, rule)) for key, p in scored]
+        if len(items) < page:
+            items += _unscored(conn, config, waiting, {key for key, _ in scored}, page - len(items))
+        return TriagePage(tuple(items), len(waiting))
+
+
+def _nearest(
+    conn: sqlite3.Connection, rule: DecisionRule, config: str | None
+) -> Iterator[tuple[int, float]]:
+    """Everything scored by its distance from the threshold."""
+    below = conn.execute(
+        f"{_SCORED} AND p_end_normalised < ? ORDER BY p_end_normalised DESC, conversation_id",
+        (config, rule.threshold),
+    )
+    above = conn.execute(
+        f"{_SCORED} AND p_end_normalised >= ? ORDER BY p_end_normalised, conversation_id",
+        (config, rule.threshold),
+    )
+    return heapq.merge(below, above, key=lambda row: (abs(row[1] - rule.threshold), row[0]))
+
+
+def _lowest(conn: sqlite3.Connection, config: str | None) -> Iterator[tuple[int, float]]:
+    return conn.execute(f"{_SCORED} ORDER BY p_end_normalised, conversation_id", (config,))
+
+
+def _why(p: float, rule: DecisionRule) -> str:
+    # No digits here: how many of them mean something depends on the model, and the screens draw the number.
+    state = rule.state(p)
+    if state is State.BORDERLINE:
+        return "borderline: the score is too near the threshold to say"
+    side = "above" if p >= rule.threshold else "below"
+    return f"{state}: the score is {side} the threshold"
+
+
+def _unscored(
+    conn: sqlite3.Connection, config: str | None, waiting: array[int], scored: set[int], room: int
+) -> list[TriageItem]:
+    """What waits without a score, in id order, with the reason."""
+    keys: list[int] = []
+    for key in waiting:
+        if len(keys) == room:
+            break
+        if key not in scored:
+            keys.append(key)
+    reasons: dict[int, str] = {}
+    for some in chunks(keys):
+        reasons.update(
+            conn.execute(
+                "SELECT conversation_id, coalesce(reason, 'not scored yet') FROM score"
+                f" WHERE config_hash = ? AND conversation_id IN ({marks(some)})",
+                (config, *some),
+            ).fetchall()
+        )
+    return [TriageItem(key, f"unscored: {reasons.get(key, 'not scored yet')}") for key in keys]
+
+
+def _as_listed(
+    conn: sqlite3.Connection, keys: array[int], rule: DecisionRule, config: str | None
+) -> tuple[TriageItem, ...]:
+    scores: dict[int, float | None] = {}
+    for some in chunks(keys):
+        scores.update(
+            conn.execute(
+                "SELECT conversation_id, p_end_normalised FROM score"
+                f" WHERE config_hash = ? AND conversation_id IN ({marks(some)})",
+                (config, *some),
+            ).fetchall()
+        )
+    return tuple(
+        TriageItem(key, f"next in the list; {rule.state(scores.get(key))}") for key in keys
+    )
+
+
+def _disagreeing(
+    conn: sqlite3.Connection, rule: DecisionRule, config: str | None, among: _Among, page: int
+) -> tuple[list[TriageItem], int]:
+    """Every conversation once, with the configuration that differs most from the one that is shown."""
+    names = {
+        row[0]: (row[1], row[2])
+        for row in conn.execute("SELECT config_hash, mode, model FROM score_config")
+    }
+    items: list[TriageItem] = []
+    seen: set[int] = set()
+    shown_state, shown_values = state_sql(rule, "a.p_end_normalised")
+    other_state, other_values = state_sql(rule, "b.p_end_normalised")
+    for key, shown, other, name in conn.execute(
+        "SELECT a.conversation_id, a.p_end_normalised, b.p_end_normalised, b.config_hash"
+        " FROM score AS a CROSS JOIN score AS b ON b.conversation_id = a.conversation_id"
+        " AND b.config_hash <> a.config_hash WHERE a.config_hash = ?"
+        " AND a.p_end_normalised IS NOT NULL AND b.p_end_normalised IS NOT NULL"
+        f" AND {shown_state} <> {other_state}"
+        " ORDER BY abs(a.p_end_normalised - b.p_end_normalised) DESC, a.conversation_id",
+        (config, *shown_values, *other_values),
+    ):
+        if key in seen or key not in among:
+            continue
+        seen.add(key)
+        if len(items) < page:
+            both = names[config or ""], names[name]
+            told = [mode if both[0][0] != both[1][0] else model for mode, model in both]
+            items.append(
+                TriageItem(
+                    key,
+                    f"disagreement: {told[0]} says {rule.state(shown)},"
+                    f" {told[1]} says {rule.state(other)}",
+                )
+            )
+    return items, len(seen)
+
+
+def _sample(
+    conn: sqlite3.Connection, config: str | None, among: _Among, page: int
+) -> tuple[list[TriageItem], int]:
+    """Round by round one of each group; what has a verdict has used its turn, so the order never changes."""
+    ranked = array("q")
+    cursor = conn.execute(f"{_SCORED} ORDER BY p_end_normalised, conversation_id", (config,))
+    while rows := cursor.fetchmany(10_000):
+        ranked.extend([row[0] for row in rows])
+    judged = {row[0] for row in conn.execute(f"SELECT conversation_id FROM ({STANDING_VERDICTS})")}
+    in_filter = array("q", (key for key in ranked if key in among or key in judged))
+    groups = min(SAMPLE_GROUPS, len(in_filter))
+    turns: list[tuple[int, int, int]] = []
+    for group in range(groups):
+        low, high = group * len(in_filter) // groups, (group + 1) * len(in_filter) // groups
+        count = min(high - low, page // groups + len(judged))
+        drawn = random.Random(f"{SAMPLE_SEED}:{group}").sample(range(low, high), count)
+        turns += [(turn, group, in_filter[place]) for turn, place in enumerate(drawn)]
+    items = [
+        TriageItem(key, f"calibration sample: score group {group + 1} of {groups}")
+        for _, group, key in sorted(turns)
+        if key in among
+    ]
+    total = sum(1 for key in ranked if key in among)
+    return items[:page], total
