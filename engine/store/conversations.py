@@ -22,9 +22,10 @@ from engine.rows import (
     ScoreRow,
     Verdict,
 )
-from engine.store import imports, listing, scores, settings
+from engine.store import counting, imports, listing, scores, settings
+from engine.store.idset import IdSet
 from engine.store.project import Project
-from engine.store.query import from_where, order_by
+from engine.store.query import matching, valued
 from engine.store.sql import chunks, id_pages, marks, message_ids, snapshot
 from engine.store.verdicts import verdict_sql
 
@@ -33,15 +34,22 @@ _EXPORTED_AT_ONCE = 200
 
 
 def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
-    """Ids of the conversations that match, in order.
+    """Ids of the conversations that match, in order: those without a value last, equal ones in id order.
 
     Raises:
         WorkbenchError: a search text with too many words.
     """
     with snapshot(conn):
-        clauses, values = from_where(query, settings.rule(conn), settings.score_config(conn))
-        rows = conn.execute(f"SELECT c.id{clauses}{order_by(query)}", values)
-        return array("q", (row[0] for row in rows))
+        every = IdSet.every(conn)
+        found = matching(conn, query.filter, every)
+        if query.sort == "id":
+            ascending = found.ascending()
+            return ascending[::-1] if query.descending else ascending
+        ordered = valued(conn, query.sort, query.descending)
+        result = ordered if len(found) == len(every) else found.keep(ordered)
+        if len(result) < len(found):
+            result += (found - every.of(ordered)).ascending()
+        return result
 
 
 def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRow]:
@@ -153,50 +161,6 @@ def export_conversations(
                 )
 
 
-def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
-    """Counts of the project, or of what matches a query.
-
-    `quarantined` counts records of all sources: they are not conversations, so no query applies to them.
-    """
-    query = query or ListQuery()
-    with snapshot(conn):
-        rule = settings.rule(conn)
-        config = settings.score_config(conn)
-        clauses, values = from_where(query, rule, config)
-        expression, parameters = scores.state_sql(rule, "w.p_end_normalised")
-        # `w` is what matches; materialised once, then counted in several ways
-        found = conn.execute(
-            "WITH m AS MATERIALIZED (SELECT c.id AS id, c.messages AS messages, c.turns AS turns,"
-            f" c.source_id AS source_id{clauses}),"
-            " w AS (SELECT m.*, now.p_end_normalised AS p_end_normalised FROM m LEFT JOIN score"
-            " AS now ON now.conversation_id = m.id AND now.config_hash = ?),"
-            f" t AS (SELECT {expression} AS state, w.* FROM w)"
-            " SELECT count(*), coalesce(sum(messages), 0), coalesce(sum(turns), 0),"
-            " count(DISTINCT source_id), coalesce(sum(state = 'complete'), 0),"
-            " coalesce(sum(state = 'incomplete'), 0), coalesce(sum(state = 'borderline'), 0),"
-            " coalesce(sum(state = 'unscored'), 0),"
-            " coalesce(sum((SELECT count(*) FROM alias WHERE conversation_id = t.id)), 0),"
-            " coalesce(sum((SELECT count(*) FROM leak WHERE conversation_id = t.id)), 0),"
-            f" coalesce(sum({verdict_sql('t.id')} IS NOT NULL), 0) FROM t",
-            (*values, config, *parameters),
-        ).fetchone()
-        quarantined = imports.count_quarantined(conn)
-    return Counts(
-        conversations=found[0],
-        messages=found[1],
-        turns=found[2],
-        sources=found[3],
-        complete=found[4],
-        incomplete=found[5],
-        borderline=found[6],
-        unscored=found[7],
-        duplicates=found[8],
-        leaks=found[9],
-        verdicts=found[10],
-        quarantined=quarantined,
-    )
-
-
 def _conversation_row(
     row: tuple[Any, ...], rule: DecisionRule, tags: tuple[str, ...]
 ) -> ConversationRow:
@@ -275,7 +239,7 @@ class ConversationStore:
     def counts(self, query: ListQuery | None = None) -> Counts:
         """Counts of the project, or of what matches a query."""
         with self._project.reading() as conn:
-            return counts(conn, query)
+            return counting.counts(conn, query)
 
     def sources(self) -> list[str]:
         """Labels of the sources, in order of import."""
@@ -295,7 +259,7 @@ class ConversationStore:
     def histogram(self, query: ListQuery | None, bins: int) -> Histogram:
         """How the normalised scores spread, over the project or over what matches a query."""
         with self._project.reading() as conn:
-            return listing.histogram(conn, query, bins)
+            return counting.histogram(conn, query, bins)
 
     def dates(self) -> tuple[str, str] | None:
         """When the first and the last conversation took place; None where no date is known."""

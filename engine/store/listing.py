@@ -1,15 +1,13 @@
-"""What a list shows beside its rows: tags, the spread of the scores, dates, and where words occur."""
+"""What a list shows beside its rows: tags, dates, and where words occur."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
 
-from engine.filters import TEXT, Filter, ListQuery
-from engine.rows import Histogram
-from engine.store import settings
-from engine.store.query import counted, from_where, match
-from engine.store.sql import chunks, marks, message_ids, snapshot
+from engine.filters import TEXT, Filter
+from engine.store.query import counted, match
+from engine.store.sql import chunks, marks, message_ids
 from engine.store.verdicts import STANDING_TAGS
 
 
@@ -31,29 +29,6 @@ def tags_of(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, tuple[
         ):
             found[key] = (*found.get(key, ()), tag)
     return found
-
-
-def histogram(conn: sqlite3.Connection, query: ListQuery | None, bins: int) -> Histogram:
-    """How the normalised scores spread over `bins` equal parts, over the project or over what matches.
-
-    Raises:
-        ValueError: `bins` is not positive.
-    """
-    if bins < 1:
-        raise ValueError(f"a histogram of {bins} parts")
-    with snapshot(conn):
-        config = settings.score_config(conn)
-        clauses, values = from_where(query or ListQuery(), settings.rule(conn), config)
-        counted = dict(
-            conn.execute(
-                f"WITH m AS MATERIALIZED (SELECT c.id AS id{clauses})"
-                " SELECT min(CAST(now.p_end_normalised * ? AS INTEGER), ?) AS place, count(*)"
-                " FROM m LEFT JOIN score AS now ON now.conversation_id = m.id"
-                " AND now.config_hash = ? GROUP BY place",
-                (*values, bins, bins - 1, config),
-            ).fetchall()
-        )
-    return Histogram(tuple(counted.get(place, 0) for place in range(bins)), counted.get(None, 0))
 
 
 def dates(conn: sqlite3.Connection) -> tuple[str, str] | None:

@@ -1,80 +1,109 @@
-"""A ListQuery as SQL: which conversations, in which order."""
+"""What a ListQuery is made of, answered: which conversations match, and in which order.
+
+Each term is answered by itself off one index, as a set of ids, and the sets are combined in memory. A plan of
+SQLite's own over several terms would look at the wide rows of the conversations, some of them far from the others.
+"""
 
 from __future__ import annotations
 
+import sqlite3
 import unicodedata
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import WorkbenchError
-from engine.filters import ANY, NONE, TEXT, Filter, ListQuery, Op, SortKey, Term
-from engine.rows import DecisionRule
+from engine.filters import ANY, NONE, TEXT, Filter, Op, SortKey, Term
+from engine.rows import DecisionRule, State
+from engine.store import settings
+from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql
-from engine.store.sql import MESSAGE_BITS
+from engine.store.sql import MESSAGE_BITS, marks
 from engine.store.verdicts import STANDING_NOTES, STANDING_TAGS, STANDING_VERDICTS
 
 _MOST_WORDS = 50
-_SCORE = " LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = ?"
+_ROUNDING = 1e-9
+"""More than adding and subtracting scores can be wrong by."""
 
-_ORDER: dict[SortKey, str] = {
-    "id": "c.id",
-    "name": "c.external_id",
-    "source": "(SELECT label FROM source WHERE source.id = c.source_id)",
-    "date": "c.created_at",
-    "p": "s.p_end_normalised",
-    "turns": "c.turns",
-    "messages": "c.messages",
-    "length": "c.chars",
-    "verdict": f"(SELECT v.verdict FROM ({STANDING_VERDICTS}) AS v WHERE v.conversation_id = c.id)",
-    "tag": f"(SELECT min(t.tag) FROM ({STANDING_TAGS}) AS t WHERE t.conversation_id = c.id)",
+_COLUMNS = {
+    "name": "external_id",
+    "date": "created_at",
+    "turns": "turns",
+    "messages": "messages",
+    "length": "chars",
 }
-_NUMBERS = {
-    "p": "s.p_end_normalised",
-    "turns": "c.turns",
-    "messages": "c.messages",
-    "length": "c.chars",
+_STANDING = {
+    "verdict": (STANDING_VERDICTS, "verdict"),
+    "tag": (STANDING_TAGS, "tag"),
+    "note": (STANDING_NOTES, "note"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class _Sql:
-    """A condition and its parameters."""
+    """A statement or a part of one, and its parameters."""
 
     text: str
     values: tuple[Any, ...] = ()
 
+    def ids(self, conn: sqlite3.Connection) -> array[int]:
+        """What the statement selects."""
+        return read_ids(conn, self.text, self.values)
 
-def from_where(
-    query: ListQuery, rule: DecisionRule, score_config: str | None
-) -> tuple[str, list[Any]]:
-    """The FROM and WHERE clauses, conversations named `c` and their current scores `s`, with parameters.
+
+def matching(conn: sqlite3.Connection, wanted: Filter, every: IdSet) -> IdSet:
+    """Those of all conversations for which every term holds.
 
     Raises:
         WorkbenchError: the search text has too many words.
     """
-    sql = " FROM conversation AS c"
-    values: list[Any] = []
-    if query.sort == "p" or query.filter.of("state") or query.filter.of("p"):
-        sql += _SCORE
-        values.append(score_config)
-    conditions = [_condition(term, rule) for term in counted(query.filter).terms]
-    if conditions:
-        sql += " WHERE " + " AND ".join(condition.text for condition in conditions)
-        values += [value for condition in conditions for value in condition.values]
-    return sql, values
+    rule, config = settings.rule(conn), settings.score_config(conn)
+    found = every
+    for term in counted(wanted).terms:
+        if not found:
+            break
+        holds = _holds(conn, term, every, rule, config)
+        found = found - holds if term.negated else found & holds
+    return found
 
 
-def order_by(query: ListQuery) -> str:
-    """The ORDER BY clause; what has no value stands last in either direction, equal ones in id order."""
-    key = _ORDER[query.sort]
-    direction = "DESC" if query.descending else "ASC"
-    if key == "c.id":
-        return f" ORDER BY c.id {direction}"
-    return f" ORDER BY {key} IS NULL, {key} {direction}, c.id"
+def valued(conn: sqlite3.Connection, sort: SortKey, descending: bool) -> array[int]:
+    """All conversations that have a value of `sort`, ordered by it, equal ones by id."""
+    direction = "DESC" if descending else "ASC"
+    if sort == "p":
+        return read_ids(
+            conn,
+            "SELECT conversation_id FROM score WHERE config_hash = ? AND p_end_normalised"
+            f" IS NOT NULL ORDER BY p_end_normalised {direction}, conversation_id",
+            (settings.score_config(conn),),
+        )
+    if sort in _STANDING:
+        rows, column = _STANDING[sort]
+        return read_ids(
+            conn,
+            f"SELECT conversation_id FROM (SELECT conversation_id, min({column}) AS value"
+            f" FROM ({rows}) GROUP BY conversation_id) ORDER BY value {direction}, conversation_id",
+        )
+    if sort == "source":
+        return read_ids(
+            conn,
+            "SELECT c.id FROM source CROSS JOIN conversation AS c ON c.source_id = source.id"
+            f" ORDER BY source.label {direction}, c.id",
+        )
+    column = _COLUMNS[sort]
+    return read_ids(
+        conn,
+        f"SELECT id FROM conversation WHERE {column} IS NOT NULL ORDER BY {column} {direction}, id",
+    )
 
 
 def counted(wanted: Filter) -> Filter:
-    """The filter without words that hold neither a letter nor a digit, which the index does not know."""
+    """The filter without words that hold neither a letter nor a digit, which the text index does not know.
+
+    Raises:
+        WorkbenchError: the search text has too many words.
+    """
     terms = tuple(
         term for term in wanted.terms if term.field != TEXT or _has_letters(term.values[0])
     )
@@ -83,91 +112,114 @@ def counted(wanted: Filter) -> Filter:
     return Filter(terms)
 
 
-def _condition(term: Term, rule: DecisionRule) -> _Sql:
-    """The condition of one term; never NULL, so that it can be negated."""
-    if term.field == TEXT:
-        found = _text(term)
-    elif term.field == "state":
-        expression, parameters = state_sql(rule)
-        found = _among(expression, term.values, tuple(parameters))
-    elif term.field in _NUMBERS:
-        found = _number(_NUMBERS[term.field], term)
-    elif term.field == "date":
-        found = _date(term)
-    elif term.field == "verdict":
-        found = _standing(STANDING_VERDICTS, "verdict", term.values)
-    elif term.field == "tag":
-        found = _standing(STANDING_TAGS, "tag", term.values)
-    elif term.field == "note":
-        found = _standing(STANDING_NOTES, "note", term.values)
-    elif term.field == "source":
-        inner = _parts("label", term.values)
-        found = _Sql(f"c.source_id IN (SELECT id FROM source WHERE {inner.text})", inner.values)
-    else:
-        found = _parts("c.external_id", term.values)
-    return _Sql(f"NOT ({found.text})", found.values) if term.negated else found
-
-
 def match(term: Term) -> str:
     """What a term of text is in the language of the text index."""
     word = '"' + _storable(term.values[0]).replace("\0", " ").replace('"', '""') + '"'
     return word if term.whole else word + "*"
 
 
-def _text(term: Term) -> _Sql:
-    return _Sql(
-        f"c.id IN (SELECT rowid >> {MESSAGE_BITS} FROM message_fts WHERE message_fts MATCH ?)",
-        (match(term),),
+def in_state(rule: DecisionRule, config: str | None, state: State) -> tuple[str, tuple[Any, ...]]:
+    """The statement that selects the conversations in a state, except for `unscored` those that are not, with its
+    parameters: a range of scores, off the index, and at its ends what the rule says to the last digit."""
+    low, high = {
+        State.COMPLETE: (rule.threshold + rule.band, 1.0),
+        State.INCOMPLETE: (0.0, rule.threshold - rule.band),
+        State.BORDERLINE: (rule.threshold - rule.band, rule.threshold + rule.band),
+        State.UNSCORED: (0.0, 1.0),
+    }[state]
+    text = (
+        "SELECT conversation_id FROM score"
+        " WHERE config_hash = ? AND p_end_normalised BETWEEN ? AND ?"
     )
+    ends = (config, low - _ROUNDING, high + _ROUNDING)
+    if state is State.UNSCORED:
+        return text, ends
+    exactly, parameters = state_sql(rule, "p_end_normalised")
+    return f"{text} AND {exactly} = ?", (*ends, *parameters, str(state))
 
 
-def _among(expression: str, wanted: tuple[str, ...], before: tuple[Any, ...] = ()) -> _Sql:
-    return _Sql(f"{expression} IN ({','.join('?' * len(wanted))})", (*before, *wanted))
+def _holds(
+    conn: sqlite3.Connection, term: Term, every: IdSet, rule: DecisionRule, config: str | None
+) -> IdSet:
+    """The conversations for which a term holds, whether it is negated or not."""
+    if term.field == "state":
+        found = every - every
+        for value in term.values:
+            scored = every.of(read_ids(conn, *in_state(rule, config, State(value))))
+            found |= every - scored if value == State.UNSCORED else scored
+        return found
+    if term.field in _STANDING:
+        return _standing(conn, term, every)
+    if term.field == TEXT:
+        select = _Sql(
+            f"SELECT rowid >> {MESSAGE_BITS} FROM message_fts WHERE message_fts MATCH ?",
+            (match(term),),
+        )
+    elif term.field == "p":
+        inner = _number("p_end_normalised", term)
+        text = f"SELECT conversation_id FROM score WHERE config_hash = ? AND {inner.text}"
+        select = _Sql(text, (config, *inner.values))
+    elif term.field == "source":
+        inner = _parts("label", term.values)
+        select = _Sql(
+            "SELECT id FROM conversation WHERE source_id IN"
+            f" (SELECT id FROM source WHERE {inner.text})",
+            inner.values,
+        )
+    else:
+        column = _COLUMNS[term.field]
+        condition = {"name": _name, "date": _date}.get(term.field, _number)(column, term)
+        select = _Sql(f"SELECT id FROM conversation WHERE {condition.text}", condition.values)
+    return every.of(select.ids(conn))
+
+
+def _standing(conn: sqlite3.Connection, term: Term, every: IdSet) -> IdSet:
+    """Against what a person said; there are few such rows beside conversations."""
+    rows, column = _STANDING[term.field]
+    found = every - every
+    named = tuple(_storable(value) for value in term.values if value not in (ANY, NONE))
+    if named:
+        condition = f"{column} IN ({marks(named)})"
+        found |= every.of(
+            read_ids(conn, f"SELECT conversation_id FROM ({rows}) WHERE {condition}", named)
+        )
+    if len(named) < len(term.values):
+        anything = every.of(read_ids(conn, f"SELECT conversation_id FROM ({rows})"))
+        if ANY in term.values:
+            found |= anything
+        if NONE in term.values:
+            found |= every - anything
+    return found
 
 
 def _number(column: str, term: Term) -> _Sql:
     numbers = tuple(float(value) for value in term.values)
     if term.span:
-        return _Sql(f"coalesce({column} BETWEEN ? AND ?, 0)", (min(numbers), max(numbers)))
+        return _Sql(f"{column} BETWEEN ? AND ?", (min(numbers), max(numbers)))
     if term.op == ":":
-        marks = ",".join("?" * len(numbers))
-        return _Sql(f"coalesce({column} IN ({marks}), 0)", numbers)
-    return _Sql(f"coalesce({column} {term.op} ?, 0)", numbers)
+        return _Sql(f"{column} IN ({marks(numbers)})", numbers)
+    return _Sql(f"{column} {term.op} ?", numbers)
 
 
-def _date(term: Term) -> _Sql:
+def _date(column: str, term: Term) -> _Sql:
     """Dates are texts that sort; a month or a year stands for all of its days."""
     beyond = "~"  # sorts after everything that a date goes on with
     if term.span:
         low, high = sorted(term.values)
-        return _Sql("coalesce(c.created_at BETWEEN ? AND ?, 0)", (low, high + beyond))
+        return _Sql(f"{column} BETWEEN ? AND ?", (low, high + beyond))
     if term.op == ":":
-        any_of = " OR ".join("c.created_at BETWEEN ? AND ?" for _ in term.values)
-        ends = tuple(end for value in term.values for end in (value, value + beyond))
-        return _Sql(f"coalesce({any_of}, 0)", ends)
+        any_of = " OR ".join(f"{column} BETWEEN ? AND ?" for _ in term.values)
+        return _Sql(any_of, tuple(end for value in term.values for end in (value, value + beyond)))
     after_all: tuple[Op, Op] = (">", "<=")
     end = term.values[0] + (beyond if term.op in after_all else "")
-    return _Sql(f"coalesce(c.created_at {term.op} ?, 0)", (end,))
+    return _Sql(f"{column} {term.op} ?", (end,))
 
 
-def _standing(rows: str, column: str, wanted: tuple[str, ...]) -> _Sql:
-    """Against what stands: a query of (conversation_id, `column`); there are few such rows beside conversations."""
-    parts: list[_Sql] = []
-    named = tuple(_storable(value) for value in wanted if value not in (ANY, NONE))
-    if ANY in wanted:
-        parts.append(_Sql(f"c.id IN (SELECT conversation_id FROM ({rows}))"))
-    if NONE in wanted:
-        parts.append(_Sql(f"c.id NOT IN (SELECT conversation_id FROM ({rows}))"))
-    if named:
-        inner = _among(column, named)
-        parts.append(
-            _Sql(f"c.id IN (SELECT conversation_id FROM ({rows}) WHERE {inner.text})", inner.values)
-        )
-    text = " OR ".join(part.text for part in parts)
-    return _Sql(f"({text})", tuple(value for part in parts for value in part.values))
+def _name(column: str, term: Term) -> _Sql:
+    return _parts(column, term.values)
 
 
-def _parts(column: str, wanted: tuple[str, ...]) -> _Sql:
+def _parts(column: str, wanted: Sequence[str]) -> _Sql:
     """Whether a text holds one of some parts, whatever their case."""
     any_of = " OR ".join(f"instr(lower({column}), lower(?)) > 0" for _ in wanted)
     return _Sql(f"({any_of})", tuple(_storable(value) for value in wanted))

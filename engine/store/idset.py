@@ -1,0 +1,69 @@
+"""Sets of conversations as one flag each: a million of them in a megabyte, combined in a millisecond."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import chain, compress
+from typing import Any
+
+
+def read_ids(conn: sqlite3.Connection, sql: str, values: Sequence[Any] = ()) -> array[int]:
+    """The integers that a query of one column gives, in its order; never a list of a million rows."""
+    return array("q", chain.from_iterable(conn.execute(sql, values)))
+
+
+class IdSet:
+    """Ids of conversations of one project; made by `every` and by the sets that come from it."""
+
+    def __init__(self, flags: bytes) -> None:
+        self._flags = flags
+
+    @classmethod
+    def every(cls, conn: sqlite3.Connection) -> IdSet:
+        """All conversations."""
+        last, count = conn.execute(
+            "SELECT (SELECT max(id) FROM conversation), (SELECT count(*) FROM conversation)"
+        ).fetchone()
+        if not count:
+            return cls(b"")
+        if last == count:  # the rule: ids are given without gaps
+            return cls(b"\0" + b"\1" * count)
+        return cls(bytes(1 + last)).of(read_ids(conn, "SELECT id FROM conversation"))
+
+    def of(self, ids: Iterable[int]) -> IdSet:
+        """The set of these ids, each of which is a conversation."""
+        flags = bytearray(len(self._flags))
+        for key in ids:
+            flags[key] = 1
+        return IdSet(bytes(flags))
+
+    def __len__(self) -> int:
+        return self._flags.count(1)
+
+    def __contains__(self, key: int) -> bool:
+        return self._flags[key] == 1
+
+    def __and__(self, other: IdSet) -> IdSet:
+        return self._from(self._number() & other._number())
+
+    def __or__(self, other: IdSet) -> IdSet:
+        return self._from(self._number() | other._number())
+
+    def __sub__(self, other: IdSet) -> IdSet:
+        return self._from(self._number() & ~other._number())
+
+    def ascending(self) -> array[int]:
+        """The ids, smallest first."""
+        return array("q", compress(range(len(self._flags)), self._flags))
+
+    def keep(self, ids: array[int]) -> array[int]:
+        """Those of some ids that are in the set, in their order."""
+        return array("q", compress(ids, map(self._flags.__getitem__, ids)))
+
+    def _number(self) -> int:
+        return int.from_bytes(self._flags, "little")
+
+    def _from(self, number: int) -> IdSet:
+        return IdSet(number.to_bytes(len(self._flags), "little"))
