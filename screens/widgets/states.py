@@ -21,6 +21,7 @@ TONES = {
     "tone--header",
     "tone--cursor",
     "tone--cursor-blurred",
+    "tone--found",
 }
 """Component classes of every widget that draws its own lines."""
 
