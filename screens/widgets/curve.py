@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from engine.rows import CurvePoint, DecisionRule
 from screens import figures
+from screens.widgets.reach import reach_words
 from screens.widgets.states import STATE_LOOKS, TONES
 
 _CURVE_TONES = [*(look.tone_class for look in STATE_LOOKS.values()), "tone--bright", "tone--muted"]
@@ -21,11 +22,17 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True, slots=True)
 class CurveData:
-    """What is drawn: the points, the rule that is in force, and how many digits mean something."""
+    """What is drawn: the points, the rule that is in force, how many digits mean something, the last turn."""
 
     points: tuple[CurvePoint, ...] = ()
     rule: DecisionRule = field(default_factory=DecisionRule)
     digits: int = 2
+    last_turn: int = 0
+
+    @property
+    def words(self) -> str:
+        """What the curve says, in a sentence."""
+        return reach_words(self.points, self.rule.threshold, self.last_turn, self.digits)
 
 
 def spread(points: int, width: int) -> list[range]:
@@ -50,7 +57,10 @@ def block_rows(values: Sequence[float], height: int) -> list[str]:
 
 
 class Curve(Widget):
-    """A chart as high as the widget less one line, and below it the mark of the cursor with its figures."""
+    """A chart as high as the widget less one line, and below it the mark of the cursor with its figures.
+
+    In a single line: the chart, the figures of the cursor, and what the curve says in words.
+    """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = TONES
     DEFAULT_CSS = "Curve { height: 4; }"
@@ -84,17 +94,23 @@ class Curve(Widget):
         width, height = self.size
         base = self.rich_style
         points = self._data.points
-        columns = spread(len(points), width)
+        columns = spread(len(points), width if height > 1 else max(4, width // 4))
         if not columns:
             text = "no curve: nothing has been scored" if y == 0 else ""
             style = base + self.get_component_rich_style("tone--muted", partial=True)
             return Strip([Segment(text, style)]).crop_extend(0, width, base)
         at = self.marked or 0
+        if height == 1:
+            return self._single_line(columns, at, width)
         if y == height - 1:
             return self._mark_line(columns, at, width)
+        return Strip(self._row(columns, at, y, height - 1)).crop_extend(0, width, base)
+
+    def _row(self, columns: list[range], at: int, y: int, rows: int) -> list[Segment]:
+        """One row of the chart, of so many."""
+        points, base = self._data.points, self.rich_style
         # A column that stands for many points shows the highest: a peak is what one looks for.
         values = [max(points[index].p_end_normalised for index in column) for column in columns]
-        rows = height - 1
         threshold_row = rows - 1 - min(rows - 1, int(self._data.rule.threshold * rows))
         looks = {name: self.get_component_rich_style(name, partial=True) for name in _CURVE_TONES}
         segments = []
@@ -106,11 +122,27 @@ class Curve(Widget):
             if at in column:
                 style = style + looks["tone--bright"]
             segments.append(Segment(block, style))
-        if y == threshold_row and width > len(columns):
+        if y == threshold_row and rows > 1:
             style = base + looks["tone--muted"]
             label = f"┄ {figures.probability(self._data.rule.threshold)}"
             segments.append(Segment(label, style))
-        return Strip(segments).crop_extend(0, width, base)
+        return segments
+
+    def _single_line(self, columns: list[range], at: int, width: int) -> Strip:
+        base = self.rich_style
+        point = self._data.points[at]
+        rule = self._data.rule
+        tone = STATE_LOOKS[rule.state(point.p_end_normalised)].tone_class
+        number = figures.probability(point.p_end_normalised, self._data.digits)
+        muted = base + self.get_component_rich_style("tone--muted", partial=True)
+        parts = [
+            *self._row(columns, at, 0, 1),
+            Segment(f"  turn {point.turn} ", base),
+            Segment(number, base + self.get_component_rich_style(tone, partial=True)),
+            Segment(f" of {figures.probability(rule.threshold)}", muted),
+            Segment(f"  {self._data.words}", base),
+        ]
+        return Strip(parts).crop_extend(0, width, base)
 
     def _mark_line(self, columns: list[range], at: int, width: int) -> Strip:
         base = self.rich_style

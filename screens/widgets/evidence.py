@@ -45,14 +45,20 @@ class Evidence(VerticalScroll, can_focus=False):
             self.query_one(Curve).show(CurveData())
             return
         self.query_one("#why", Static).update(why_content(facts, why))
-        points = facts.score.curve if facts.score is not None else ()
-        self.query_one(Curve).show(CurveData(points, facts.rule, facts.digits))
+        self.query_one(Curve).show(curve_data(facts))
         self.query_one("#remaining", Static).update(remaining_content(facts))
         self.query_one("#note", Static).update(note_content(facts))
 
     def mark(self, message: int) -> None:
         """Marks on the curve the last boundary that is not after this message."""
         self.query_one(Curve).mark_message(message)
+
+
+def curve_data(facts: Facts) -> CurveData:
+    """The curve of one conversation, without points where there is no score."""
+    points = facts.score.curve if facts.score is not None else ()
+    last_turn = facts.messages[-1].turn if facts.messages else 0
+    return CurveData(points, facts.rule, facts.digits, last_turn)
 
 
 def why_content(facts: Facts, why: str = "") -> Content:
@@ -68,6 +74,8 @@ def why_content(facts: Facts, why: str = "") -> Content:
         parts.append((figures.probability(p, facts.digits), f"bold {look.tone_variable}"))
         threshold = figures.probability(facts.rule.threshold)
         parts.append((f"  threshold {threshold}", "$tone-muted"))
+        if words := curve_data(facts).words:
+            parts.append(f"\n{words}")
     if facts.row.reason:
         parts.append((f"\n{one_line(facts.row.reason)}", "$tone-muted"))
     if facts.score is None:

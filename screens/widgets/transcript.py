@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
@@ -17,8 +18,12 @@ from engine.errors import WorkbenchError
 from engine.rows import LeakRow, MessageRow
 from screens.background import background
 from screens.keyed import Keyed
+from screens.widgets.finding import Hits, Pattern, find
+from screens.widgets.message_text import part_texts
+from screens.widgets.painting import HIT_CSS, HIT_STYLES, hit_spans, paint
 from screens.widgets.states import TONES
-from screens.widgets.transcript_layout import Layout, Line, turn_starts
+from screens.widgets.text_styles import STYLES
+from screens.widgets.transcript_layout import BLANK, NO_PART, Layout, turn_starts
 
 TEXT_WIDTH = 100
 """Text is not stretched beyond this many columns."""
@@ -36,12 +41,9 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
     """Scrolls by line, jumps by turn; long tool outputs and system prompts are folded until asked for."""
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = TONES | {
-        "tone--user",
-        "tone--assistant",
-        "tone--call",
-        "tone--turn",
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = (
+        TONES | {"tone--user", "tone--assistant", "tone--call", "tone--turn"} | STYLES | HIT_STYLES
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_lines(-1)", "Line up", show=False),
         Binding("down,j", "scroll_lines(1)", "Line down", show=False),
@@ -53,10 +55,25 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             "left_square_bracket", "turn(-1)", "Turn", key_display="[ ]", tooltip="Previous turn"
         ),
         Binding("right_square_bracket", "turn(1)", "Next turn", show=False),
-        Binding("enter", "fold", "Fold or unfold this turn", show=False),
+        Binding("left_curly_bracket", "message(-1)", "Previous message", show=False),
+        Binding("right_curly_bracket", "message(1)", "Next message", show=False),
+        Binding("enter", "fold", "Fold or unfold this message or turn", show=False),
         Binding("e", "fold_all", "Fold or unfold everything", show=False),
     ]
-    DEFAULT_CSS = "Transcript { overflow-x: hidden; overflow-y: scroll; }"
+    DEFAULT_CSS = """
+    Transcript { overflow-x: hidden; overflow-y: scroll; }
+    Transcript .text--heading { color: $tone-accent; text-style: bold; }
+    Transcript .text--strong { text-style: bold; }
+    Transcript .text--emphasis { text-style: italic; }
+    Transcript .text--code { color: $tone-call; }
+    Transcript .text--quote { color: $tone-muted; text-style: italic; }
+    Transcript .text--mark { color: $tone-muted; }
+    Transcript .code--key { color: $tone-accent; }
+    Transcript .code--string { color: $tone-call; }
+    Transcript .code--number { color: $tone-assistant; }
+    Transcript .code--keyword { color: $tone-assistant; text-style: bold; }
+    Transcript .code--comment { color: $tone-muted; text-style: italic; }
+    """ + HIT_CSS.format(name="Transcript")
 
     class TurnChanged(Message):
         """Another turn is the current one; `message` is the index of its last message."""
@@ -64,6 +81,13 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         def __init__(self, turn: int, message: int) -> None:
             super().__init__()
             self.turn, self.message = turn, message
+
+    class Found(Message):
+        """What is looked for was found, or the cursor went to another hit; `words` is the count to show."""
+
+        def __init__(self, words: str) -> None:
+            super().__init__()
+            self.words = words
 
     class Failed(Message):
         """The conversation could not be laid out."""
@@ -79,18 +103,34 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         self._unfolded: frozenset[int] = frozenset()
         self._layout: Layout | None = None
         self._turns: dict[int, int] = {}
-        self._turn = 0
+        self._at = -1
         self._at_end = False
+        self._raw = False
+        self._pattern: Pattern | None = None
+        self._hits = Hits()
+        self._hit: int | None = None
+        self._opened: frozenset[int] = frozenset()
+        self._hit_to_show = False
 
     @property
     def turn(self) -> int:
         """The current turn, from 1; 0 while there is no conversation."""
-        return self._turn
+        return self._messages[self._at].turn if self._at >= 0 else 0
 
     @property
     def turns(self) -> int:
         """The number of turns."""
         return len(self._turns)
+
+    @property
+    def message(self) -> MessageRow | None:
+        """The current message, None while there is no conversation."""
+        return self._messages[self._at] if self._at >= 0 else None
+
+    @property
+    def raw(self) -> bool:
+        """Whether everything is shown as imported: JSON not laid out, nothing styled."""
+        return self._raw
 
     def show(
         self,
@@ -99,20 +139,29 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         *,
         at_end: bool = False,
     ) -> None:
-        """Shows another conversation from its beginning, or from its last turn."""
+        """Shows another conversation from its beginning, or from its last turn; what is looked for stays."""
         self._messages = messages
         by_message: dict[int, list[LeakRow]] = {}
         for leak in leaks:
             if leak.message is not None:
                 by_message.setdefault(leak.message, []).append(leak)
         self._leaks = by_message
-        self._unfolded = frozenset()
+        self._unfolded = self._opened = frozenset()
         self._turns = turn_starts(messages)
         self._layout = None
-        self._turn = 0
+        self._at = -1
         self._at_end = at_end
+        self._hits, self._hit = Hits(), None
         self.refresh()
         self._lay_out()
+        self._look(jump=False)
+
+    def show_raw(self, raw: bool) -> None:
+        """Shows everything as imported, or laid out and styled."""
+        if raw != self._raw:
+            self._raw = raw
+            self._lay_out()
+            self._look(jump=False)
 
     def _lay_out(self) -> None:
         width = min(self.size.width, TEXT_WIDTH) - 2
@@ -120,7 +169,7 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             self.virtual_size = Size(self.size.width, 0)
             self.refresh()
             return
-        messages, leaks, unfolded = self._messages, self._leaks, self._unfolded
+        messages, leaks, unfolded, raw = self._messages, self._leaks, self._unfolded, self._raw
 
         def arrived(layout: Layout) -> None:
             anchor = self._anchor()
@@ -132,11 +181,13 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             else:
                 message, within = anchor
                 self.scroll_to(y=layout.start(message) + within, animate=False)
+            if self._hit_to_show:
+                self._show_hit()
             self.refresh()
 
         background(
             self,
-            lambda: Layout(messages, leaks, width, unfolded),
+            lambda: Layout(messages, leaks, width, unfolded, raw=raw),
             arrived,
             self._failed,
             group="layout",
@@ -168,9 +219,9 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         self._scroll(round(self.scroll_offset.y) + pages * max(1, self.size.height - 2))
 
     def action_scroll_far(self, end: int) -> None:
-        """Scrolls to the beginning or the end, and makes the turn there the current one."""
+        """Scrolls to the beginning or the end, and makes the message there the current one."""
         if self._turns:
-            self._set_turn(self.turns if end else 1)
+            self._set_message(len(self._messages) - 1 if end else 0)
             self._scroll(self.virtual_size.height if end else 0)
 
     def _scroll(self, line: int) -> None:
@@ -178,15 +229,14 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         self._follow()
 
     def _follow(self) -> None:
-        """Makes the turn in sight the current one when the current one has left the screen."""
-        if self._layout is None or not self._turns:
+        """Makes a message in sight the current one when the current one has left the screen."""
+        if self._layout is None or self._at < 0:
             return
         top = round(self.scroll_offset.y)
-        bottom = top + self.size.height - 1
-        first = self._layout.messages[self._layout.message_at(top)].turn
-        last = self._layout.messages[self._layout.message_at(bottom)].turn
-        if not first <= self._turn <= last:
-            self._set_turn(first if self._turn < first else last)
+        first = self._layout.message_at(top)
+        last = self._layout.message_at(top + self.size.height - 1)
+        if not first <= self._at <= last:
+            self._set_message(first if self._at < first else last)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Follows the wheel and the scroll bar, too."""
@@ -195,36 +245,46 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_turn(self, delta: int) -> None:
         """Goes to the previous or the next turn."""
-        self.go_to_turn(self._turn + delta)
+        self.go_to_turn(self.turn + delta)
+
+    def action_message(self, delta: int) -> None:
+        """Goes to the previous or the next message."""
+        if self._turns:
+            self.go_to_message(min(max(self._at + delta, 0), len(self._messages) - 1))
 
     def go_to_turn(self, turn: int) -> None:
         """Makes a turn the current one and brings its beginning to the top."""
-        if self._layout is None or not self._turns:
-            return
-        turn = min(max(turn, 1), self.turns)
-        self._set_turn(turn)
-        index = self._turns[turn]
-        line = self._layout.start(index)
-        if index and self._layout.block(index)[0] == Line("", ""):
-            line += 1
-        self.scroll_to(y=line, animate=False)
+        if self._turns:
+            self.go_to_message(self._turns[min(max(turn, 1), self.turns)])
 
-    def _set_turn(self, turn: int) -> None:
-        if turn != self._turn:
-            self._turn = turn
-            self.refresh()
-            after = self._turns.get(turn + 1, len(self._messages))
-            self.post_message(self.TurnChanged(turn, after - 1))
+    def go_to_message(self, index: int) -> None:
+        """Makes a message the current one and brings its beginning to the top."""
+        if self._layout is not None:
+            self._set_message(index)
+            self.scroll_to(y=self._layout.first_text(index), animate=False)
+
+    def _set_message(self, index: int) -> None:
+        if index == self._at:
+            return
+        before, self._at = self.turn, index
+        self.refresh()
+        if self.turn != before:
+            self.post_message(self.TurnChanged(self.turn, self._turn_range()[-1]))
+
+    def _turn_range(self) -> range:
+        """Indices of the messages of the current turn."""
+        after = self._turns.get(self.turn + 1, len(self._messages))
+        return range(self._turns[self.turn], after)
 
     # Folding
 
     def action_fold(self) -> None:
-        """Folds or unfolds what is long in the current turn."""
-        if self._layout is None or self._turn not in self._turns:
+        """Folds or unfolds the current message where it is long, else what is long in the current turn."""
+        layout = self._layout
+        if layout is None or self._at < 0:
             return
-        after = self._turns.get(self._turn + 1, len(self._messages))
-        turn = range(self._turns[self._turn], after)
-        self._toggle([index for index in turn if self._layout.foldable(index)])
+        here = [self._at] if layout.foldable(self._at) else self._turn_range()
+        self._toggle([index for index in here if layout.foldable(index)])
 
     def action_fold_all(self) -> None:
         """Folds everything if anything is unfolded, else unfolds everything."""
@@ -244,16 +304,98 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         self._lay_out()
 
     def on_click(self, event: events.Click) -> None:
-        """A click on a long message folds or unfolds it, on another makes its turn the current one."""
+        """A click makes a message the current one, and folds or unfolds it where it is long."""
         line = event.y + round(self.scroll_offset.y)
         if self._layout is None or line >= self._layout.height:
             return
         index = self._layout.message_at(line)
-        self._set_turn(self._messages[index].turn)
+        self._set_message(index)
         if self._layout.foldable(index):
             self._toggle([index])
 
+    # Finding
+
+    def look_for(self, pattern: Pattern | None, *, jump: bool = False) -> None:
+        """Highlights what a pattern finds, in this conversation and the next; None highlights nothing.
+
+        Folded messages with a hit are unfolded as long as it is looked for. `jump` goes to the first hit from here.
+        """
+        self._pattern = pattern
+        self._look(jump=jump)
+
+    def _look(self, *, jump: bool) -> None:
+        pattern, messages, raw = self._pattern, self._messages, self._raw
+        if pattern is None or not messages:
+            self._found(Hits(), jump=False)
+            return
+
+        def arrived(hits: Hits) -> None:
+            if pattern is self._pattern and messages is self._messages:
+                self._found(hits, jump=jump)
+
+        background(
+            self,
+            lambda: find(len(messages), lambda at: part_texts(messages[at], raw=raw), pattern),
+            arrived,
+            self._failed,
+            group="find",
+        )
+
+    def _found(self, hits: Hits, *, jump: bool) -> None:
+        before = self._unfolded
+        self._hits, self._hit = hits, None
+        self._unfolded -= self._opened
+        self._opened = hits.items - self._unfolded
+        self._unfolded |= self._opened
+        self._hit_to_show = jump and bool(hits.places)
+        if self._hit_to_show:
+            self._hit = hits.first_from(max(self._at, 0))
+        if self._unfolded != before:
+            self._lay_out()
+        elif self._hit_to_show:
+            self._show_hit()
+        self._tell()
+
+    def go_to_hit(self, delta: int) -> None:
+        """Goes to the next (1) or the previous (-1) hit, from the last one to the first."""
+        count = len(self._hits.places)
+        if count == 0:
+            return
+        if self._hit is None:
+            first = self._hits.first_from(max(self._at, 0))
+            self._hit = first if delta > 0 else (first - 1) % count
+        else:
+            self._hit = (self._hit + delta) % count
+        item = self._hits.places[self._hit].item
+        self._hit_to_show = True
+        if item in self._unfolded:
+            self._show_hit()
+        else:
+            self._unfolded |= {item}
+            self._lay_out()
+        self._tell()
+
+    def _tell(self) -> None:
+        words = "" if self._pattern is None else self._hits.words(self._hit)
+        self.refresh()
+        self.post_message(self.Found(words))
+
+    def _show_hit(self) -> None:
+        """Brings the current hit into sight; the layout must have its message unfolded."""
+        if self._layout is None or self._hit is None:
+            return
+        self._hit_to_show = False
+        hit = self._hits.places[self._hit]
+        self._set_message(hit.item)
+        line = self._layout.line_of(hit.item, hit.part, hit.start)
+        top, height = round(self.scroll_offset.y), self.size.height
+        if not top < line < top + height - 1:
+            self.scroll_to(y=max(0, line - height // 3), animate=False)
+
     # Drawing
+
+    def _look_of(self, name: str) -> Style:
+        return self.get_component_rich_style(name, partial=True)
 
     def render_line(self, y: int) -> Strip:
         """One line of the transcript."""
@@ -264,15 +406,20 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         if layout is None or number >= layout.height:
             waiting = "…" if layout is None and self._messages and y == 0 else ""
             return Strip([Segment(waiting, base)]).crop_extend(0, width, base)
-        line = layout.line(number)
-        message = layout.messages[layout.message_at(number)]
+        index = layout.message_at(number)
+        line, message = layout.line(number), layout.messages[index]
         mark = Segment(" ", base)
-        if message.turn == self._turn and line != Line("", ""):
-            mark = Segment("▎", base + self.get_component_rich_style("tone--turn", partial=True))
-        role = self.get_component_rich_style(_ROLE_TONES[message.role], partial=True)
-        gutter = Segment(f"{line.gutter:<{layout.gutter}}", base + role)
-        style = base
-        if line.tone:
-            style = base + self.get_component_rich_style(line.tone, partial=True)
-        strip = Strip([mark, gutter, Segment(line.text, style)])
+        if message.turn == self.turn and line is not BLANK:
+            bar = "▌" if index == self._at else "▎"
+            mark = Segment(bar, base + self._look_of("tone--turn"))
+        gutter = Segment(
+            f"{line.gutter:<{layout.gutter}}", base + self._look_of(_ROLE_TONES[message.role])
+        )
+        style = base + self._look_of(line.tone) if line.tone else base
+        layers = [line.spans]
+        if line.part != NO_PART and index in self._hits.items:
+            end = line.at + len(line.text)
+            hits = self._hits.within(index, line.part, line.at, end)
+            layers.append(tuple(hit_spans(hits, self._hit, line.at, end)))
+        strip = Strip([mark, gutter, *paint(line.text, style, layers, self._look_of)])
         return strip.crop_extend(0, width, base)

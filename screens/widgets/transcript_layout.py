@@ -1,4 +1,4 @@
-"""How messages become lines: gutter, wrapped text, folds, leak notes. Knows nothing of Textual."""
+"""How messages become lines: gutter, wrapped text, folds, leak notes, styles. Knows nothing of Textual."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from array import array
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from engine.conversation import Role, ToolCall, opens_turn
+from engine.conversation import Role, opens_turn
 from engine.rows import LeakRow, MessageRow
 from engine.text import one_line
 from screens import figures
-from screens.widgets.wrap import safe_lines, wrap
+from screens.widgets import text_styles
+from screens.widgets.message_text import Part, parts
+from screens.widgets.text_styles import Span
+from screens.widgets.wrap import safe_text, spans, wrap
 
 ROLE_LABELS: dict[Role, str] = {
     "system": "sys",
@@ -30,23 +33,39 @@ PREVIEW_LINES: dict[Role, int] = {
 }
 """Lines of a message that are shown while it is folded; shorter messages are shown whole."""
 
+CALL_PREVIEW_LINES = 4
 CACHED_BLOCKS = 512
+
+NO_PART = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the transcript; `tone` is a component class, empty for plain text."""
+    """One line of the transcript.
+
+    Attributes:
+        tone: A component class, empty for plain text.
+        part: Which part of the message the text belongs to, `NO_PART` for what the program says itself.
+        at: Where the text begins in the part as it is drawn.
+        spans: Styles of stretches of the text.
+    """
 
     gutter: str
     text: str
     tone: str = ""
+    part: int = NO_PART
+    at: int = 0
+    spans: tuple[Span, ...] = ()
+
+
+BLANK = Line("", "")
 
 
 class Layout:
     """The lines of a conversation at one width.
 
     Heights are known for every message, lines are made again when a message comes into sight; so memory does
-    not grow with the text. `width` is in cells, gutter included.
+    not grow with the text. `width` is in cells, gutter included; `raw` shows everything as imported.
     """
 
     def __init__(
@@ -55,17 +74,20 @@ class Layout:
         leaks: Mapping[int, Sequence[LeakRow]],
         width: int,
         unfolded: Set[int],
+        *,
+        raw: bool = False,
     ) -> None:
         self.messages = messages
         self.leaks = leaks
         self.width = width
         self.unfolded = unfolded
+        self.raw = raw
         last_turn = messages[-1].turn if messages else 0
         self.gutter = 6 + max(2, len(str(last_turn)))
         self._cache: OrderedDict[int, list[Line]] = OrderedDict()
         self._starts = array("q", [0])
         for index in range(len(messages)):
-            self._starts.append(self._starts[-1] + len(self.block(index)))
+            self._starts.append(self._starts[-1] + self._height(index))
 
     @property
     def height(self) -> int:
@@ -75,6 +97,19 @@ class Layout:
     def start(self, index: int) -> int:
         """Line at which a message begins."""
         return self._starts[index]
+
+    def first_text(self, index: int) -> int:
+        """Line at which a message begins, without the blank line above it."""
+        return self._starts[index] + int(self._spaced(index))
+
+    def line_of(self, index: int, part: int, at: int) -> int:
+        """Line on which a character of a part stands; the end of the message when it is folded away."""
+        block = self.block(index)
+        after = self._starts[index]
+        for number, line in enumerate(block):
+            if line.part == part and line.at <= at:
+                after = self._starts[index] + number
+        return after
 
     def message_at(self, line: int) -> int:
         """Index of the message that a line belongs to; the last one for lines below the end."""
@@ -87,53 +122,66 @@ class Layout:
 
     def foldable(self, index: int) -> bool:
         """Whether a message has more lines than its preview."""
-        return _is_long(self.messages[index], self.width - self.gutter)
+        message = self.messages[index]
+        width = self.width - self.gutter
+        return any(
+            _preview(part, width, _room(message, part))[2] for part in parts(message, raw=self.raw)
+        )
 
     def block(self, index: int) -> list[Line]:
-        """The lines of one message."""
+        """The lines of one message with their styles."""
         if index in self._cache:
             self._cache.move_to_end(index)
             return self._cache[index]
-        lines = self._lines(index)
+        lines = self._lines(index, styled=not self.raw)
         self._cache[index] = lines
         if len(self._cache) > CACHED_BLOCKS:
             self._cache.popitem(last=False)
         return lines
 
-    def _lines(self, index: int) -> list[Line]:
-        message = self.messages[index]
-        body = self._body(message, index in self.unfolded)
-        body += [(note, "tone--borderline") for note in self._notes(message)]
-        gutter = f"{ROLE_LABELS[message.role]:<4} {message.turn}"
-        first = True
-        lines: list[Line] = []
-        if index and opens_turn(message.role):
-            lines.append(Line("", ""))
-        for text, tone in body:
-            lines.append(Line(gutter if first else "", text, tone))
-            first = False
-        return lines
+    def _spaced(self, index: int) -> bool:
+        return index > 0 and opens_turn(self.messages[index].role)
 
-    def _body(self, message: MessageRow, unfolded: bool) -> list[tuple[str, str]]:
+    def _height(self, index: int) -> int:
+        message = self.messages[index]
+        content = message.content
+        short = (
+            not message.tool_calls
+            and not message.name
+            and message.model_view is None
+            and not message.hidden
+            and len(content) <= self.width - self.gutter
+            and content.isascii()
+            and content.isprintable()
+            and content[:1] not in ("{", "[")
+            and message.index not in self.leaks
+        )
+        return 1 + int(self._spaced(index)) if short else len(self._lines(index, styled=False))
+
+    def _lines(self, index: int, *, styled: bool) -> list[Line]:
+        message = self.messages[index]
+        lines = self._body(message, index in self.unfolded, styled)
+        lines += [Line("", note, "tone--borderline") for note in self._notes(message)]
+        lines[0] = replace(lines[0], gutter=f"{ROLE_LABELS[message.role]:<4} {message.turn}")
+        return [BLANK, *lines] if self._spaced(index) else lines
+
+    def _body(self, message: MessageRow, unfolded: bool, styled: bool) -> list[Line]:
         width = self.width - self.gutter
-        tone = "tone--muted" if message.role in ("tool", "system", "developer") else ""
-        parts: list[tuple[str, str]] = []
+        quiet = "tone--muted" if message.role in ("tool", "system", "developer") else ""
+        lines: list[Line] = []
         if message.name:
-            parts.append((one_line(message.name, width), "tone--accent"))
-        room = None if unfolded else PREVIEW_LINES[message.role]
-        if message.content.strip():
-            shown, rest = _preview(message.content.rstrip("\n"), width, room)
-            parts += [(line, tone) for line in shown]
+            lines.append(Line("", one_line(message.name, width), "tone--accent"))
+        found = parts(message, raw=self.raw)
+        for number, part in enumerate(found):
+            text, cuts, rest = _preview(part, width, None if unfolded else _room(message, part))
+            tone = "tone--call" if part.call else quiet
+            marked = text_styles.styles(text, part.form) if styled and cuts else []
+            lines += _part_lines(text, cuts, tone, number, marked)
             if rest:
-                parts.append((f"▸ {rest}", "tone--accent"))
-        for call in message.tool_calls:
-            shown, rest = _preview(_call_text(call), width, room and min(room, 4))
-            parts += [(line, "tone--call") for line in shown]
-            if rest:
-                parts.append((f"▸ {rest}", "tone--accent"))
-        if not parts or (len(parts) == 1 and message.name and not message.tool_calls):
-            parts.append(("(empty)", "tone--muted"))
-        return parts
+                lines.append(Line("", f"▸ {rest}", "tone--accent"))
+        if not found:
+            lines.append(Line("", "(empty)", "tone--muted"))
+        return lines
 
     def _notes(self, message: MessageRow) -> list[str]:
         found = [
@@ -149,30 +197,45 @@ class Layout:
         return []
 
 
-def _call_text(call: ToolCall) -> str:
-    return f"→ {call.name} {call.arguments}"
-
-
-def _preview(text: str, width: int, room: int | None) -> tuple[list[str], str]:
-    """The first lines of a text, and how much more there is in words, empty when nothing is left out."""
-    if room is None:
-        return safe_lines(text, width), ""
-    # The room plus one line cannot take more characters than this, so the rest need not be looked at.
-    head = text[: (room + 1) * (width + 1) * 2]
-    lines = safe_lines(head, width)
-    if len(lines) <= room and len(head) == len(text):
-        return lines, ""
-    newlines = text.count("\n")
-    if newlines >= room:
-        return lines[:room], f"{newlines + 1:,} lines"
-    return lines[:room], f"{figures.amount(len(text))} characters"
-
-
-def _is_long(message: MessageRow, width: int) -> bool:
+def _room(message: MessageRow, part: Part) -> int:
     room = PREVIEW_LINES[message.role]
-    texts = [(message.content.rstrip("\n"), room)]
-    texts += [(_call_text(call), min(room, 4)) for call in message.tool_calls]
-    return any(_preview(text, width, lines)[1] for text, lines in texts)
+    return min(room, CALL_PREVIEW_LINES) if part.call else room
+
+
+def _part_lines(
+    text: str, cuts: Sequence[tuple[int, int]], tone: str, number: int, marked: Sequence[Span]
+) -> list[Line]:
+    """The lines of a part; both the cuts and the spans are in order, so each span is looked at once a line."""
+    lines: list[Line] = []
+    first = 0
+    for start, end in cuts:
+        while first < len(marked) and marked[first][1] <= start:
+            first += 1
+        last = first
+        while last < len(marked) and marked[last][0] < end:
+            last += 1
+        styles = text_styles.cut(marked[first:last], start, end)
+        lines.append(Line("", text[start:end], tone, number, start, tuple(styles)))
+    return lines
+
+
+def _preview(part: Part, width: int, room: int | None) -> tuple[str, list[tuple[int, int]], str]:
+    """The text as drawn, the lines of it that are shown, and how much more there is in words, empty for nothing."""
+    if room is None:
+        text = safe_text(part.text)
+        return text, spans(text, width), ""
+    # The room plus one line cannot take more characters than this, so the rest need not be looked at.
+    head = part.text[: (room + 1) * (width + 1) * 2]
+    text = safe_text(head)
+    cuts = spans(text, width)
+    if len(cuts) <= room and len(head) == len(part.text):
+        return text, cuts, ""
+    newlines = part.text.count("\n")
+    rest = f"{newlines + 1:,} lines"
+    if newlines < room:
+        rest = f"{figures.amount(len(part.text))} characters"
+    cuts = cuts[:room]
+    return text[: cuts[-1][1]], cuts, rest
 
 
 def turn_starts(messages: Sequence[MessageRow]) -> dict[int, int]:

@@ -1,0 +1,65 @@
+"""What is shown of a message, before it is broken into lines: its parts as display-safe text. Pure.
+
+Finding looks through the same texts as the transcript draws, so an offset means the same in both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.conversation import ToolCall
+from engine.rows import MessageRow
+from screens.widgets.pretty_json import LONGEST, pretty_json
+from screens.widgets.wrap import safe_text
+
+Form = Literal["plain", "markdown", "json", "call"]
+"""What kind of text something is, for its styles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The content of a message, or one of its tool calls.
+
+    Attributes:
+        text: Not yet display-safe: `safe_text(text)` is what offsets refer to.
+        call: It is a tool call.
+    """
+
+    text: str
+    form: Form
+    call: bool = False
+
+
+def parts(message: MessageRow, *, raw: bool) -> list[Part]:
+    """The content, unless it is blank, and then the tool calls in order; `raw` leaves everything as imported."""
+    found = [content_part(message, raw=raw)] if message.content.strip() else []
+    found += [call_part(call, raw=raw) for call in message.tool_calls]
+    return found
+
+
+def content_part(message: MessageRow, *, raw: bool) -> Part:
+    """The content as it is shown."""
+    content = message.content.rstrip("\n")
+    if raw:
+        return Part(content, "plain")
+    if content[:1] in "{[ \n\t" and content.lstrip()[:1] in ("{", "["):
+        laid_out = pretty_json(content)
+        if laid_out is not None:
+            return Part(laid_out, "json")
+        if content.lstrip()[:2] in ('{"', '["', "[{", "[["):
+            return Part(content, "json")
+    return Part(content, "markdown" if message.role in ("user", "assistant") else "plain")
+
+
+def call_part(call: ToolCall, *, raw: bool) -> Part:
+    """A tool call as it is shown: name and arguments."""
+    arguments = call.arguments
+    if not raw and len(arguments) <= LONGEST:
+        arguments = pretty_json(arguments) or arguments
+    return Part(f"→ {call.name} {arguments}", "plain" if raw else "call", True)
+
+
+def part_texts(message: MessageRow, *, raw: bool) -> list[str]:
+    """The parts as they are drawn, whole."""
+    return [safe_text(part.text) for part in parts(message, raw=raw)]
