@@ -153,6 +153,9 @@ class Jobs(Protocol):
     def interrupted(self) -> list[RunRow]:
         """Quick. Runs that an earlier process left unfinished and that can be resumed by running again."""
 
+    def run(self, run_id: int) -> RunRow | None:
+        """Quick. One run with everything that determined its result; None if there is none of this id."""
+
 
 class Saved(Protocol):
     """What the project remembers of how its list is looked at; writing raises ProjectReadOnly."""

@@ -21,7 +21,7 @@ from engine.stages.importing import ImportStage
 from engine.stages.remaining import RemainingStage
 from engine.stages.scoring import ScoringStage, question_for
 from engine.stages.tuning import TuningStage
-from engine.store import conversations, settings
+from engine.store import conversations, runs, settings
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.saved import SavedStore
@@ -270,3 +270,8 @@ class WorkspaceJobs:
     def interrupted(self) -> list[RunRow]:
         """Runs that an earlier process left unfinished."""
         return self._workspace.runner.interrupted()
+
+    def run(self, run_id: int) -> RunRow | None:
+        """One run with everything that determined its result."""
+        with self._workspace.project.reading() as conn:
+            return runs.get(conn, run_id)

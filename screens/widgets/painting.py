@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from rich.segment import Segment
 from rich.style import Style
@@ -45,7 +46,7 @@ def paint(
         return [Segment(text, style)]
     cuts = sorted(edge for edge in edges if 0 <= edge <= len(text))
     segments = []
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         over = style
         for layer in layers:
             for a, b, name in layer:

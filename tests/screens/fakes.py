@@ -279,6 +279,14 @@ class FakeProject(FakeTriage):
     def interrupted(self) -> list[RunRow]:
         return self.left
 
+    def run(self, run_id: int) -> RunRow | None:
+        prompt = {"name": "base", "question": "What remains to be done?"}
+        return RunRow(
+            run_id, "complete", "done", "5f0c1d", {"mode": "base", "prompt": prompt, "context": 8192},
+            {"model_sha256": "ab" * 32, "engine": "llama.cpp 0.3.35"}, "0.3.0",
+            "2026-10-01T10:00:00Z", "2026-10-01T10:12:00Z", 812, 812, None,
+        )  # fmt: skip
+
 
 def project(count: int = 36) -> FakeProject:
     """A few dozen conversations in all states."""
