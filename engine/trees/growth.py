@@ -1,0 +1,374 @@
+"""Growing many trees on one model: which nodes share a decode, and which sequences hold their paths.
+
+The prompt of a tree is one sequence; a path forks it and shares its cells. A node that has been read leaves its
+sequence to its most probable child and forks it for the others. When sequences run out the least probable waiting
+path is let go and decoded again from the prompt when its turn comes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from engine.errors import ModelError
+from engine.model.interface import Logits, Span, TokenModel, log_probs
+from engine.trees.tree import Tree
+
+WIDTH = 32
+"""Nodes read in one decode; more rows cost more than they gain on a processor."""
+
+PROMPT_CELLS = 3072
+"""Tokens that the prompts of trees growing side by side may hold, unless one alone holds more. Every decode attends
+over all live cells, its own or not."""
+
+ANSWER_TOKENS = 256
+"""Tokens of the recorded answer that are scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Where growth stops early; None is no bound. Nodes and seconds are of one call, over all of its trees."""
+
+    nodes: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(slots=True)
+class Job:
+    """One tree to grow.
+
+    Attributes:
+        prompt: Tokens before the root; at least one.
+        answer: Tokens of the recorded answer, scored on the same pass; may be empty.
+        answer_log_probs: Natural log-probabilities of the answer's tokens, untransformed, filled while growing.
+    """
+
+    tree: Tree
+    prompt: Sequence[int]
+    answer: Sequence[int] = ()
+    answer_log_probs: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What growing took: nodes read, tokens decoded, decodes, seconds of which in the model."""
+
+    nodes: int
+    tokens: int
+    decodes: int
+    seconds: float
+    model_seconds: float
+    finished: bool
+
+
+@dataclass(slots=True)
+class _Live:
+    """A tree while it grows.
+
+    Attributes:
+        trunk: Sequence that holds the prompt but its last token, which is read with every path that begins anew.
+        decoded: Tokens in it.
+        held: Sequence that holds everything before a waiting node's own token, by node.
+    """
+
+    job: Job
+    trunk: int
+    decoded: int = 0
+    held: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def base(self) -> int:
+        """Position of the prompt's last token; a node of depth d stands at base + d."""
+        return len(self.job.prompt) - 1
+
+    @property
+    def prefilled(self) -> bool:
+        return self.decoded == self.base
+
+    @property
+    def done(self) -> bool:
+        job = self.job
+        answered = bool(job.answer_log_probs) or not job.answer
+        return self.prefilled and answered and job.tree.next_path is None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What the wanted rows of one span are for: a node's distribution, or the recorded answer."""
+
+    live: _Live
+    sequence: int
+    node: int | None
+    rows: int = 1
+
+
+class Grower:
+    """Grows trees on one model. The model is its own while it grows."""
+
+    def __init__(self, model: TokenModel, *, width: int = WIDTH) -> None:
+        """Prepares.
+
+        Raises:
+            ModelError: The model cannot fork sequences.
+        """
+        if not model.capacity.forkable:
+            raise ModelError(
+                "This model is recurrent or hybrid, and its sequences cannot be forked for a tree.",
+                "Use a transformer model.",
+            )
+        self._model = model
+        self._width = max(1, min(width, model.capacity.rows, model.capacity.sequences // 2))
+        self._free: list[int] = []
+        self._lives: list[_Live] = []
+        self._nodes = self._tokens = self._decodes = 0
+        self._model_seconds = 0.0
+
+    def grow(
+        self,
+        jobs: Sequence[Job],
+        budget: Budget | None = None,
+        *,
+        stopped: Callable[[], bool] = lambda: False,
+        progress: Callable[[int], None] | None = None,
+    ) -> Work:
+        """Grows trees until none has a node to read, or the budget is used up, or `stopped` says so.
+
+        What has grown until then is in the trees, whose accounts hold at any moment; growing the same trees again
+        goes on from there.
+
+        Args:
+            progress: Called after each decode with the nodes read in this call.
+
+        Raises:
+            ModelError: A prompt leaves no room for its tree in the context.
+            Cancelled: The request was cancelled; what was being read waits again.
+        """
+        budget = budget or Budget()
+        start = time.perf_counter()
+        self._check(jobs)
+        self._model.clear()
+        self._free = list(range(self._model.capacity.sequences - 1, -1, -1))
+        self._lives = []
+        self._nodes = self._tokens = self._decodes = 0
+        self._model_seconds = 0.0
+        waiting = deque(jobs)
+        while waiting or self._lives:
+            self._admit(waiting)
+            spent = time.perf_counter() - start
+            over = budget.nodes is not None and self._nodes >= budget.nodes
+            late = budget.seconds is not None and spent >= budget.seconds
+            if over or late or stopped():
+                break
+            most = self._width if budget.nodes is None else budget.nodes - self._nodes
+            self._step(min(self._width, most))
+            if progress:
+                progress(self._nodes)
+            for live in [one for one in self._lives if one.done]:
+                self._leave(live)
+        finished = not waiting and not self._lives
+        for live in list(self._lives):
+            self._leave(live)
+        return Work(
+            self._nodes,
+            self._tokens,
+            self._decodes,
+            time.perf_counter() - start,
+            self._model_seconds,
+            finished,
+        )
+
+    def _check(self, jobs: Sequence[Job]) -> None:
+        capacity = self._model.capacity
+        for job in jobs:
+            longest = job.tree.options.max_tokens
+            need = len(job.prompt) + max(longest, len(self._answer(job)))
+            if not job.prompt or need > capacity.context:
+                raise ModelError(
+                    f"A prompt of {len(job.prompt):,} tokens leaves no room for a tree in a context of "
+                    f"{capacity.context:,}.",
+                    "Ask for a longer context or shorter answers.",
+                )
+            if longest >= capacity.batch:
+                raise ModelError(
+                    f"Answers of {longest:,} tokens are too long for a tree; at most "
+                    f"{capacity.batch - 1:,} can be grown."
+                )
+
+    def _answer(self, job: Job) -> Sequence[int]:
+        return job.answer[
+            : min(ANSWER_TOKENS, self._model.capacity.rows, self._model.capacity.batch)
+        ]
+
+    # Which trees grow
+
+    def _admit(self, waiting: deque[Job]) -> None:
+        """Takes trees in while their prompts and some branches for each fit."""
+        while waiting and self._free:
+            prompts = sum(len(live.job.prompt) for live in self._lives)
+            full = len(self._lives) >= max(1, self._width // 2)
+            prompts += len(waiting[0].prompt)
+            if self._lives and (full or prompts > PROMPT_CELLS or not self._fits(prompts)):
+                return
+            self._lives.append(_Live(waiting.popleft(), self._free.pop()))
+
+    def _fits(self, prompts: int) -> bool:
+        """Whether the cache holds so many tokens of prompts beside the paths that there are, at their longest."""
+        capacity = self._model.capacity
+        longest = max(live.job.tree.options.max_tokens for live in self._lives) + 1
+        return prompts + (self._branches + 1) * longest + capacity.batch <= capacity.cells
+
+    def _leave(self, live: _Live) -> None:
+        for sequence in (live.trunk, *live.held.values()):
+            self._release(sequence)
+        self._lives.remove(live)
+
+    def _release(self, sequence: int) -> None:
+        self._model.drop(sequence)
+        self._free.append(sequence)
+
+    @property
+    def _most_branches(self) -> int:
+        """Sequences that may hold paths, so that prompts and paths fit the cache."""
+        capacity = self._model.capacity
+        prompts = sum(len(live.job.prompt) for live in self._lives)
+        longest = max(live.job.tree.options.max_tokens for live in self._lives) + 1
+        by_cells = (capacity.cells - prompts - capacity.batch) // longest
+        return max(1, min(by_cells, capacity.sequences - len(self._lives)))
+
+    @property
+    def _branches(self) -> int:
+        """Sequences that hold paths now."""
+        return self._model.capacity.sequences - len(self._free) - len(self._lives)
+
+    # One decode
+
+    def _step(self, most: int) -> None:
+        spans: list[Span] = []
+        readings: list[_Reading] = []
+        try:
+            room = self._read_paths(spans, readings, min(most, self._most_branches))
+            room = self._read_answers(spans, readings, room)
+            self._read_prompts(spans, room)
+            began = time.perf_counter()
+            logits = self._model.decode(spans)
+            self._model_seconds += time.perf_counter() - began
+        except BaseException:
+            for reading in readings:
+                if reading.node is not None:
+                    reading.live.job.tree.give_back(reading.node)
+            raise
+        self._tokens += sum(len(span.tokens) for span in spans)
+        self._decodes += 1
+        at = 0
+        for reading in readings:
+            rows = logits[at : at + reading.rows]
+            at += reading.rows
+            if reading.node is None:
+                self._score_answer(reading, rows)
+            else:
+                self._expand(reading, reading.node, rows[0])
+
+    def _read_paths(self, spans: list[Span], readings: list[_Reading], most: int) -> int:
+        """Adds the most probable waiting nodes of all trees; returns the room that is left in the batch."""
+        room = self._model.capacity.batch
+        ready = [live for live in self._lives if live.prefilled]
+        while len(readings) < most:
+            paths = [
+                (path, -at)
+                for at, live in enumerate(ready)
+                if (path := live.job.tree.next_path) is not None
+            ]
+            if not paths:
+                break
+            live = ready[-max(paths)[1]]
+            node = live.job.tree.take()
+            assert node is not None  # next_path said that one waits
+            tokens, start = self._tokens_for(live, node)
+            if len(tokens) > room:
+                live.job.tree.give_back(node)
+                break
+            sequence = live.held.pop(node) if node in live.held else self._begin(live)
+            readings.append(_Reading(live, sequence, node))
+            spans.append(Span(tokens, start, (sequence,), (len(tokens) - 1,)))
+            room -= len(tokens)
+        return room
+
+    def _tokens_for(self, live: _Live, node: int) -> tuple[Sequence[int], int]:
+        """What brings a node's path into its sequence, and where: its own token, or all from the prompt's last on."""
+        tree = live.job.tree
+        if node in live.held:
+            return (tree.nodes[node].token,), live.base + tree.nodes[node].depth
+        return [live.job.prompt[-1], *tree.tokens(node)], live.base
+
+    def _begin(self, live: _Live) -> int:
+        """A sequence that holds the trunk of a tree."""
+        if not self._free or self._branches >= self._most_branches:
+            self._let_go()
+        sequence = self._free.pop()
+        if live.base:
+            self._model.fork(live.trunk, sequence, live.base)
+        return sequence
+
+    def _let_go(self) -> None:
+        """Frees the sequence of the least probable path that waits."""
+        holders = [
+            (live.job.tree.nodes[node].path, -node, at)
+            for at, live in enumerate(self._lives)
+            for node in live.held
+        ]
+        if holders:
+            _, negative, at = min(holders)
+            self._release(self._lives[at].held.pop(-negative))
+
+    def _read_answers(self, spans: list[Span], readings: list[_Reading], room: int) -> int:
+        """Adds recorded answers that were not scored yet."""
+        rows = self._model.capacity.rows - len(readings)
+        for live in self._lives:
+            answer = self._answer(live.job)
+            scored = bool(live.job.answer_log_probs)
+            fits = len(answer) <= min(room, rows)
+            if not answer or scored or not live.prefilled or not fits:
+                continue
+            tokens = [live.job.prompt[-1], *answer[:-1]]
+            sequence = self._begin(live)
+            readings.append(_Reading(live, sequence, None, len(answer)))
+            spans.append(Span(tokens, live.base, (sequence,), tuple(range(len(tokens)))))
+            room -= len(tokens)
+            rows -= len(tokens)
+        return room
+
+    def _read_prompts(self, spans: list[Span], room: int) -> None:
+        """Fills the decode up with prompts."""
+        for live in self._lives:
+            if room and not live.prefilled:
+                part = live.job.prompt[live.decoded : min(live.base, live.decoded + room)]
+                spans.append(Span(part, live.decoded, (live.trunk,)))
+                live.decoded += len(part)
+                room -= len(part)
+
+    # What came of it
+
+    def _expand(self, reading: _Reading, node: int, row: Logits) -> None:
+        live, tree = reading.live, reading.live.job.tree
+        self._nodes += 1
+        waiting = tree.expand(node, tree.options.transform.apply(row))
+        end = live.base + tree.nodes[node].depth + 1
+        for child in waiting[1:]:
+            if not self._free or self._branches >= self._most_branches:
+                break
+            live.held[child] = self._free.pop()
+            self._model.fork(reading.sequence, live.held[child], end)
+        if waiting:
+            live.held[waiting[0]] = reading.sequence
+        else:
+            self._release(reading.sequence)
+
+    def _score_answer(self, reading: _Reading, rows: Logits) -> None:
+        job = reading.live.job
+        answer = self._answer(job)
+        job.answer_log_probs = [
+            float(log_probs(row, [token])[0]) for row, token in zip(rows, answer, strict=True)
+        ]
+        self._release(reading.sequence)

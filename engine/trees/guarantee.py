@@ -1,0 +1,171 @@
+"""What a tree proves: the interval in which the probability of a property of the response must lie.
+
+The probability is that of a response drawn with the tree's sampler. Mass where the property surely holds is the
+lower end, one minus the mass where it surely fails the upper. An ended leaf decides; a cut or long leaf and a node
+not read yet decide only what their text already settles; children left out decide nothing beyond what their parent's
+text does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import UsageError
+from engine.trees.tree import Kind, Tree
+
+Predicate = Callable[[str, bool], bool | None]
+"""Whether a response that begins so has the property: yes, no, or not settled. The flag says that it ended here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Bounds of a probability; `low` mass surely has the property, 1 - `high` surely has not."""
+
+    low: float
+    high: float
+
+
+def guarantee(tree: Tree, predicate: Predicate) -> Interval:
+    """The interval for the probability that a response has a property.
+
+    Args:
+        predicate: Must be honest about what a beginning settles: whatever it answers for one holds for every response
+            that goes on from it.
+    """
+    holds: list[float] = []
+    fails: list[float] = []
+    stops = [stop.encode() for stop in tree.options.stop if stop]
+
+    def note(mass: float, settled: bool | None) -> None:
+        if settled is not None:
+            (holds if settled else fails).append(mass)
+
+    for at, node in enumerate(tree.nodes):
+        data = tree.text(at)
+        ended = node.kind is Kind.ENDED
+        text = data.decode("utf-8", "replace") if ended else _whole(_without_stop(data, stops))
+        settled = predicate(text, ended)
+        # A child left out might be an end token, so its parent's text settles it only when ending there agrees.
+        if node.kind is Kind.INNER:
+            note(node.pruned, settled if settled == predicate(text, True) else None)
+        else:
+            note(node.mass, settled)
+    return Interval(min(1.0, math.fsum(holds)), max(0.0, 1.0 - math.fsum(fails)))
+
+
+def contains(part: str) -> Predicate:
+    """The response holds `part`, whatever its case."""
+    wanted = part.casefold()
+
+    def settle(text: str, ended: bool) -> bool | None:
+        if wanted in text.casefold():
+            return True
+        return False if ended else None
+
+    return settle
+
+
+def equals(whole: str) -> Predicate:
+    """The response is `whole`, apart from white space at both ends."""
+    wanted = whole.strip()
+
+    def settle(text: str, ended: bool) -> bool | None:
+        if ended:
+            return text.strip() == wanted
+        return None if wanted.startswith(text.lstrip()) or text.strip() == wanted else False
+
+    return settle
+
+
+def matches(pattern: str) -> Predicate:
+    """A regular expression is found in the response; only a response that ended decides, because what follows may
+    undo a match (`$`, look-ahead).
+
+    Raises:
+        UsageError: The pattern is no regular expression.
+    """
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"{pattern!r} is no regular expression: {error}.") from error
+
+    def settle(text: str, ended: bool) -> bool | None:
+        return compiled.search(text) is not None if ended else None
+
+    return settle
+
+
+def json_has(path: str, value: str | None = None) -> Predicate:
+    """The response is JSON with something at a path like `order.items.0.id`, or with this text or number there."""
+    steps = path.split(".")
+
+    def settle(text: str, ended: bool) -> bool | None:
+        if not ended:
+            return None
+        try:
+            at: Any = json.loads(text)
+        except (ValueError, RecursionError):
+            return False
+        for step in steps:
+            if isinstance(at, dict) and step in at:
+                at = at[step]
+            elif isinstance(at, list) and step.isdigit() and int(step) < len(at):
+                at = at[int(step)]
+            else:
+                return False
+        return value is None or (at if isinstance(at, str) else json.dumps(at)) == value
+
+    return settle
+
+
+def parse_predicate(text: str) -> Predicate:
+    """Reads `contains two years`, `equals yes`, `regex ^\\d+$` or `json order.id` (or `json order.id=7`).
+
+    Raises:
+        UsageError: It is none of these.
+    """
+    kind, _, rest = text.partition(" ")
+    if rest:
+        if kind == "contains":
+            return contains(rest)
+        if kind == "equals":
+            return equals(rest)
+        if kind == "regex":
+            return matches(rest)
+        if kind == "json":
+            path, given, value = rest.partition("=")
+            return json_has(path, value if given else None)
+    raise UsageError(
+        f"{text!r} is no property of a response.",
+        "Write `contains TEXT`, `equals TEXT`, `regex PATTERN` or `json PATH[=VALUE]`.",
+    )
+
+
+def _without_stop(data: bytes, stops: Sequence[bytes]) -> bytes:
+    """Text without what may be the beginning of a stop text, which would be taken off the response."""
+    begun = max(
+        (
+            size
+            for stop in stops
+            for size in range(1, min(len(stop), len(data) + 1))
+            if data.endswith(stop[:size])
+        ),
+        default=0,
+    )
+    return data[: len(data) - begun]
+
+
+def _whole(data: bytes) -> str:
+    """Text without a character whose last bytes are still to come, which must not be judged half."""
+    for cut in range(4):
+        try:
+            return data[: len(data) - cut].decode("utf-8")
+        except UnicodeDecodeError as error:
+            if error.end < len(data) - cut:
+                break
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,129 @@
+"""What a grown tree says of how sure the model was."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from engine.trees.tree import LEAVES, ROOT, Kind, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """The first place where the tree parts.
+
+    Attributes:
+        depth: Tokens before it.
+        entropy: Bits of the model's distribution there, over the whole vocabulary.
+        branches: Children in the tree.
+    """
+
+    depth: int
+    entropy: float
+    branches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Leaves of equal text.
+
+    Attributes:
+        text: As read, without the stop text; bytes that are no UTF-8 are replaced.
+        probability: Of all its leaves.
+        leaves: Node ids, most probable first.
+        end: Kind of the most probable one.
+    """
+
+    text: str
+    probability: float
+    leaves: tuple[int, ...]
+    end: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """The figures of one tree.
+
+    Attributes:
+        leaves: Number of leaves, the paper's measure.
+        max_log_prob: Natural log-probability of the most probable leaf, the paper's other measure.
+        max_log_prob_per_token: The same divided by the leaf's tokens.
+        covered, pruned, unexpanded: The account, summing to 1.
+        entropy_low: Bits of the distribution over responses, at least: each leaf one outcome, all the rest one more.
+        entropy_high: Bits at the tree's resolution, each leaf, each child left out and each node not read yet an
+            outcome of its own. What comes after a cut or long leaf, or after a child left out, is not in it.
+        answers: Distinct texts of leaves.
+    """
+
+    leaves: int
+    max_log_prob: float
+    max_log_prob_per_token: float
+    covered: float
+    pruned: float
+    unexpanded: float
+    entropy_low: float
+    entropy_high: float
+    first_fork: Fork | None
+    answers: int
+
+
+def measure(tree: Tree) -> Measures:
+    """All figures of a tree, also of one that is not grown to its end. A tree without a leaf has a maximum of -inf."""
+    account = tree.account()
+    leaves = tree.leaves()
+    best = tree.nodes[leaves[0]] if leaves else None
+    masses = [tree.nodes[at].mass for at in leaves]
+    bits = math.fsum(map(_bits, masses))
+    rest = account.pruned + account.unexpanded
+    pruned = math.fsum(n.pruned_entropy for n in tree.nodes if n.kind is Kind.INNER)
+    frontier = math.fsum(_bits(n.mass) for n in tree.nodes if n.kind is Kind.FRONTIER)
+    return Measures(
+        leaves=len(leaves),
+        max_log_prob=best.path if best else -math.inf,
+        max_log_prob_per_token=best.path / max(1, best.depth) if best else -math.inf,
+        covered=account.covered,
+        pruned=account.pruned,
+        unexpanded=account.unexpanded,
+        entropy_low=bits + _bits(rest),
+        entropy_high=bits + pruned + frontier,
+        first_fork=first_fork(tree),
+        answers=len(answers(tree)),
+    )
+
+
+def first_fork(tree: Tree) -> Fork | None:
+    """Where the tree first has several branches, going along its only one; None when it has one leaf."""
+    at = ROOT
+    while True:
+        node = tree.nodes[at]
+        if len(node.children) > 1 and node.entropy is not None:
+            return Fork(node.depth, node.entropy, len(node.children))
+        if not node.children:
+            return None
+        at = node.children[0]
+
+
+def answers(tree: Tree) -> list[Answer]:
+    """Leaves merged by equal text, most probable first; different tokens may spell the same."""
+    merged: dict[str, list[int]] = {}
+    for at in tree.leaves():
+        merged.setdefault(tree.text(at).decode("utf-8", "replace"), []).append(at)
+    found = [
+        Answer(
+            text, math.fsum(tree.nodes[at].mass for at in ids), tuple(ids), tree.nodes[ids[0]].kind
+        )
+        for text, ids in merged.items()
+    ]
+    return sorted(found, key=lambda answer: (-answer.probability, answer.leaves))
+
+
+def subtree_mass(tree: Tree) -> list[float]:
+    """For each node the probability of the leaves below it, itself included."""
+    masses = [node.mass if node.kind in LEAVES else 0.0 for node in tree.nodes]
+    for at in range(len(tree.nodes) - 1, ROOT, -1):
+        masses[tree.nodes[at].parent] += masses[at]
+    return masses
+
+
+def _bits(mass: float) -> float:
+    return -mass * math.log2(mass) if mass > 0 else 0.0

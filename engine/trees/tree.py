@@ -1,0 +1,303 @@
+"""A response tree: nodes are tokens after a prompt, with the account of where all probability is.
+
+Knows no model: it is told distributions and says which nodes want one next.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.model.interface import LogProbs
+from engine.trees.transform import Transform
+
+ROOT = 0
+RESERVE = 16.0
+"""Children below alpha are remembered down to alpha / RESERVE, so that alpha can be lowered without asking again."""
+
+MOST_RESERVED = 64
+"""Children remembered below one node."""
+
+Growth = Literal["path", "token"]
+
+
+class Kind(IntEnum):
+    """What a node is. Leaves are ENDED (end token or stop text), CUT (no child reaches alpha) and LONG (the limit)."""
+
+    FRONTIER = 0
+    INNER = 1
+    ENDED = 2
+    CUT = 3
+    LONG = 4
+
+
+LEAVES = (Kind.ENDED, Kind.CUT, Kind.LONG)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOptions:
+    """How a tree grows.
+
+    Attributes:
+        alpha: In (0, 1]. Mode `path` keeps nodes whose path probability reaches it; mode `token`, the procedure of
+            the paper, follows the best token and branches at others whose conditional probability reaches it.
+        max_tokens: Longest continuation.
+        stop: Texts that end a continuation.
+        transform: The sampler whose distribution is explored.
+    """
+
+    alpha: float
+    mode: Growth = "path"
+    max_tokens: int = 64
+    stop: tuple[str, ...] = ()
+    transform: Transform = field(default_factory=Transform)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha <= 1 or self.max_tokens < 1:
+            raise ValueError(f"not a way to grow a tree: {self}")
+
+
+@dataclass(slots=True)
+class Node:
+    """One token after its parent's path; the root is the end of the prompt.
+
+    Attributes:
+        token: Token id; -1 for the root.
+        log_p: Natural logarithm of its probability after its parent's path.
+        path: The same for the whole path from the root.
+        depth: Tokens on the path.
+        pruned: Probability (of everything, not conditional) of its children that are not in the tree. Of a CUT
+            node, whose mass is covered, it is the whole mass and is not counted.
+        pruned_entropy: Sum of -p log2 p over those children, p as for `pruned`.
+        entropy: Bits of the distribution of its children; None before it was read.
+        reserve: Children not in the tree that are nearest to it: (token, log_p), most probable first.
+        complete_to: Every child whose path reaches this log-probability is in the tree or in `reserve`.
+    """
+
+    parent: int
+    token: int
+    log_p: float
+    path: float
+    depth: int
+    kind: Kind = Kind.FRONTIER
+    children: list[int] = field(default_factory=list)
+    pruned: float = 0.0
+    pruned_entropy: float = 0.0
+    entropy: float | None = None
+    reserve: list[tuple[int, float]] = field(default_factory=list)
+    complete_to: float = math.inf
+
+    @property
+    def mass(self) -> float:
+        """Probability of the path."""
+        return math.exp(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Where the probability is: on leaves, on children left out, on nodes not read yet. Sums to 1."""
+
+    covered: float
+    pruned: float
+    unexpanded: float
+
+
+class Tree:
+    """Grows best-first: `take` names the most probable node to read next, `expand` gets its distribution."""
+
+    def __init__(
+        self,
+        options: TreeOptions,
+        stop_tokens: frozenset[int],
+        token_bytes: Callable[[int], bytes],
+    ) -> None:
+        self.options = options
+        self.nodes: list[Node] = [Node(-1, -1, 0.0, 0.0, 0)]
+        self.stop_tokens = stop_tokens
+        self.spelling = token_bytes
+        self._stops = [text.encode() for text in options.stop if text]
+        self._floor = math.log(options.alpha)
+        self._waiting: list[tuple[float, int]] = [(0.0, ROOT)]
+
+    def put(self, nodes: list[Node]) -> None:
+        """Takes nodes of an earlier growth in place of its own; those without a distribution wait for it again."""
+        self.nodes = nodes
+        self._waiting = [(-n.path, at) for at, n in enumerate(nodes) if n.kind is Kind.FRONTIER]
+        heapq.heapify(self._waiting)
+
+    # Growth
+
+    @property
+    def next_path(self) -> float | None:
+        """Path log-probability of what `take` would name; None when the tree is grown."""
+        return -self._waiting[0][0] if self._waiting else None
+
+    def take(self) -> int | None:
+        """The most probable node whose distribution is wanted; of equal ones the oldest."""
+        return heapq.heappop(self._waiting)[1] if self._waiting else None
+
+    def give_back(self, node_id: int) -> None:
+        """Puts a node that was taken and not read among the waiting ones again."""
+        heapq.heappush(self._waiting, (-self.nodes[node_id].path, node_id))
+
+    def expand(self, node_id: int, distribution: LogProbs) -> list[int]:
+        """Adds the children of a node that was taken.
+
+        Args:
+            distribution: Natural log-probabilities of all tokens after its path, transformed, shape (vocabulary,).
+
+        Returns:
+            Ids of the new children whose distributions are wanted, most probable first.
+        """
+        node = self.nodes[node_id]
+        known = {self.nodes[child].token for child in node.children}
+        node.entropy = _bits(distribution)
+        lowest = max(self._floor - math.log(RESERVE), -700.0)
+        near = np.flatnonzero(distribution >= lowest - node.path)
+        if self.options.mode == "token":
+            near = np.union1d(near, np.flatnonzero(distribution >= self._floor))
+            near = np.union1d(near, [int(distribution.argmax())])
+        # Most probable first, of equal ones the lower id: the order does not depend on how numpy sorts.
+        order = near[np.lexsort((near, -distribution[near]))]
+        candidates = [(int(token), float(distribution[token])) for token in order]
+        limit = self._limit(node, candidates)
+        kept = [c for c in candidates if c[1] >= limit and c[0] not in known]
+        rest = [c for c in candidates if c[1] < limit]
+        node.reserve = rest[:MOST_RESERVED]
+        node.complete_to = (
+            lowest if len(rest) <= MOST_RESERVED else node.path + rest[MOST_RESERVED - 1][1]
+        )
+        added = [self._add(node_id, token, log_p) for token, log_p in kept]
+        inside = np.array([self.nodes[child].token for child in node.children], dtype=np.int64)
+        self._account(node, distribution, inside)
+        node.kind = Kind.INNER if node.children else Kind.CUT
+        return [child for child in added if self.nodes[child].kind is Kind.FRONTIER]
+
+    def lower(self, alpha: float, below: int = ROOT) -> None:
+        """Lets a grown tree grow on to a lower alpha, below one node or everywhere, without reading nodes again.
+
+        Only nodes whose near children are not all remembered are read again. In mode `token` alpha is conditional.
+        """
+        if not 0 < alpha <= self.options.alpha:
+            raise ValueError(f"alpha {alpha} is not below {self.options.alpha}")
+        self._floor = math.log(alpha)
+        for node_id in list(self._below(below)):
+            node = self.nodes[node_id]
+            if node.kind not in (Kind.INNER, Kind.CUT):
+                continue
+            limit = self._floor if self.options.mode == "token" else self._floor - node.path
+            if node.complete_to > limit + node.path:
+                self.give_back(node_id)
+                continue
+            promoted = [c for c in node.reserve if c[1] >= limit]
+            node.reserve = [c for c in node.reserve if c[1] < limit]
+            for token, log_p in promoted:
+                child = self.nodes[self._add(node_id, token, log_p)]
+                node.pruned = max(0.0, node.pruned - child.mass)
+                node.pruned_entropy = max(0.0, node.pruned_entropy + _plog(child.mass))
+            if promoted:
+                node.kind = Kind.INNER
+
+    def _limit(self, node: Node, candidates: list[tuple[int, float]]) -> float:
+        """The conditional log-probability from which on children are in the tree."""
+        if self.options.mode == "path":
+            return self._floor - node.path
+        best = candidates[0][1] if candidates else 0.0
+        return min(self._floor, best)
+
+    def _add(self, parent_id: int, token: int, log_p: float) -> int:
+        parent = self.nodes[parent_id]
+        node = Node(parent_id, token, log_p, parent.path + log_p, parent.depth + 1)
+        node_id = len(self.nodes)
+        self.nodes.append(node)
+        parent.children.append(node_id)
+        if token in self.stop_tokens or self._stopped(node_id):
+            node.kind = Kind.ENDED
+        elif node.depth >= self.options.max_tokens:
+            node.kind = Kind.LONG
+        else:
+            heapq.heappush(self._waiting, (-node.path, node_id))
+        return node_id
+
+    def _account(self, node: Node, distribution: LogProbs, inside: NDArray[np.int64]) -> None:
+        """Mass and entropy of the children that are left out."""
+        outside = distribution.copy()
+        outside[inside] = -np.inf
+        outside = outside[outside > -700.0] + node.path
+        masses = np.exp(outside)
+        node.pruned = float(masses.sum())
+        node.pruned_entropy = float(-(masses * outside).sum() / math.log(2))
+
+    def _stopped(self, node_id: int) -> bool:
+        if not self._stops:
+            return False
+        longest = max(map(len, self._stops))
+        tail, at = b"", node_id
+        newest = len(self.spelling(self.nodes[node_id].token))
+        while at != ROOT and len(tail) < longest + newest:
+            tail = self.spelling(self.nodes[at].token) + tail
+            at = self.nodes[at].parent
+        return any(text in tail for text in self._stops)
+
+    # Reading
+
+    def account(self) -> Account:
+        """Where the probability is now."""
+        covered = math.fsum(node.mass for node in self.nodes if node.kind in LEAVES)
+        pruned = math.fsum(node.pruned for node in self.nodes if node.kind is Kind.INNER)
+        unexpanded = math.fsum(node.mass for node in self.nodes if node.kind is Kind.FRONTIER)
+        return Account(covered, pruned, unexpanded)
+
+    def leaves(self) -> list[int]:
+        """Ids of all leaves, most probable first, of equal ones the oldest."""
+        found = [at for at, node in enumerate(self.nodes) if node.kind in LEAVES]
+        return sorted(found, key=lambda at: (-self.nodes[at].path, at))
+
+    def tokens(self, node_id: int) -> list[int]:
+        """Tokens from the root to a node."""
+        tokens = []
+        while node_id != ROOT:
+            tokens.append(self.nodes[node_id].token)
+            node_id = self.nodes[node_id].parent
+        return tokens[::-1]
+
+    def text(self, node_id: int) -> bytes:
+        """Bytes from the root to a node: whole paths are decoded, because a character may straddle tokens."""
+        data = b"".join(map(self.spelling, self.tokens(node_id)))
+        if self.nodes[node_id].kind is Kind.ENDED:
+            found = [at for text in self._stops if (at := data.find(text)) >= 0]
+            data = data[: min(found)] if found else data
+        return data
+
+    def follow(self, tokens: list[int]) -> int:
+        """How many of these tokens, from the first, are in the tree."""
+        at = ROOT
+        for count, token in enumerate(tokens):
+            found = [c for c in self.nodes[at].children if self.nodes[c].token == token]
+            if not found:
+                return count
+            at = found[0]
+        return len(tokens)
+
+    def _below(self, node_id: int) -> Iterator[int]:
+        stack = [node_id]
+        while stack:
+            at = stack.pop()
+            yield at
+            stack.extend(reversed(self.nodes[at].children))
+
+
+def _bits(distribution: LogProbs) -> float:
+    some = distribution[distribution > -700.0]
+    return float(-(np.exp(some) * some).sum() / math.log(2))
+
+
+def _plog(mass: float) -> float:
+    return mass * math.log2(mass) if mass > 0 else 0.0
