@@ -6,9 +6,11 @@ their own, and text that a person copies out, which is copied as imported.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from functools import cache
+from typing import Any
 
 STACKED = 8
 """Combining marks that a letter keeps; no living script needs more."""
@@ -44,6 +46,18 @@ def display_safe(text: str) -> str:
     text = _WIDTH_DEPENDS.sub(_plain, text.replace("\r\n", "\n"))
     text = _UNSAFE.sub(_picture, text)
     return _flood().sub("\\1\ufffd", text) if _MANY_MARKS.search(text) else text
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """JSON that may be shown on a terminal and written in any encoding of Unicode.
+
+    What could act, or has no encoding (a lone surrogate), is written as an escape; reading gives `value` back exactly.
+    """
+    return _UNSAFE.sub(_escape, json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def _escape(match: re.Match[str]) -> str:
+    return json.dumps(match.group())[1:-1]
 
 
 def _picture(match: re.Match[str]) -> str:

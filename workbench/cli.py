@@ -14,6 +14,7 @@ from typing import NoReturn, get_args
 from engine import offline
 from engine.errors import Cancelled, UsageError, WorkbenchError
 from engine.filters import SortKey
+from engine.text import display_safe
 from workbench.exits import CANCELLED, FAILED, USAGE
 
 DESCRIPTION = """\
@@ -25,10 +26,14 @@ exit codes: 0 done · 1 failed · 2 usage · 3 done, with unscored or quarantine
 Standard output is data, standard error is narration; every command takes --json."""
 
 
+THEMES = ("dark", "light", "high-contrast", "ansi")
+"""Those of `screens.themes`, named here so that `--help` need not import a screen."""
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
-        sys.stderr.write(f"{self.prog}: {message}\n")
+        sys.stderr.write(display_safe(f"{self.prog}: {message}\n"))
         raise SystemExit(USAGE)
 
 
@@ -52,8 +57,9 @@ def build_parser() -> argparse.ArgumentParser:
     sub = command(
         "open", "open a project in the terminal (also: workbench PROJECT)", "tui:open_project"
     )
-    sub.add_argument("project")
+    sub.add_argument("project", nargs="?", help="project file (default: asks which)")
     sub.add_argument("--read-only", action="store_true", help="look without changing anything")
+    sub.add_argument("--theme", choices=THEMES, help="colours (default: the last ones used)")
 
     sub = command("demo", "build a sample project, run everything on it, open it", "demo:demo")
     sub.add_argument("dir", nargs="?", help="folder for the project (default: workbench-demo)")
@@ -96,6 +102,31 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--reverse", action="store_true", help="the other way round")
     sub.add_argument("--limit", type=_positive, metavar="N", help="the first so many only")
 
+    sub = command("tree", "grow the response tree of one conversation and print it", "tree:tree")
+    sub.add_argument("project")
+    sub.add_argument("conversation", help="its name, as `workbench list` shows it")
+    sub.add_argument("--alpha", type=float, default=0.01, help="least probability (default: 0.01)")
+    sub.add_argument(
+        "--mode",
+        choices=["path", "token"],
+        default="path",
+        help="alpha bounds the path, or each branching token as in the paper (default: path)",
+    )
+    sub.add_argument(
+        "--at",
+        choices=["last-answer", "end"],
+        default="last-answer",
+        help="before the assistant's last step, or after the last one",
+    )
+    sub.add_argument("--max-tokens", type=_positive, default=64, help="longest answer")
+    sub.add_argument("--nodes", type=_positive, help="stop after reading so many nodes")
+    sub.add_argument("--seconds", type=float, help="stop after so many seconds")
+    sub.add_argument("--line", action="store_true", help="an answer ends at a line break")
+    sub.add_argument("--property", metavar="P", help="bound the probability of `contains yes`, ...")
+    sub.add_argument("--model", help="name or path of a model (default: the built-in one)")
+    sub.add_argument("--adapter", help="GGUF adapter of a tuned model")
+    sub.add_argument("--text", action="store_true", help="print complete answers instead")
+
     sub = command("export", "write scores, verdicts or conversations", "exporting:export")
     sub.add_argument("project")
     sub.add_argument("what", choices=["scores", "verdicts", "conversations"])
@@ -115,6 +146,9 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("action", choices=["list", "add", "tune"])
     sub.add_argument("model", nargs="?", help="path to add, or name to tune (default: built-in)")
     sub.add_argument("--name", help="name for an added model")
+
+    sub = command("keys", "list the keys and say where to change them", "keys:keys")
+    sub.add_argument("--markdown", action="store_true", help="the default keys as documentation")
 
     sub = command("doctor", "say what this machine can do and what is wrong", "doctor:doctor")
     sub.add_argument("project", nargs="?", help="also check this project")
@@ -143,7 +177,8 @@ def _positive(text: str) -> int:
 
 
 COMMANDS = (
-    "open", "demo", "import", "run", "status", "list", "export", "prompts", "models", "doctor", "bench",
+    "open", "demo", "import", "run", "status", "list", "tree", "export", "prompts", "models", "keys", "doctor",
+    "bench",
 )  # fmt: skip
 
 
@@ -152,6 +187,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
         words.insert(0, "open")
+    if not words and sys.stdin.isatty() and sys.stdout.isatty():
+        words = ["open"]
     parser = build_parser()
     try:
         arguments = parser.parse_args(words)
@@ -192,7 +229,7 @@ def _function(module: str, name: str) -> Callable[[argparse.Namespace], int]:
 
 
 def _tell(error: WorkbenchError, code: int) -> int:
-    sys.stderr.write(f"workbench: {error.message}\n")
+    sys.stderr.write(display_safe(f"workbench: {error.message}\n"))
     if error.hint:
-        sys.stderr.write(f"  {error.hint}\n")
+        sys.stderr.write(display_safe(f"  {error.hint}\n"))
     return code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import sqlite3
 from collections.abc import Generator, Iterable, Sequence
@@ -16,6 +15,7 @@ from engine.errors import ProjectError
 from engine.rows import JudgedId, ScoredId, State
 from engine.store import conversations, scores, verdicts
 from engine.store.project import Project
+from engine.text import as_json, display_safe
 from screens.ports import ExportKind
 
 NEVER_SCORED = "no run has reached it"
@@ -128,21 +128,27 @@ def conversation_line(conversation: Conversation, source: str) -> dict[str, Any]
 
 
 def write_lines(lines: Iterable[dict[str, Any]], out: TextIO, kind: str) -> int:
-    """Writes lines as JSON Lines or CSV (nested values as JSON) and returns how many."""
+    """Writes lines as JSON Lines or CSV (nested values as JSON) and returns how many.
+
+    CSV knows no escapes, so a terminal gets it made safe; a file and a pipe get the text as it is.
+    """
     count = 0
+    shown = out.isatty()
     writer: Any = None
     for line in lines:
         count += 1
         if kind == "jsonl":
-            out.write(json.dumps(line, ensure_ascii=False) + "\n")
+            out.write(as_json(line) + "\n")
             continue
         flat = {
-            key: json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+            key: as_json(value) if isinstance(value, list | dict) else value
             for key, value in line.items()
         }
         if writer is None:
             writer = csv.DictWriter(out, list(flat), lineterminator="\n")
             writer.writeheader()
+        if shown:
+            flat = {k: display_safe(v) if isinstance(v, str) else v for k, v in flat.items()}
         writer.writerow(flat)
     return count
 

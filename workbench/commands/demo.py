@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.importing import ImportStage
 from screens.figures import duration
-from workbench.commands.narration import run_stages, show, tell
+from workbench.commands.narration import run_stages, say, show, tell
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
 from workbench.services import ScoringOptions, Workspace
@@ -32,7 +32,7 @@ def demo(arguments: argparse.Namespace) -> int:
     if arguments.json:
         show({"project": str(path), "seconds": round(seconds, 1), **counts_json(counts)})
     else:
-        print(headline(counts))
+        say(headline(counts))
     tell(f"Built {path} in {duration(seconds)}. `workbench {path}` opens it.")
     if not arguments.headless and sys.stdout.isatty() and sys.stdin.isatty():
         from workbench.commands.tui import show_project

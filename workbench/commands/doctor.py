@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from engine.text import display_safe
 from workbench import config
 from workbench.commands.narration import show
 from workbench.doctor import report
@@ -27,9 +28,9 @@ def doctor(arguments: argparse.Namespace) -> int:
     else:
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         for check in checks:
-            found = Text(check.found)
+            found = Text(display_safe(check.found))
             if check.fix:
-                found.append(f"\n→ {check.fix}", style="bold")
+                found.append(f"\n→ {display_safe(check.fix)}", style="bold")
             table.add_row(Text(MARKS[check.status]), Text(check.name), found)
         Console(highlight=False).print(table)
     return FAILED if any(check.status == "bad" for check in checks) else DONE

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from engine.stages.importing import ImportStage
-from workbench.commands.narration import run_stages, show
+from workbench.commands.narration import run_stages, say, show
 from workbench.exits import DONE, WITH_GAPS
 from workbench.services import Workspace
 
@@ -29,5 +29,5 @@ def import_paths(arguments: argparse.Namespace) -> int:
                 }
             )
         else:
-            print(stage.summary())
+            say(stage.summary())
     return WITH_GAPS if stage.quarantined else DONE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -14,7 +13,7 @@ from rich.cells import cell_len
 
 from engine.filters import ListQuery
 from engine.rows import ConversationRow
-from engine.text import one_line
+from engine.text import as_json, one_line
 from screens.figures import probability
 from screens.ports import Conversations
 from workbench.commands.filtering import asked_filter
@@ -46,10 +45,8 @@ def list_conversations(arguments: argparse.Namespace) -> int:
         conversations = workspace.services().conversations
         ids = conversations.ids(query)[: arguments.limit]
         if arguments.json:
-            # A terminal gets no character that could act on it; a file gets the text as it is.
-            plain = sys.stdout.isatty()
             for row in chain.from_iterable(_batches(conversations, ids)):
-                print(json.dumps(_line(row), ensure_ascii=plain))
+                print(as_json(_line(row)))
         else:
             _print_table(_batches(conversations, ids))
         sys.stdout.flush()

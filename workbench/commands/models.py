@@ -10,7 +10,7 @@ from engine.errors import Cancelled, UsageError
 from engine.model.catalog import Catalog, ModelEntry
 from engine.worker.client import ModelProcess
 from workbench import config
-from workbench.commands.narration import show, tell
+from workbench.commands.narration import say, show, tell
 from workbench.services import sample_text
 
 
@@ -34,7 +34,7 @@ def models(arguments: argparse.Namespace) -> int:
         state = "not tuned" if tuning is None else f"runs as {tuning['chosen']}"
         if tuning is not None:
             state += f", {tuning['tokens_per_s']:,.0f} tokens/s, {tuning['gain']:.1f} x as shipped"
-        print(f"{model['name']:<28} {model['bytes'] / 1e6:>9,.0f} MB  {model['origin']:<9} {state}")
+        say(f"{model['name']:<28} {model['bytes'] / 1e6:>9,.0f} MB  {model['origin']:<9} {state}")
     return 0
 
 

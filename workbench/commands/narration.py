@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from engine.errors import Cancelled, WorkbenchError
 from engine.events import Event, JobEnded, JobProgress, JobStarted
 from engine.jobs import JobCancelled, JobFailed, Stage
-from engine.text import display_safe
+from engine.text import as_json, display_safe
 from screens.figures import duration
 from workbench.services import Workspace
 
@@ -30,7 +29,12 @@ def tell(text: str) -> None:
 
 def show(result: Any) -> None:
     """One JSON document on standard output."""
-    print(json.dumps(result, ensure_ascii=False, indent=1))
+    print(as_json(result, indent=1))
+
+
+def say(text: str) -> None:
+    """A result for people on standard output; what reads results by program takes `--json`."""
+    print(display_safe(text))
 
 
 class Narrator:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from engine.errors import UsageError
 from engine.model.prompting import prompt_names, prompt_text
-from workbench.commands.narration import show, tell
+from engine.text import display_safe
+from workbench.commands.narration import say, show, tell
 from workbench.services import Workspace
 
 
@@ -25,7 +27,7 @@ def prompts(arguments: argparse.Namespace) -> int:
                 show({"prompts": [{"name": n, "edited": e} for n, e in edited.items()]})
             else:
                 for name, changed in edited.items():
-                    print(f"{name}{'  (edited)' if changed else ''}")
+                    say(f"{name}{'  (edited)' if changed else ''}")
             return 0
         if changing:
             workspace.edit_prompt(arguments.name, _read(arguments.file))
@@ -34,7 +36,7 @@ def prompts(arguments: argparse.Namespace) -> int:
         if arguments.json:
             show({"name": arguments.name, "text": source})
         elif not changing:
-            print(source, end="")
+            sys.stdout.write(display_safe(source) if sys.stdout.isatty() else source)
     return 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.errors import UsageError
 from engine.rows import Estimate, Mode
 from screens.figures import duration
-from workbench.commands.narration import run_stages, show, tell
+from workbench.commands.narration import run_stages, say, show, tell
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
 from workbench.services import ScoringOptions, Workspace
@@ -45,7 +45,7 @@ def run_complete(arguments: argparse.Namespace) -> int:
             if arguments.json:
                 show(asdict(estimate))
             else:
-                print(estimate_text(estimate))
+                say(estimate_text(estimate))
             return DONE
         if workspace.model_for(options).tokens_per_s:
             tell(estimate_text(workspace.estimate(options)))
@@ -54,7 +54,7 @@ def run_complete(arguments: argparse.Namespace) -> int:
         if arguments.json:
             show(counts_json(counts))
         else:
-            print(headline(counts))
+            say(headline(counts))
     if counts.unscored:
         tell(f"{counts.unscored:,} conversations are unscored; `export scores` says why.")
         return WITH_GAPS

@@ -9,8 +9,9 @@ from typing import Any
 from engine.filters import ListQuery
 from engine.rows import Counts
 from engine.store import imports, runs
+from engine.text import one_line
 from workbench.commands.filtering import asked_filter
-from workbench.commands.narration import show
+from workbench.commands.narration import say, show
 from workbench.services import Workspace
 
 
@@ -47,13 +48,12 @@ def status(arguments: argparse.Namespace) -> int:
                 }
             )  # fmt: skip
             return 0
-        print(headline(counts))
+        say(headline(counts))
         for row in quarantined:
-            print(f"  quarantined: {row.source}:{row.line or ''} {row.reason}")
+            say(f"  quarantined: {one_line(row.source)}:{row.line or ''} {one_line(row.reason)}")
         for run in history:
-            print(
-                f"  run {run.id} {run.stage} {run.state} {run.started_at[:16]} {run.message or ''}"
-            )
+            message = one_line(run.message or "")
+            say(f"  run {run.id} {run.stage} {run.state} {run.started_at[:16]} {message}")
     return 0
 
 
