@@ -204,7 +204,14 @@ class Workspace:
         if options.mode != "tuned":
             prompt = self.prompt(options.mode)
             asked = len(prompt.question + prompt.reply + prompt.end + prompt.continuation)
-        return estimate_scoring(self.project, self.process, self.model_for(options), stage, asked, self.catalog.record_long_speed)
+        return estimate_scoring(
+            self.project,
+            self.process,
+            self.model_for(options),
+            stage,
+            asked,
+            self.catalog.record_long_speed,
+        )
 
     def _tuning_text(self) -> str:
         """The project's own logs when there are any, else sample conversations."""
