@@ -13,14 +13,19 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
 from screens.dialogs import hint_line
+from screens.key_table import shown_key
 from screens.keyed import Keyed
 
 
 class HelpScreen(Keyed, ModalScreen[None]):
-    """A list of keys, first those of the screen, then those that work everywhere."""
+    """A list of keys, first those of the screen, then those of the pane, then those that work everywhere."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,enter", "dismiss(None)", "Close")
+        Binding("escape,q,question_mark,enter", "dismiss(None)", "Close"),
+        Binding("down,j", "scroll(1)", "Line down", show=False),
+        Binding("up,k", "scroll(-1)", "Line up", show=False),
+        Binding("pagedown,space", "page(1)", "Page down", show=False),
+        Binding("pageup", "page(-1)", "Page up", show=False),
     ]
 
     def __init__(self, screen: Screen[object]) -> None:
@@ -29,19 +34,35 @@ class HelpScreen(Keyed, ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """The list."""
-        with VerticalScroll(classes="dialog help") as box:
+        with VerticalScroll(classes="dialog help", can_focus=False) as box:
             box.border_title = Content("Keys")
             for title, lines in self._sections:
                 if lines:
                     yield Static(self._section(title, lines))
-            yield Static(hint_line(("escape", "closes"), ("ctrl+p", "all commands by name")))
+            yield Static(
+                hint_line(
+                    ("escape", "closes"),
+                    ("ctrl+p", "all commands by name"),
+                    ("workbench keys", "every key, and where to change them"),
+                )
+            )
 
     def _section(self, title: str, lines: list[tuple[list[str], str]]) -> Content:
         parts: list[tuple[str, str] | str] = [(title, "bold $tone-accent")]
         for keys, meaning in lines:
-            shown = " ".join(self.app.get_key_display(Binding(key, "", "")) for key in keys)
-            parts += [(f"\n  {shown:<16}", "bold"), f" {meaning}"]
+            shown = " ".join(shown_key(key) for key in keys)
+            parts += [(f"\n  {shown:<18}", "bold"), f" {meaning}"]
         return Content.assemble(*parts)
+
+    def action_scroll(self, lines: int) -> None:
+        """Scrolls by lines."""
+        box = self.query_one(VerticalScroll)
+        box.scroll_relative(y=lines, animate=False)
+
+    def action_page(self, pages: int) -> None:
+        """Scrolls by pages."""
+        box = self.query_one(VerticalScroll)
+        box.scroll_relative(y=pages * max(1, box.size.height - 2), animate=False)
 
 
 def sections(bindings: Iterable[ActiveBinding]) -> list[tuple[str, list[tuple[list[str], str]]]]:

@@ -1,16 +1,18 @@
-"""The terminal app: modes, themes, and what concerns every screen."""
+"""The terminal app: modes, themes, keys, and what concerns every screen."""
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from textual.app import App, SystemCommand
+from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.command import Provider
 from textual.filter import LineFilter
-from textual.screen import Screen
+from textual.widget import Widget
 
 import screens
 from engine.errors import WorkbenchError
@@ -22,10 +24,11 @@ from screens.bridge import EngineFeed, EngineMessage
 from screens.control_guard import ControlGuard
 from screens.conversations import ConversationsScreen
 from screens.dialogs import ErrorDialog
-from screens.help import HelpScreen
+from screens.keyed import Keyed
 from screens.overview import OverviewScreen
 from screens.ports import Services
-from screens.themes import DARK, DARK_TONES, LIGHT, LIGHT_TONES
+from screens.shell import Shell
+from screens.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
 from screens.triage import TriageScreen
 
 Subscribe = Callable[[Listener], Callable[[], None]]
@@ -35,22 +38,40 @@ QUIT_SECONDS = 2.0
 """How long quitting waits for verdicts that are being written; jobs are never waited for."""
 
 
-class WorkbenchApp(App[None]):
-    """The screens over one project. Closing the services after the app has quit is the caller's."""
+def _commands() -> type[Provider]:
+    """The palette's commands, imported when it is opened first."""
+    from screens.palette import WorkbenchCommands
+
+    return WorkbenchCommands
+
+
+class WorkbenchApp(Keyed, App[None], inherit_bindings=False):
+    """Works everywhere, unless a dialog is open. Closing the services after the app has quit is the caller's.
+
+    Attributes:
+        next_project: Path of the project to open when this one has been closed; None to end.
+    """
 
     TITLE = "Conversation Workbench"
     CSS_PATH = Path(screens.__file__).parent / "common.tcss"
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
+    PLACE = "app"
     BINDINGS: ClassVar[list[BindingType]] = [
         *[
             Binding(key, f"switch_mode('{name}')", title, show=False, tooltip=f"Go to {title}")
             for name, key, title in MODES
         ],
-        Binding("x", "cancel_job", "Cancel the job that runs", show=False),
-        Binding("T", "toggle_theme", "Dark or light", show=False),
+        Binding("ctrl+p,colon", "command_palette", "Palette", show=False, tooltip="All commands"),
+        Binding("semicolon", "jump", "Jump", show=False, tooltip="Go to a pane by its letter"),
+        Binding("x", "cancel_job", "Cancel job", show=False, tooltip="Cancel the job that runs"),
+        Binding("T", "next_theme", "Theme", show=False, tooltip="Next theme"),
         Binding("question_mark", "help", "Help", key_display="?"),
-        Binding("q", "quit", "Quit", show=False),
-        Binding("ctrl+q", "quit", "Quit", show=False, priority=True),
+        Binding("q", "quit", "Quit", show=False, id="app.quit"),
+        Binding("ctrl+q", "quit", "Quit", show=False, priority=True, id="app.quit-at-once"),
+        Binding("ctrl+z", "suspend_process", "Suspend", show=False, tooltip="Back to the shell"),
+        Binding("ctrl+c", "help_quit", "How to quit", show=False, system=True),
     ]
+    COMMAND_PALETTE_BINDING = "ctrl+p"
 
     def __init__(
         self,
@@ -58,9 +79,12 @@ class WorkbenchApp(App[None]):
         subscribe: Subscribe,
         *,
         clock: Callable[[], float] = time.monotonic,
+        shell: Shell | None = None,
     ) -> None:
         super().__init__()
         self.animation_level = "none"
+        self.shell = shell or Shell()
+        self.next_project: str | None = None
         self._services = services
         self._subscribe = subscribe
         self._unsubscribe: Callable[[], None] | None = None
@@ -68,9 +92,9 @@ class WorkbenchApp(App[None]):
         self.add_mode("overview", lambda: OverviewScreen(services, self._feed, clock))
         self.add_mode("conversations", lambda: ConversationsScreen(services, self._feed))
         self.add_mode("triage", lambda: TriageScreen(services, self._feed, clock))
-        self.register_theme(DARK)
-        self.register_theme(LIGHT)
-        self.theme = DARK.name
+        register_themes(self)
+        self.theme = THEMES[self.shell.theme].name
+        self.set_keymap(self.shell.keymap)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The tones, for themes that do not define them."""
@@ -80,21 +104,12 @@ class WorkbenchApp(App[None]):
         """Textual's own filters and the net against control bytes."""
         return [*super().get_line_filters(), ControlGuard()]
 
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Textual's commands and the app's own."""
-        yield from super().get_system_commands(screen)
-        for name, _, title in MODES:
-            yield SystemCommand(f"Go to {title}", "Change the mode", self._switcher(name))
-        yield SystemCommand("Dark or light", "Change the theme", self.action_toggle_theme)
-        yield SystemCommand("Cancel job", "Stop the job that runs", self.action_cancel_job)
-
-    def _switcher(self, mode: str) -> Callable[[], object]:
-        return lambda: self.switch_mode(mode)
-
     async def on_mount(self) -> None:
-        """Listens to the engine and shows the first mode."""
+        """Listens to the engine, shows the first mode, and says what was wrong with the files of the shell."""
         self._unsubscribe = self._subscribe(self._feed.receive)
         await self.switch_mode("overview")
+        for problem in self.shell.problems:
+            self.notify(one_line(problem, 400), severity="warning", markup=False, timeout=15)
 
     def on_unmount(self) -> None:
         """Listens no longer."""
@@ -112,6 +127,18 @@ class WorkbenchApp(App[None]):
             else:
                 self.notify(one_line(event.message), title=one_line(event.title), markup=False)
 
+    @property
+    def log_path(self) -> str:
+        """Where the log is; an error dialog shows it."""
+        return self.shell.log
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Textual ends the app on an exception nobody caught; before that it goes to the log."""
+        logging.getLogger(__name__).error("the app ended", exc_info=error)
+        super()._handle_exception(error)
+
+    # Actions
+
     def action_cancel_job(self) -> None:
         """Asks the job that runs to stop."""
         active = self._services.jobs.active()
@@ -120,13 +147,37 @@ class WorkbenchApp(App[None]):
         else:
             self.notify("No job is running.", markup=False)
 
-    def action_toggle_theme(self) -> None:
-        """Changes between the dark and the light theme."""
-        self.theme = LIGHT.name if self.current_theme.dark else DARK.name
+    def action_next_theme(self) -> None:
+        """Goes through the themes."""
+        names = list(THEMES)
+        now = theme_name(self.current_theme)
+        self.use_theme(names[(names.index(now) + 1) % len(names)] if now in names else names[0])
+
+    def use_theme(self, name: str) -> None:
+        """Changes the theme and remembers it."""
+        self.theme = THEMES[name].name
+        self.shell.remember_theme(name)
+
+    def action_jump(self) -> None:
+        """Puts a letter on every pane; the letter goes there."""
+        from screens.jump import JumpScreen
+
+        def chosen(target: Widget | None) -> None:
+            if target is not None:
+                target.focus()
+
+        self.push_screen(JumpScreen(self.screen), chosen)
 
     def action_help(self) -> None:
         """Shows the keys that work here."""
+        from screens.help import HelpScreen
+
         self.push_screen(HelpScreen(self.screen))
+
+    async def open_project(self, path: str) -> None:
+        """Quits this project and has another one opened."""
+        self.next_project = path
+        await self.action_quit()
 
     async def action_quit(self) -> None:
         """Quits without waiting for jobs; a verdict just given is written first."""

@@ -19,6 +19,21 @@ def cache_dir() -> Path:
     return _folder("WORKBENCH_CACHE", "user_cache_path")
 
 
+def config_dir() -> Path:
+    """Folder of the preferences and of `keymap.toml`; `WORKBENCH_CONFIG` overrides it."""
+    return _folder("WORKBENCH_CONFIG", "user_config_path")
+
+
+def preferences_file() -> Path:
+    """What a person chose, written by the program."""
+    return config_dir() / "preferences.json"
+
+
+def keymap_file() -> Path:
+    """The keys a person wants, written by them."""
+    return config_dir() / "keymap.toml"
+
+
 def log_dir() -> Path:
     """Folder of logs; inside the cache folder."""
     return cache_dir() / "logs"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textual import events
 from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
@@ -17,6 +18,8 @@ _OUTCOMES = {
     "cancelled": ("–", "$tone-muted"),
     "failed": ("✗", "$tone-incomplete"),
 }
+CANCEL_WIDTH = len("x cancel") + 1
+"""Cells at the right end where a click cancels."""
 
 
 class JobsBar(Widget):
@@ -48,6 +51,21 @@ class JobsBar(Widget):
         else:
             return
         self.refresh()
+
+    async def on_click(self, event: events.Click) -> None:
+        """A click on the key at the end presses it; one elsewhere shows what the line has no room for."""
+        if self._live and event.x >= self.size.width - CANCEL_WIDTH:
+            await self.app.run_action("cancel_job")
+            return
+        for job in self._live.values():
+            done = f"{job.done:,}" if job.total is None else f"{job.done:,} of {job.total:,}"
+            note = f"\n{one_line(job.note)}" if job.note else ""
+            told = f"{done} {one_line(job.unit)}, {figures.duration(job.eta_seconds)} left{note}"
+            self.notify(told, title=one_line(job.title), markup=False)
+        ended = self._feed.last_ended
+        if not self._live and ended is not None:
+            told = f"{one_line(ended.message, 400)} {one_line(ended.hint)}".rstrip()
+            self.notify(told, title=one_line(ended.title), markup=False)
 
     def render(self) -> RenderResult:
         """The line."""

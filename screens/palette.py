@@ -1,0 +1,138 @@
+"""The palette: every action of the screen in front and of the app, the modes, themes, projects and saved filters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, cast
+
+from textual.app import App
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+from textual.markup import escape
+from textual.screen import Screen
+
+from engine.text import one_line
+from screens import figures
+from screens.background import in_thread
+from screens.base import WorkbenchScreen
+from screens.key_table import shown_key
+from screens.keyed import Keyed
+from screens.shell import Shell
+from screens.themes import THEMES
+
+
+class PaletteApp(Protocol):
+    """What the palette asks of the app."""
+
+    shell: Shell
+
+    def open_project(self, path: str) -> None:
+        """Leaves this project and opens another."""
+
+    def use_theme(self, name: str) -> None:
+        """Changes the theme, by the name a person uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One line of the palette; `title` and `help` are display-safe."""
+
+    title: str
+    help: str
+    keys: str
+    run: Callable[[], Any]
+
+
+class WorkbenchCommands(Provider):
+    """Looks once when the palette opens; typing only sieves what was found."""
+
+    async def startup(self) -> None:
+        """Collects the commands; the files of other projects are looked at off the UI thread."""
+        app = cast(PaletteApp, self.app)
+        self._commands = [
+            *binding_commands(self.screen),
+            *[self._theme(name) for name in THEMES],
+            *self._saved_filters(),
+        ]
+        here = self.screen.services.project.path if isinstance(self.screen, WorkbenchScreen) else ""
+        for project in await in_thread(app.shell.recent):
+            if project.size is not None and project.path != here:
+                self._commands.append(
+                    Command(
+                        f"Open project {one_line(project.path, 120)}",
+                        f"{figures.amount(project.size)} bytes",
+                        "",
+                        partial(app.open_project, project.path),
+                    )
+                )
+
+    def _theme(self, name: str) -> Command:
+        app = cast(PaletteApp, self.app)
+        return Command(f"Theme: {name}", "Change the colours", "", partial(app.use_theme, name))
+
+    def _saved_filters(self) -> list[Command]:
+        if not isinstance(self.screen, WorkbenchScreen):
+            return []
+        found = self.screen.services.saved.filters()
+        return [
+            Command(
+                f"Filter: {one_line(name, 60)}",
+                one_line(text),
+                "",
+                partial(self._apply_filter, text),
+            )
+            for name, text in found.items()
+        ]
+
+    async def _apply_filter(self, text: str) -> None:
+        await self.app.switch_mode("conversations")
+        self.app.call_after_refresh(cast(Any, self.app.screen).filter_by, text)
+
+    async def discover(self) -> Hits:
+        """Everything, before anything is typed."""
+        for command in self._commands:
+            yield DiscoveryHit(
+                _shown(Content(command.title), command),
+                command.run,
+                text=command.title,
+                help=escape(command.help),
+            )
+
+    async def search(self, query: str) -> Hits:
+        """What matches."""
+        matcher = self.matcher(query)
+        for command in self._commands:
+            score = matcher.match(command.title)
+            if score > 0:
+                yield Hit(
+                    score,
+                    _shown(matcher.highlight(command.title), command),
+                    command.run,
+                    text=command.title,
+                    help=escape(command.help),
+                )
+
+
+def _shown(title: Content, command: Command) -> Content:
+    return Content.assemble(title, (f"  {command.keys}", "$tone-accent")) if command.keys else title
+
+
+def binding_commands(screen: Screen[Any]) -> list[Command]:
+    """The actions that have a key where the person is, nearest first, each once with all its keys."""
+    found: dict[tuple[int, str], tuple[str, str, list[str], Callable[[], Any]]] = {}
+    for active in screen.active_bindings.values():
+        binding, node = active.binding, active.node
+        if not active.enabled or not isinstance(node, Keyed | App) or binding.id is None:
+            continue
+        if binding.action.endswith("command_palette"):
+            continue
+        title = binding.description
+        if binding.action.startswith("switch_mode"):
+            title = f"Go to {title}"
+        tooltip = binding.tooltip if binding.tooltip != title else ""
+        run = partial(screen.app.run_action, binding.action, node)
+        entry = found.setdefault((id(node), binding.action), (title, tooltip, [], run))
+        entry[2].append(shown_key(binding.key))
+    return [Command(title, help, " ".join(keys), run) for title, help, keys, run in found.values()]

@@ -1,0 +1,105 @@
+"""What a person chose once for all projects: theme and recent projects, in one small JSON file.
+
+A file that cannot be read is never a reason not to start: it is said, defaults are used, and the first thing that is
+remembered moves the old file aside instead of over it. Two programs that write at the same time lose at most one
+entry, never the file.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+MOST_RECENT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A project that was open, and when it was opened last, as ISO 8601 in UTC."""
+
+    path: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The content of the file. `theme` is None until one was chosen."""
+
+    theme: str | None = None
+    recent: tuple[Opened, ...] = field(default=())
+
+
+class Preferences:
+    """The file and what is in it; every change is written at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> tuple[Chosen, str | None]:
+        """What was chosen, and what is wrong with the file, None where nothing is."""
+        try:
+            return _parsed(json.loads(self.path.read_text("utf-8"))), None
+        except FileNotFoundError:
+            return Chosen(), None
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            return Chosen(), (
+                f"The preferences in {self.path} cannot be read ({error}); defaults are used."
+                " Mend the file or delete it."
+            )
+
+    def choose_theme(self, name: str) -> None:
+        """Remembers a theme."""
+        self._change(lambda chosen: replace(chosen, theme=name))
+
+    def opened(self, path: Path, now: datetime | None = None) -> None:
+        """Remembers that a project was opened; it becomes the first of the recent ones."""
+        whole = str(path.expanduser().absolute())
+        at = (now or datetime.now(UTC)).isoformat(timespec="seconds")
+
+        def first(chosen: Chosen) -> Chosen:
+            others = tuple(entry for entry in chosen.recent if entry.path != whole)
+            return replace(chosen, recent=(Opened(whole, at), *others)[:MOST_RECENT])
+
+        self._change(first)
+
+    def forget(self, path: str) -> None:
+        """Takes a project off the recent ones."""
+        self._change(
+            lambda chosen: replace(chosen, recent=tuple(e for e in chosen.recent if e.path != path))
+        )
+
+    def _change(self, change: Callable[[Chosen], Chosen]) -> None:
+        """A folder that cannot be written costs the memory, not the session."""
+        chosen, problem = self.read()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if problem is not None:
+                os.replace(self.path, self.path.with_suffix(".broken"))
+            _write_whole(self.path, json.dumps(asdict(change(chosen)), indent=2) + "\n")
+        except OSError as error:
+            logging.getLogger(__name__).warning("preferences were not written: %s", error)
+
+
+def _parsed(content: dict[str, Any]) -> Chosen:
+    theme = content.get("theme")
+    recent = tuple(Opened(str(e["path"]), str(e["at"])) for e in content.get("recent", ()))
+    return Chosen(str(theme) if theme is not None else None, recent)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Puts the file there in one step, so that nobody ever reads half of it."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
