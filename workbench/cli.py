@@ -105,7 +105,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub = command("tree", "grow the response tree of one conversation and print it", "tree:tree")
     sub.add_argument("project")
     sub.add_argument("conversation", help="its name, as `workbench list` shows it")
-    sub.add_argument("--alpha", type=float, default=0.01, help="least probability (default: 0.01)")
+    sub.add_argument("--alpha", type=_share, default=0.01, help="least probability (default: 0.01)")
     sub.add_argument(
         "--mode",
         choices=["path", "token"],
@@ -167,6 +167,13 @@ def _add_filter(sub: argparse.ArgumentParser) -> None:
         default="",
         help="only conversations that match, like 'state:incomplete turns>5 \"refund\"'",
     )
+
+
+def _share(text: str) -> float:
+    number = float(text)
+    if not 0 < number <= 1:
+        raise argparse.ArgumentTypeError("must be above 0 and at most 1")
+    return number
 
 
 def _positive(text: str) -> int:

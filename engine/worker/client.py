@@ -24,8 +24,12 @@ from engine.completeness.block import ItemScore, LogItem, Question
 from engine.errors import Cancelled, ModelCrashed, ModelError, WorkbenchError
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import Prompt
+from engine.trees.growth import Budget
+from engine.trees.places import Place
+from engine.trees.record import options_frame
+from engine.trees.tree import TreeOptions
 from engine.worker import protocol
-from engine.worker.protocol import Frame
+from engine.worker.protocol import Frame, GrownTree
 
 log = logging.getLogger(__name__)
 
@@ -128,6 +132,29 @@ class ModelProcess:
             "seed": seed,
         }
         return cast("list[Frame]", self.request(request, progress)["replies"])
+
+    def grow(
+        self,
+        places: Sequence[Place],
+        options: TreeOptions,
+        budget: Budget,
+        progress: OnProgress | None = None,
+    ) -> tuple[list[GrownTree], Frame]:
+        """Grows one tree at each place, side by side.
+
+        Returns:
+            The trees, and what growing took: `nodes`, `tokens`, `decodes`, `seconds`, `model_seconds`, `finished`.
+        """
+        answer = self.request(
+            {
+                "type": "grow",
+                "items": [[list(place.texts), place.kept, place.answer] for place in places],
+                "options": options_frame(options),
+                "budget": asdict(budget),
+            },
+            progress,
+        )
+        return [protocol.tree_from(frame) for frame in answer["trees"]], answer["work"]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit-length embeddings, shape (texts, dimensions); the model must be loaded with `embedding`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from engine.completeness.block import BoundaryProbability, ItemScore, LogItem, Question
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import Prompt
+from engine.trees.record import TreeRecord, restore
+from engine.trees.tree import Tree
 
 VERSION = 1
 Frame = dict[str, Any]
@@ -81,6 +83,35 @@ def score_from(frame: Frame) -> ItemScore:
     """The inverse of `score_frame`."""
     curve = tuple(BoundaryProbability(*point) for point in frame["curve"])
     return ItemScore(curve, frame["tokens"], frame["note"], frame["unscored"])
+
+
+@dataclass(frozen=True, slots=True)
+class GrownTree:
+    """A tree as grown in the model process.
+
+    Attributes:
+        answer: Tokens of the recorded answer; empty without one.
+        answer_log_probs: Natural log-probabilities of its first tokens.
+        prompt_tokens: Tokens before the root.
+        note: What of the log was left out, or None.
+    """
+
+    tree: Tree
+    answer: tuple[int, ...]
+    answer_log_probs: tuple[float, ...]
+    prompt_tokens: int
+    note: str | None
+
+
+def tree_from(frame: Frame) -> GrownTree:
+    """A grown tree from JSON."""
+    return GrownTree(
+        restore(TreeRecord.from_frame(frame["tree"])),
+        tuple(frame["answer"]),
+        tuple(frame["answer_log_probs"]),
+        frame["prompt_tokens"],
+        frame["note"],
+    )
 
 
 def sampling_from(frame: Frame) -> Sampling:

@@ -21,6 +21,7 @@ from engine.model.prompting import Prompt, frame
 from engine.model.tuning import LONG_TOKENS, noise_of, speed_of, tune
 from engine.worker import protocol
 from engine.worker.benching import bench_prompts, bench_scoring
+from engine.worker.growing import grow_trees
 from engine.worker.protocol import Frame
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class Server:
             "load": self._load,
             "score": self._score,
             "generate": self._generate,
+            "grow": self._grow,
             "embed": self._embed,
             "count": self._count,
             "measure": self._measure,
@@ -199,6 +201,11 @@ class Server:
                 for r, note in zip(replies, notes, strict=True)
             ]
         }
+
+    def _grow(self, request: Frame) -> Frame:
+        model = self._ready()
+        self._ready_scorer().forget()
+        return grow_trees(model, request, self._progress())
 
     def _embed(self, request: Frame) -> Frame:
         model = self._ready()

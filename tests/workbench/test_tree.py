@@ -1,0 +1,74 @@
+"""`workbench tree` on the real model."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from engine.conversation import Conversation, Message
+from engine.simulate.samples import write_jsonl
+from tests.workbench.test_cli import data, workbench
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """One conversation with an answer, one without."""
+    asked = Message("user", "What is the capital of France?")
+    talks = [
+        Conversation("paris/1", (asked, Message("assistant", "The capital of France is Paris."))),
+        Conversation("nobody", (asked,)),
+    ]
+    write_jsonl(talks, tmp_path / "talks.jsonl")
+    made = tmp_path / "p.wb"
+    assert workbench("import", made, tmp_path / "talks.jsonl").returncode == 0
+    return made
+
+
+class TestTree:
+    def test_as_json(self, project: Path) -> None:
+        """One line with the account, the measures, the answers and the interval of a property."""
+        size = ("--alpha", "0.05", "--max-tokens", "12", "--line")
+        asked = ("--property", "contains Paris", "--json")
+        done = workbench("tree", project, "paris/1", *size, *asked)
+        line = data(done)
+
+        assert done.returncode == 0
+        assert (line["id"], line["step"], line["alpha"], line["mode"]) == (
+            "paris/1",
+            2,
+            0.05,
+            "path",
+        )
+        assert line["covered"] + line["pruned"] + line["unexpanded"] == pytest.approx(1, abs=1e-4)
+        assert line["leaves"] >= len(line["answers"]) > 0
+        assert sum(a["probability"] for a in line["answers"]) == pytest.approx(line["covered"])
+        assert line["max_logprob"] >= math.log(0.05)
+        assert 0 <= line["property"]["low"] <= line["property"]["high"] <= 1
+
+    def test_as_text(self, project: Path) -> None:
+        """Branches, figures and the recorded answer are printed; narration goes elsewhere."""
+        done = workbench("tree", project, "paris/1", "--alpha", "0.05", "--max-tokens", "8")
+        text = done.stdout.decode()
+
+        assert done.returncode == 0
+        assert "leaves · " in text
+        assert "recorded answer: log-probability -" in text
+        assert "Growing a tree" in done.stderr.decode()
+
+    @pytest.mark.parametrize(
+        ("words", "told"),
+        [
+            (("paris",), "Like it: paris/1"),
+            (("nobody",), "no assistant step"),
+            (("paris/1", "--property", "nice"), "no property"),
+            (("paris/1", "--alpha", "2"), "alpha"),
+        ],
+    )
+    def test_mistakes(self, project: Path, words: tuple[str, ...], told: str) -> None:
+        """An unknown name, a place that is none, a property or an alpha without meaning: said, with exit code 2."""
+        done = workbench("tree", project, *words)
+
+        assert done.returncode == 2
+        assert told in done.stderr.decode()
