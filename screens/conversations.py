@@ -1,11 +1,10 @@
-"""The list of conversations: search, filter, sort, open, import, score."""
+"""The list of conversations: filter, sort, mark, open, import, score."""
 
 from __future__ import annotations
 
-import os
-from array import array
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -13,263 +12,272 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.timer import Timer
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from engine.errors import WorkbenchError
-from engine.filters import Filter, ListQuery, SortKey, Term
-from engine.rows import ConversationRow, Counts, Mode, Verdict
-from engine.text import one_line
+from engine.filters import ListQuery
+from engine.rows import ConversationRow
 from screens import figures
-from screens.base import WorkbenchScreen
+from screens.background import write_in_order
+from screens.base import REFRESH_SECONDS
 from screens.bridge import EngineFeed
-from screens.dialogs import ChoiceDialog, TextDialog
 from screens.facts import Facts, load_facts
+from screens.list_asking import ASKING_KEYS, AskingScreen
+from screens.list_columns import DEFAULT_COLUMNS, ListColumns
+from screens.list_hits import HitCounts
+from screens.list_marking import MARKING_KEYS
 from screens.list_query import (
-    SORT_TITLES,
+    Listing,
     counts_words,
     filter_words,
-    is_filtered,
-    next_state,
-    toggle_sort,
+    read_counts,
+    searched,
 )
 from screens.ports import Services
 from screens.reader import ReaderScreen
-from screens.run_dialog import RunDialog
 from screens.widgets.evidence import Evidence
-from screens.widgets.row_table import Column, Piece, RowTable
-from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
+from screens.widgets.filter_line import FilterLine
+from screens.widgets.finding import words_pattern
+from screens.widgets.row_table import RowTable
+from screens.widgets.states import STATE_LOOKS
 from screens.widgets.transcript import Transcript
 
-NAME_WIDTH = 22
-SEARCH_DELAY = 0.2
-"""Seconds without a key before a search that is being typed runs."""
+REFRESH_SHARE = 4
+"""A refresh that took long is followed by a pause so many times as long, so that reading never fills the time."""
+CURSOR_REST = 0.5
+"""Seconds without a move before the place of the cursor is remembered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """The answer to one query: ids in order, and counts without its state and verdict filters."""
-
-    query: ListQuery
-    ids: array[int]
-    all: Counts
-    matching: Counts
-
-
-class ConversationsScreen(WorkbenchScreen[None]):
+class ConversationsScreen(AskingScreen):
     """A virtual list with the state of each conversation, and a preview where there is room for one."""
 
     MODE = "conversations"
     CSS_PATH = "conversations.tcss"
     AUTO_FOCUS = "#list"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "search", "Find"),
-        Binding("f", "next_state", "Filter", tooltip="Next state filter"),
-        Binding("F", "filter", "Filter by verdict or source", show=False),
-        Binding("s", "sort", "Sort"),
-        Binding("S", "reverse", "Reverse the order", show=False),
+        *ASKING_KEYS,
+        *MARKING_KEYS,
         Binding("r", "run_scoring", "Score"),
         Binding("i", "import_files", "Import"),
         Binding("q", "app.quit", "Quit"),
-        Binding("escape", "clear", "Clear search, then filters", show=False),
     ]
 
     def __init__(self, services: Services, feed: EngineFeed) -> None:
         super().__init__(services, feed)
-        self._query = ListQuery()
-        self._digits: int | None = None
-        self._search_timer: Timer | None = None
-        self._table = RowTable[ConversationRow](
-            [
-                Column("state", "", 1, _state_cell),
-                Column("p", "p end", figures.BAR_WIDTH + 4, self._p_end_cell),
-                Column("turns", "turns", 7, _turns_cell, right=True, keep=7),
-                Column("length", "length", 8, _chars_cell, right=True, keep=5),
-                Column("source", "source", 14, _source_cell, keep=4),
-                Column("name", "name", NAME_WIDTH, _name_cell, keep=6),
-                Column("opening", "opening", 20, _opening_cell, flexible=True),
-                Column("verdict", "you", 12, _verdict_cell, keep=8),
-            ],
+        self._listing: Listing | None = None
+        self._words: Sequence[str] = ()
+        self._restored = False
+        self._reading = False
+        self._again = False
+        self._cursor_timer: Timer | None = None
+        conversations = services.conversations
+        self._hits = HitCounts(self, conversations.hits, self._redraw)
+        self._columns = ListColumns(self._hits.of)
+        self.table = RowTable[ConversationRow](
+            self._columns.chosen(self.columns_shown),
             self._fetch,
             lambda row: row.id,
+            marked=self.marks,
             id="list",
         )
 
     def compose_body(self) -> ComposeResult:
-        """Counts, search line, table and preview, or what to do when there is nothing to list."""
+        """Counts, filter line, table and preview, or what to do when there is nothing to list."""
         yield Static(id="summary")
-        yield Input(placeholder="words that must all occur in the messages", id="search")
+        yield FilterLine(id="filter")
         with Horizontal(id="main"):
-            yield self._table
+            yield self.table
             with Vertical(id="preview"):
                 yield Evidence("Under the cursor")
                 yield Transcript(id="text")
         yield Static(classes="empty")
 
+    # Reading
+
     def refresh_data(self) -> None:
-        """Asks the query again; the cursor stays on its conversation."""
-        query = self._query
-        conversations = self.services.conversations
+        """Asks the query again, after the answer that is awaited; the cursor stays on its conversation."""
+        if not self._restored:
+            self._restore()
+        elif self._reading:
+            self._again = True
+        else:
+            self._read()
+
+    def _restore(self) -> None:
+        """Goes back to what the list showed when the project was open last."""
+        saved = self.services.saved
+
+        def arrived(found: tuple[ListQuery, int | None, Sequence[str] | None]) -> None:
+            self._restored = True
+            self.query_shown, place, columns = found
+            self.columns_shown = columns or DEFAULT_COLUMNS
+            self.query_one(FilterLine).put(self.query_shown.filter)
+            self._look_for()
+            self._read(place)
+
+        def failed(error: WorkbenchError) -> None:
+            self.show_error(error)
+            arrived((ListQuery(), None, None))
+
+        self.in_background(
+            lambda: (*saved.view(), saved.columns()), arrived, group="listing", failed=failed
+        )
+
+    def _read(self, place: int | None = None) -> None:
+        """Reads the list of the query, of another one than is shown the ids first; `place` moves the cursor."""
+        query, conversations = self.query_shown, self.services.conversations
+        other = self._listing is None or self._listing.query != query
+        begun = time.monotonic()
+        self._reading, self._again = True, False
+
+        def counted(listing: Listing) -> Listing:
+            return replace(listing, counts=read_counts(conversations, query))
 
         def read() -> Listing:
-            everything = conversations.counts()
-            scope = ListQuery(query.filter.without("state", "verdict"))
-            matching = conversations.counts(scope) if is_filtered(scope) else everything
-            return Listing(query, conversations.ids(query), everything, matching)
+            listing = Listing(query, conversations.ids(query))
+            return listing if other else counted(listing)
 
-        failed = self._search_failed if query.filter else self.show_error
-        self.in_background(read, self._show_listing, group="listing", failed=failed)
+        def arrived(listing: Listing) -> None:
+            self._show_listing(listing)
+            if place is not None:
+                self.table.move_to_id(place)
+            if listing.counts is None:
+                self.in_background(
+                    lambda: counted(listing), complete, group="listing", failed=failed
+                )
+            else:
+                done()
+
+        def complete(listing: Listing) -> None:
+            self._show_counts(listing)
+            done()
+
+        def failed(error: WorkbenchError) -> None:
+            done()
+            if query.filter and self._listing is not None:
+                self.query_one(FilterLine).complain(error)
+            else:
+                self.show_error(error)
+
+        def done() -> None:
+            self._reading = False
+            if self._again:
+                pause = max(REFRESH_SECONDS, REFRESH_SHARE * (time.monotonic() - begun))
+                self.set_timer(pause, self.refresh_data)
+
+        self.in_background(read, arrived, group="listing", failed=failed)
 
     def _show_listing(self, listing: Listing) -> None:
-        query, counts = listing.query, listing.matching
-        self._digits = None
-        self._table.show(listing.ids, (query.sort, query.descending))
-        self.set_class(not listing.ids, "-empty")
-        self.query_one(".empty", Static).update(_empty_content(listing))
-        words = counts_words(len(listing.ids), listing.all.conversations, counts)
-        if counts.conversations and not counts.scored:
-            words += " · no scores yet, r scores them and says first how long it takes"
-        parts: list[Content | tuple[str, str] | str] = [words]
+        query = listing.query
+        self._columns.digits = None
+        if self._listing is None or self._listing.query.filter != query.filter:
+            self._look_for()
+        self.query_one(FilterLine).complain(None)
+        self.table.show(listing.ids, (query.sort, query.descending))
+        self._show_counts(listing)
+
+    def _show_counts(self, listing: Listing) -> None:
+        self._listing = listing
+        empty = not listing.ids
+        self.set_class(empty and listing.counts is not None, "-empty")
+        if self.focused is None and not empty:  # it was hidden while there was nothing to list
+            self.table.focus()
+        if empty and listing.counts is not None:
+            total = listing.counts.everything.conversations
+            self.query_one(".empty", Static).update(_empty_content(total, listing.query))
+        self.query_one("#summary", Static).update(self._summary(listing))
+
+    def marks_changed(self) -> None:
+        """Tells how many are marked."""
+        if self._listing is not None:
+            self.query_one("#summary", Static).update(self._summary(self._listing))
+
+    def _summary(self, listing: Listing) -> Content:
+        parts: list[Content | tuple[str, str] | str] = []
+        if self.marks:
+            parts.append((f"{len(self.marks):,} marked · ", "bold $tone-accent"))
+        if listing.counts is None:
+            parts.append(f"{len(listing.ids):,} listed · counting …")
+            return Content.assemble(*parts)
+        found = listing.counts.matching
+        parts.append(counts_words(len(listing.ids), listing.counts))
+        if found.conversations and not found.scored:
+            parts.append(" · no scores yet, r scores them and says first how long it takes")
         for look, number in zip(
             STATE_LOOKS.values(),
-            (counts.complete, counts.incomplete, counts.borderline, counts.unscored),
+            (found.complete, found.incomplete, found.borderline, found.unscored),
             strict=True,
         ):
             parts.append((f"  {look.glyph} {number:,}", look.tone_variable))
-        told = filter_words(query)
-        if told:
-            parts.append((f"   ▽ {told}", "bold $tone-accent"))
-        self.query_one("#summary", Static).update(Content.assemble(*parts))
-
-    def _search_failed(self, error: WorkbenchError) -> None:
-        told = Content.assemble(
-            (one_line(error.message), "$tone-incomplete"), (f" {one_line(error.hint)}", "")
-        )
-        self.query_one("#summary", Static).update(told)
+        return Content.assemble(*parts)
 
     def _fetch(self, ids: Sequence[int]) -> list[ConversationRow]:
         rows = self.services.conversations.rows(ids)
-        if self._digits is None:
+        if self._columns.digits is None:
             scored = next((row for row in rows if row.p_end is not None), None)
             score = self.services.conversations.score(scored.id) if scored is not None else None
             if score is not None:
-                self._digits = figures.digits_for(score.noise)
+                self._columns.digits = figures.digits_for(score.noise)
         return rows
 
-    def _p_end_cell(self, row: ConversationRow) -> Sequence[Piece]:
-        p = row.p_end_normalised
-        if p is None:
-            return [("–", "tone--muted")]
-        tone = STATE_LOOKS[row.state].tone_class
-        return [(figures.bar(p), tone), (" " + figures.probability(p, self._digits or 2), "")]
+    def show_columns(self, columns: Sequence[str]) -> None:
+        """Shows other columns."""
+        self.columns_shown = columns
+        self.table.show_columns(self._columns.chosen(columns))
+
+    def _look_for(self) -> None:
+        """Highlights the words of the filter and counts their hits."""
+        wanted = searched(self.query_shown.filter)
+        self._words = [term.values[0] for term in wanted.terms]
+        self._hits.look_for(wanted)
+        self._columns.found = words_pattern(self._words)
+        self.query_one(Transcript).look_for(self._columns.found)
+        self.show_columns(self.columns_shown)
+
+    def _redraw(self) -> None:
+        self.table.refresh()
 
     # Asking differently
 
-    def _ask(self, query: ListQuery) -> None:
-        if query != self._query:
-            self._query = query
-            self.refresh_data()
+    def ask(self, query: ListQuery) -> None:
+        """Lists something else."""
+        if query != self.query_shown:
+            self.query_shown = query
+            self._remember()
+            self._read()
 
-    def action_next_state(self) -> None:
-        """Steps through the state filters."""
-        self._ask(next_state(self._query))
-
-    def action_reverse(self) -> None:
-        """Turns the order round."""
-        self._ask(replace(self._query, descending=not self._query.descending))
-
-    def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
-        """A click on a column's title sorts by it."""
-        if message.key in SORT_TITLES:
-            self._ask(toggle_sort(self._query, message.key))
-
-    def action_sort(self) -> None:
-        """Asks for the column to sort by."""
-
-        def chosen(key: SortKey | None) -> None:
-            if key is not None:
-                self._ask(toggle_sort(self._query, key))
-
-        choices = list(SORT_TITLES.items())
-        self.app.push_screen(
-            ChoiceDialog("Sort by; again turns it round", choices, self._query.sort), chosen
-        )
-
-    def action_filter(self) -> None:
-        """Asks for a filter by verdict or source."""
-
-        def ask(sources: list[str]) -> None:
-            plain = replace(self._query, filter=self._query.filter.without("verdict", "source"))
-
-            def only(field: str, value: str) -> ListQuery:
-                return replace(plain, filter=plain.filter.with_choice(field, value))
-
-            choices: list[tuple[ListQuery, str]] = [
-                (plain, "everything"),
-                (only("verdict", "none"), "not judged by you"),
-                (only("verdict", "any"), "judged by you"),
-            ]
-            choices += [(only("verdict", v.value), f"you said {v.value}") for v in Verdict]
-            choices += [(only("source", s), f"from {one_line(s)}") for s in sources]
-            self.app.push_screen(
-                ChoiceDialog("Show only", choices, self._query),
-                lambda query: self._ask(query) if query is not None else None,
+    def _remember(self) -> None:
+        """Keeps the view in the project, so that it is there when the project is opened again."""
+        if self.services.project.read_only is None and self._restored:
+            query, place = self.query_shown, self.table.cursor_id
+            saved = self.services.saved
+            write_in_order(
+                self, lambda: saved.save_view(query, place), lambda _: None, self.show_error
             )
-
-        self.in_background(self.services.conversations.sources, ask, group="sources")
-
-    def action_search(self) -> None:
-        """Opens the search line."""
-        self.add_class("-searching")
-        self.query_one("#search", Input).focus()
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Searches once the typing rests."""
-        if self._search_timer is not None:
-            self._search_timer.stop()
-        self._search_timer = self.set_timer(SEARCH_DELAY, self._search)
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter searches at once and goes to the list."""
-        self._search()
-        self._table.focus()
-
-    def _search(self) -> None:
-        if self._search_timer is not None:
-            self._search_timer.stop()
-        text = self.query_one("#search", Input).value.strip()
-        self.set_class(bool(text) or self.query_one("#search").has_focus, "-searching")
-        self._ask(replace(self._query, filter=_searching(self._query.filter, text)))
-
-    def action_clear(self) -> None:
-        """Takes back the search, and when there is none the filters."""
-        search = self.query_one("#search", Input)
-        if self.has_class("-searching"):
-            with search.prevent(Input.Changed):
-                search.value = ""
-            self._table.focus()
-            self.remove_class("-searching")
-            self._ask(replace(self._query, filter=self._query.filter.without("text")))
-        else:
-            self._ask(ListQuery(sort=self._query.sort, descending=self._query.descending))
 
     # Going on from a conversation
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter opens the reader; coming back, the cursor stands on what was read last."""
-        table = self._table
-        reader = ReaderScreen(self.services, self.feed, table.ids, table.cursor_index, self.MODE)
+        table = self.table
+        reader = ReaderScreen(
+            self.services, self.feed, table.ids, table.cursor_index, self.MODE, self._words
+        )
         self.app.push_screen(
             reader, lambda row_id: table.move_to_id(row_id) if row_id is not None else None
         )
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Shows the preview of the row under the cursor, where there is one."""
+        if self._cursor_timer is not None:
+            self._cursor_timer.stop()
+        self._cursor_timer = self.set_timer(CURSOR_REST, self._remember)
         self._preview(message.row_id)
 
     def on_resize(self) -> None:
         """A preview that comes into sight is filled."""
-        if self._table.cursor_id is not None:
-            self.call_after_refresh(self._preview, self._table.cursor_id)
+        if self.table.cursor_id is not None:
+            self.call_after_refresh(self._preview, self.table.cursor_id)
 
     def _preview(self, row_id: int) -> None:
         if not self.has_class("-very-wide"):
@@ -285,93 +293,20 @@ class ConversationsScreen(WorkbenchScreen[None]):
         self.query_one(Evidence).show(facts)
         self.query_one(Transcript).show(facts.messages, facts.leaks, at_end=True)
 
-    # Jobs
 
-    def action_run_scoring(self) -> None:
-        """Shows what scoring costs, and starts it."""
-        if not self.may_write():
-            return
-
-        def chosen(mode: Mode | None) -> None:
-            if mode is not None:
-                self.in_background(
-                    lambda: self.services.jobs.start_scoring(mode), lambda job: None, group="start"
-                )
-
-        self.app.push_screen(RunDialog(self.services.jobs), chosen)
-
-    def action_import_files(self) -> None:
-        """Asks for a file or folder, and imports it."""
-        if not self.may_write():
-            return
-
-        def chosen(path: str | None) -> None:
-            if path is not None and path.strip():
-                self.in_background(
-                    lambda: self.services.jobs.start_import([os.path.expanduser(path.strip())]),
-                    lambda job: None,
-                    group="start",
-                )
-
-        self.app.push_screen(
-            TextDialog(
-                "Import conversations", placeholder="a .json, .jsonl or .gz file, or a folder"
-            ),
-            chosen,
-        )
-
-
-def _searching(wanted: Filter, text: str) -> Filter:
-    words = tuple(Term("text", ":", (word,)) for word in text.split())
-    return Filter((*wanted.without("text").terms, *words))
-
-
-def _empty_content(listing: Listing) -> Content:
-    if listing.all.conversations == 0:
+def _empty_content(total: int, query: ListQuery) -> Content:
+    if total == 0:
         return Content.assemble(
             "No conversations yet.\n\n",
             ("i", "bold $tone-accent"),
             " imports a file or a folder: uniform, OpenAI, ShareGPT, tau-bench or plain messages.",
         )
     return Content.assemble(
-        f"None of {listing.all.conversations:,} conversations matches: ",
-        (filter_words(listing.query), "bold"),
+        f"None of {total:,} conversations matches: ",
+        (filter_words(query), "bold"),
         "\n\n",
+        ("f", "bold $tone-accent"),
+        " changes the filter, ",
         ("escape", "bold $tone-accent"),
-        " clears the search, then the filters.",
+        " clears it.",
     )
-
-
-def _state_cell(row: ConversationRow) -> Sequence[Piece]:
-    look = STATE_LOOKS[row.state]
-    return [(look.glyph, look.tone_class)]
-
-
-def _turns_cell(row: ConversationRow) -> Sequence[Piece]:
-    return [(f"{row.turns:,}", "")]
-
-
-def _chars_cell(row: ConversationRow) -> Sequence[Piece]:
-    return [(figures.amount(row.chars), "tone--muted")]
-
-
-def _source_cell(row: ConversationRow) -> Sequence[Piece]:
-    return [(one_line(row.source, 40), "tone--muted")]
-
-
-def _name_cell(row: ConversationRow) -> Sequence[Piece]:
-    name = one_line(row.external_id)
-    if len(name) > NAME_WIDTH:  # long names of one source begin alike
-        name = "…" + name[1 - NAME_WIDTH :]
-    return [(name, "tone--muted")]
-
-
-def _opening_cell(row: ConversationRow) -> Sequence[Piece]:
-    return [(one_line(row.opening), "")]
-
-
-def _verdict_cell(row: ConversationRow) -> Sequence[Piece]:
-    if row.verdict is None:
-        return []
-    look = VERDICT_LOOKS[row.verdict]
-    return [(look.glyph, look.tone_class), (f" {look.word}", "tone--bright")]

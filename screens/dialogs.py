@@ -1,8 +1,8 @@
-"""Typed dialogs: a line of text, a choice, an error. Escape leaves each without an answer."""
+"""Typed dialogs: a line of text, a choice, several choices, an error. Escape leaves each without an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 from engine.errors import WorkbenchError
 from engine.text import display_safe, one_line
 from screens.keyed import Keyed
+from screens.widgets.choices import Choices
 
 T = TypeVar("T")
 
@@ -73,7 +74,7 @@ class ChoiceDialog(Keyed, ModalScreen[T | None], Generic[T]):
                 prompt if isinstance(prompt, Content) else Content(display_safe(prompt))
                 for _, prompt in self._choices
             ]
-            yield OptionList(*[Option(prompt) for prompt in prompts], markup=False)
+            yield Choices(*[Option(prompt) for prompt in prompts], markup=False)
             yield Static(hint_line(("enter", "chooses"), ("escape", "leaves it")))
 
     def on_mount(self) -> None:
@@ -85,6 +86,58 @@ class ChoiceDialog(Keyed, ModalScreen[T | None], Generic[T]):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Enter or a click answers."""
         self.dismiss(self._choices[event.option_index][0])
+
+
+class TicksDialog(Keyed, ModalScreen[list[T] | None], Generic[T]):
+    """Asks which of several values are wanted; answers with those that are ticked, in the order they stand in."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Leave"),
+        Binding("space", "tick", "Tick or untick"),
+        # before the list, where enter would choose a single line
+        Binding("enter", "done", "Take it", priority=True),
+    ]
+
+    def __init__(
+        self, title: str, choices: Sequence[tuple[T, str]], ticked: Collection[T] = ()
+    ) -> None:
+        super().__init__()
+        self._title, self._choices = title, choices
+        self._ticked = set(ticked)
+
+    def compose(self) -> ComposeResult:
+        """Title, list, keys."""
+        with Vertical(classes="dialog") as box:
+            box.border_title = Content(one_line(self._title))
+            yield Choices(
+                *[Option(self._line(nth)) for nth in range(len(self._choices))], markup=False
+            )
+            yield Static(
+                hint_line(("space", "ticks"), ("enter", "takes it"), ("escape", "leaves it"))
+            )
+
+    def _line(self, nth: int) -> Content:
+        value, name = self._choices[nth]
+        sign = "✓" if value in self._ticked else " "
+        return Content.assemble((f"{sign} ", "bold $tone-accent"), display_safe(name))
+
+    def action_tick(self) -> None:
+        """Ticks the line under the cursor, or takes its tick away."""
+        at = self.query_one(Choices).highlighted
+        if at is not None:
+            self._tick(at)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """A click ticks."""
+        self._tick(event.option_index)
+
+    def _tick(self, nth: int) -> None:
+        self._ticked.symmetric_difference_update((self._choices[nth][0],))
+        self.query_one(Choices).replace_option_prompt_at_index(nth, self._line(nth))
+
+    def action_done(self) -> None:
+        """Answers."""
+        self.dismiss([value for value, _ in self._choices if value in self._ticked])
 
 
 class ErrorDialog(Keyed, ModalScreen[None]):
@@ -107,4 +160,6 @@ class ErrorDialog(Keyed, ModalScreen[None]):
                 yield Static(
                     Content.styled(display_safe(self._error.hint[:MOST_CHARACTERS]), "$tone-accent")
                 )
+            if log := getattr(self.app, "log_path", ""):
+                yield Static(Content.styled(f"Log: {display_safe(log)}", "$tone-muted"))
             yield Static(hint_line(("enter", "goes on")))

@@ -1,13 +1,15 @@
-"""The question behind the list: filter, search, order, and how they are told. Knows nothing of Textual."""
+"""The question behind the list and its answer: filter, order, counts, and how they are told. Without Textual."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from array import array
+from dataclasses import dataclass, replace
 
-from engine.filters import ListQuery, SortKey
+from engine.filters import TEXT, Filter, ListQuery, SortKey
 from engine.rows import Counts, State
 from engine.text import one_line
 from screens import figures
+from screens.ports import Conversations
 
 STATE_CYCLE: tuple[State | None, ...] = (
     None,
@@ -28,6 +30,37 @@ SORT_TITLES: dict[SortKey, str] = {
     "verdict": "your verdict",
     "tag": "your tag",
 }
+_JUDGING = ("state", "verdict", "p")
+"""Fields that choose by the outcome, under which a rate of completion would mean nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListCounts:
+    """Counts that belong to one list.
+
+    Attributes:
+        everything: Of the project.
+        matching: Of what matches apart from the terms on the outcome (state, verdict, p).
+    """
+
+    everything: Counts
+    matching: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The answer to one query: ids in order, and the counts that belong to them once they are known."""
+
+    query: ListQuery
+    ids: array[int]
+    counts: ListCounts | None = None
+
+
+def read_counts(conversations: Conversations, query: ListQuery) -> ListCounts:
+    """Counts what belongs to the list of a query."""
+    scope = query.filter.without(*_JUDGING)
+    everything = conversations.counts()
+    return ListCounts(everything, conversations.counts(ListQuery(scope)) if scope else everything)
 
 
 def next_state(query: ListQuery) -> ListQuery:
@@ -42,12 +75,19 @@ def toggle_sort(query: ListQuery, key: SortKey) -> ListQuery:
     """The query sorted by a column, the other way round when it is sorted by it already."""
     if query.sort == key:
         return replace(query, descending=not query.descending)
-    return replace(query, sort=key, descending=key in ("turns", "messages", "length"))
+    return replace(query, sort=key, descending=key in ("turns", "messages", "length", "date"))
 
 
-def is_filtered(query: ListQuery) -> bool:
-    """Whether the query leaves anything out."""
-    return bool(query.filter)
+def sort_of_column(column: str) -> SortKey | None:
+    """What a column is sorted by; None for one that has no order."""
+    if column == "state":
+        return "p"
+    return next((key for key in SORT_TITLES if key == column), None)
+
+
+def searched(wanted: Filter) -> Filter:
+    """The words and phrases that a filter looks for, without the terms on fields and what must not occur."""
+    return Filter(tuple(term for term in wanted.of(TEXT) if not term.negated))
 
 
 def filter_words(query: ListQuery) -> str:
@@ -55,18 +95,11 @@ def filter_words(query: ListQuery) -> str:
     return one_line(str(query.filter), 80)
 
 
-def counts_words(shown: int, everything: int, counts: Counts) -> str:
-    """`812 of 2,000 · 71% ± 3 complete (96% scored)`; the rate is over scored conversations only.
-
-    Args:
-        shown: Conversations in the list.
-        everything: Conversations in the project.
-        counts: Of what matches apart from state and verdict filters, which would make a rate meaningless.
-    """
-    words = f"{shown:,} of {everything:,}"
-    if counts.scored:
-        scored = 100 * counts.scored / counts.conversations
-        words += (
-            f" · {figures.rate(counts.complete, counts.scored)} complete ({scored:.0f}% scored)"
-        )
+def counts_words(shown: int, counts: ListCounts) -> str:
+    """`812 of 2,000 · 71% ± 3 complete (96% scored)`; the rate is over scored conversations only."""
+    words = f"{shown:,} of {counts.everything.conversations:,}"
+    found = counts.matching
+    if found.scored:
+        scored = 100 * found.scored / found.conversations
+        words += f" · {figures.rate(found.complete, found.scored)} complete ({scored:.0f}% scored)"
     return words

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
@@ -25,6 +25,7 @@ from textual.strip import Strip
 from engine.errors import WorkbenchError
 from engine.text import display_safe
 from screens.background import background
+from screens.keyed import Keyed
 from screens.widgets.states import TONES
 
 RowT = TypeVar("RowT")
@@ -35,6 +36,7 @@ PAGE = 200
 FRESH_PAGES = 20
 CACHED_ROWS = (FRESH_PAGES + 1) * PAGE  # so that every row of a fresh page is at hand
 GAP = 2
+MARK = "▌"
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,10 @@ class Column(Generic[RowT]):
     keep: int = 9
 
 
-class RowTable(ScrollView, Generic[RowT], can_focus=True, inherit_bindings=False):
+class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_bindings=False):
     """A table with a row cursor; `fetch` reads rows by id off the UI thread and may leave out ids that are gone."""
 
+    PLACE = "table"
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = TONES
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -104,9 +107,12 @@ class RowTable(ScrollView, Generic[RowT], can_focus=True, inherit_bindings=False
         fetch: Callable[[Sequence[int]], list[RowT]],
         row_id: Callable[[RowT], int],
         *,
+        marked: Container[int] = frozenset(),
         id: str | None = None,
     ) -> None:
+        """`marked` is asked for every row that is drawn; call `refresh` when its answer changes."""
         super().__init__(id=id)
+        self._marked = marked
         self._columns = columns
         self._fetch = fetch
         self._row_id = row_id
@@ -158,6 +164,11 @@ class RowTable(ScrollView, Generic[RowT], can_focus=True, inherit_bindings=False
         self.refresh()
         if self.cursor_id is not None and self.cursor_id != before:
             self.post_message(self.Highlighted(self, self.cursor_id))
+
+    def show_columns(self, columns: Sequence[Column[RowT]]) -> None:
+        """Shows other columns of the same rows."""
+        self._columns = columns
+        self.refresh()
 
     def move_to_id(self, row_id: int) -> None:
         """Puts the cursor on this id if it is shown."""
@@ -265,7 +276,10 @@ class RowTable(ScrollView, Generic[RowT], can_focus=True, inherit_bindings=False
             text = "…" if page not in self._fresh else "no longer in the project"
             style = base + self._tone("tone--muted", index)
             return Strip([Segment(" " + text, style)]).crop_extend(0, width, base)
-        segments = [Segment(" ", base)]
+        mark = Segment(" ", base)
+        if self._ids[index] in self._marked:
+            mark = Segment(MARK, base + self._tone("tone--accent", index))
+        segments = [mark]
         for column, cells in self._shown_columns(width):
             pieces = [
                 Segment(display_safe(text), base + self._tone(tone, index))

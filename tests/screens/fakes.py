@@ -27,6 +27,8 @@ from engine.rows import (
     State,
 )
 from screens.ports import ProjectInfo, Services
+from tests.screens.fake_calibration import FakeCalibration
+from tests.screens.fake_filter import matches
 from tests.screens.fake_saved import FakeExports, FakeSaved
 from tests.screens.fake_triage import RULE, FakeTriage
 
@@ -141,12 +143,13 @@ class FakeProject(FakeTriage):
         self.read_only: str | None = None
         self.saved = FakeSaved()
         self.exports = FakeExports()
+        self.calibration = FakeCalibration(self)
 
     # The app's side
 
     def services(self) -> Services:
         info = ProjectInfo("support-october.wb", "support-october.wb", self.read_only)
-        return Services(info, self, self, self, self.saved, self.exports)
+        return Services(info, self, self, self, self.saved, self.exports, self.calibration)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         self.listeners.append(listener)
@@ -170,7 +173,12 @@ class FakeProject(FakeTriage):
     def ids(self, query: ListQuery) -> array[int]:
         self._maybe_fail()
         rows = [self._row(item) for item in self.items.values() if self._matches(item, query)]
-        named = {"p": "p_end_normalised", "length": "chars", "name": "external_id"}
+        named = {
+            "p": "p_end_normalised",
+            "length": "chars",
+            "name": "external_id",
+            "date": "created_at",
+        }
         key = named.get(query.sort, query.sort)
         valued = [row for row in rows if getattr(row, key) is not None]
         rest = [row for row in rows if getattr(row, key) is None]
@@ -178,16 +186,8 @@ class FakeProject(FakeTriage):
         return array("q", [row.id for row in valued + rest])
 
     def _matches(self, item: FakeConversation, query: ListQuery) -> bool:
-        row = self._row(item)
-        text = " ".join(message.content for message in item.messages).lower()
-        verdict = {"none"} if row.verdict is None else {"any", str(row.verdict)}
-        held = {"state": {str(row.state)}, "source": {row.source}, "verdict": verdict}
-        return all(
-            term.values[0].lower() in text
-            if term.field == "text"
-            else bool(held[term.field].intersection(term.values))
-            for term in query.filter.terms
-        )
+        text = " ".join(message.content for message in item.messages)
+        return matches(self._row(item), text, query.filter)
 
     def rows(self, ids: Sequence[int]) -> list[ConversationRow]:
         self.hold.wait()

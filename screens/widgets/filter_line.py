@@ -1,0 +1,319 @@
+"""The line in which a filter is written: what it finds is asked for while typing, with completion and the place of
+a mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from engine.errors import WorkbenchError
+from engine.filters import FIELDS, Completion, Filter, FilterError, completions, parse_filter
+from engine.text import display_safe, one_line
+from screens.keyed import Keyed
+
+TYPING_REST = 0.2
+"""Seconds without a key before what was typed is asked for."""
+MOST_CHARACTERS = 2_000
+PROMPT = "▽ "
+
+
+class FilterInput(Keyed, Input):
+    """The input with the keys of the list of completions."""
+
+    PLACE = "filter"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "take", "Complete", tooltip="Take the completion"),
+        Binding("down", "choose(1)", "Next completion", show=False),
+        Binding("up", "choose(-1)", "Previous completion", show=False),
+        Binding("escape", "leave", "Back", tooltip="Back to the list"),
+    ]
+
+    class Took(Message):
+        """The chosen completion is to be put in."""
+
+    class Chose(Message):
+        """Another completion is to be chosen; `by` says how far down."""
+
+        def __init__(self, by: int) -> None:
+            super().__init__()
+            self.by = by
+
+    class Left(Message):
+        """The line is to be left."""
+
+    completing = False
+    """Whether there are completions; without them tab goes to the next pane."""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the completions do nothing while there are none."""
+        return self.completing or action not in ("take", "choose")
+
+    def action_take(self) -> None:
+        """Puts the chosen completion in."""
+        self.post_message(self.Took())
+
+    def action_choose(self, by: int) -> None:
+        """Goes through the completions."""
+        self.post_message(self.Chose(by))
+
+    def action_leave(self) -> None:
+        """Leaves the line."""
+        self.post_message(self.Left())
+
+
+class FilterLine(Vertical):
+    """A line that is there while it has the focus or holds a filter; what stands below it lies over the list."""
+
+    DEFAULT_CSS = """
+    FilterLine { height: 1; display: none; }
+    FilterLine.-used { display: block; }
+    FilterLine > Horizontal { height: 1; background: $panel; padding: 0 1; }
+    FilterLine Input, FilterLine Input:focus {
+        border: none; height: 1; padding: 0; background: $panel; width: 1fr;
+    }
+    FilterLine .prompt { width: 2; color: $tone-accent; background: $panel; }
+    FilterLine #under {
+        display: none; overlay: screen; constrain: none inside; height: auto; width: 100%;
+        background: $panel;
+    }
+    FilterLine #under.-shown { display: block; }
+    FilterLine #caret, FilterLine #mistake { display: none; height: auto; background: $panel; }
+    FilterLine #caret { color: $tone-incomplete; }
+    FilterLine #mistake { padding: 0 1; }
+    FilterLine .-shown { display: block; }
+    FilterLine OptionList, FilterLine OptionList:focus {
+        display: none; height: auto; max-height: 8; border: none; padding: 0 1; background: $panel;
+        scrollbar-size-vertical: 1;
+    }
+    FilterLine OptionList.-shown { display: block; }
+    FilterLine OptionList > .option-list--option-highlighted {
+        background: $tone-cursor; color: $tone-bright; text-style: none;
+    }
+    """
+
+    class Asked(Message):
+        """A filter was written that can be understood."""
+
+        def __init__(self, filter: Filter) -> None:
+            super().__init__()
+            self.filter = filter
+
+    class Left(Message):
+        """The line was left, by enter or escape; the focus belongs elsewhere now."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.known: Mapping[str, Sequence[str]] = {}
+        """Values that occur in the project, by field; only such as can be shown as they are are offered."""
+        self._timer: Timer | None = None
+        self._asked = Filter()
+        self._found: list[Completion] = []
+        self._moved = False
+        self._mistake: WorkbenchError | None = None
+
+    def compose(self) -> ComposeResult:
+        """The line, and below it the mistake and the completions."""
+        with Horizontal():
+            yield Static(PROMPT, classes="prompt")
+            yield FilterInput(placeholder='words, state:incomplete, turns>5, -tag:spam, "a phrase"')
+        with Vertical(id="under"):
+            yield Static("^", id="caret")
+            yield Static(id="mistake")
+            offered = OptionList(markup=False)
+            offered.can_focus = False
+            yield offered
+
+    def on_mount(self) -> None:
+        """Follows the cursor, which decides what may be completed."""
+        self.watch(self._input, "selection", self._offer, init=False)
+
+    @property
+    def _input(self) -> FilterInput:
+        return self.query_one(FilterInput)
+
+    def put(self, wanted: Filter) -> None:
+        """Writes a filter that was asked for elsewhere."""
+        self._asked = wanted
+        self._write(str(wanted))
+        self._show_mistake(None)
+
+    def edit(self, *, words: bool = False) -> None:
+        """Goes into the line, behind what stands there; for `words` behind a space."""
+        if words and self._input.value and not self._input.value.endswith(" "):
+            self._write(self._input.value + " ")
+        self.add_class("-used")
+        self._input.focus()
+        self._input.cursor_position = len(self._input.value)
+        self.call_after_refresh(self._offer)
+
+    def complain(self, error: WorkbenchError | None) -> None:
+        """Shows why a filter cannot be answered; None when one was, which is no word on what is being written."""
+        if error is not None or not isinstance(self._mistake, FilterError):
+            self._show_mistake(error)
+
+    def _write(self, value: str) -> None:
+        value = display_safe(" ".join(value.split("\n")))[:MOST_CHARACTERS]
+        with self._input.prevent(Input.Changed):
+            self._input.value = value
+            self._input.cursor_position = len(value)
+        self.set_class(bool(value) or self._input.has_focus, "-used")
+
+    # Typing
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Asks once the typing rests."""
+        event.stop()
+        self._stop_timer()
+        self._timer = self.set_timer(TYPING_REST, self._rested)
+        self._offer()
+
+    def _rested(self) -> None:
+        mistake = self._ask()
+        # What is being completed is not wrong yet, only unfinished.
+        unfinished = (
+            isinstance(mistake, FilterError)
+            and bool(self._found)
+            and mistake.at >= self._found[0].start
+        )
+        self._show_mistake(None if unfinished else mistake)
+
+    def _ask(self) -> FilterError | None:
+        self._stop_timer()
+        try:
+            wanted = parse_filter(display_safe(self._input.value))
+        except FilterError as error:
+            return error
+        if wanted != self._asked:
+            self._asked = wanted
+            self.post_message(self.Asked(wanted))
+        return None
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter takes the completion that was gone to, else asks at once and leaves the line."""
+        event.stop()
+        if self._moved and self._found:
+            self._take()
+            return
+        mistake = self._ask()
+        self._show_mistake(mistake)
+        if mistake is None:
+            self.post_message(self.Left())
+
+    def on_filter_input_left(self, event: FilterInput.Left) -> None:
+        """Escape leaves the line; what cannot be understood goes back to what was asked last."""
+        event.stop()
+        if self._ask() is not None:
+            self._write(str(self._asked))
+        self._show_mistake(None)
+        self.post_message(self.Left())
+
+    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
+        """Nothing lies over the list once the line is left."""
+        self._hide_offers()
+        self._show_mistake(None)
+        self.set_class(bool(self._input.value), "-used")
+
+    # Completions
+
+    def _offer(self, *_: object) -> None:
+        if not self._input.has_focus:
+            return
+        text, cursor = self._input.value, self._input.cursor_position
+        self._found = [
+            found
+            for found in completions(text, cursor, self.known)
+            if display_safe(found.text) == found.text
+        ]
+        offered = self.query_one(OptionList)
+        offered.clear_options()
+        offered.add_options(
+            Option(
+                Content.assemble(
+                    (f"{one_line(found.text, 40):<18}", "bold"), (f" {found.help}", "$tone-muted")
+                )
+            )
+            for found in self._found
+        )
+        offered.highlighted = None
+        self._moved = False
+        self._show_offers()
+
+    def _show_offers(self) -> None:
+        self._input.completing = bool(self._found)
+        self.query_one(OptionList).set_class(bool(self._found), "-shown")
+        self._show_under()
+
+    def _hide_offers(self) -> None:
+        self._found, self._moved = [], False
+        self._show_offers()
+
+    def _show_under(self) -> None:
+        under = self.query_one("#under")
+        under.set_class(
+            bool(self._found) or self.query_one("#mistake").has_class("-shown"), "-shown"
+        )
+
+    def on_filter_input_chose(self, event: FilterInput.Chose) -> None:
+        """Goes through the completions."""
+        event.stop()
+        offered = self.query_one(OptionList)
+        now = offered.highlighted
+        first = 0 if event.by > 0 else len(self._found) - 1
+        offered.highlighted = first if now is None else (now + event.by) % len(self._found)
+        self._moved = True
+
+    def on_filter_input_took(self, event: FilterInput.Took) -> None:
+        """Puts the completion in that was gone to, else the first."""
+        event.stop()
+        self._take()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """A click puts a completion in."""
+        event.stop()
+        event.option_list.highlighted = event.option_index
+        self._take()
+        self._input.focus()
+
+    def _take(self) -> None:
+        found = self._found[self.query_one(OptionList).highlighted or 0]
+        value, cursor = self._input.value, self._input.cursor_position
+        # A field goes on with its value; after a value the next term may follow.
+        behind = "" if found.text.rstrip(":") in FIELDS else " "
+        self._input.value = value[: found.start] + found.text + behind + value[cursor:].lstrip()
+        self._input.cursor_position = found.start + len(found.text) + len(behind)
+
+    # Mistakes
+
+    def _show_mistake(self, error: WorkbenchError | None) -> None:
+        self._mistake = error
+        caret, mistake = self.query_one("#caret", Static), self.query_one("#mistake", Static)
+        mistake.set_class(error is not None, "-shown")
+        caret.set_class(isinstance(error, FilterError), "-shown")
+        if error is not None:
+            mistake.update(
+                Content.assemble(
+                    (one_line(error.message, 300), "$tone-incomplete"),
+                    (f" {one_line(error.hint, 300)}", "$tone-muted"),
+                )
+            )
+        if isinstance(error, FilterError):
+            before = cell_len(display_safe(self._input.value)[: error.at])
+            place = 1 + cell_len(PROMPT) + before - round(self._input.scroll_offset.x)
+            caret.styles.padding = (0, 0, 0, max(0, place))
+        self._show_under()
