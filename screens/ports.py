@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from engine.calibration_rows import Agreement, CalibrationReport
 from engine.events import JobProgress
 from engine.filters import Filter, ListQuery
 from engine.rows import (
@@ -132,6 +133,24 @@ class Triage(Protocol):
         """Remembers where the person is; raises ProjectReadOnly."""
 
 
+class Calibration(Protocol):
+    """What the verdicts say about the scores, and the threshold that follows from it."""
+
+    def report(self, query: ListQuery | None = None) -> CalibrationReport:
+        """Everything; `rate` is that of what the query matches. Reads all scores and draws, so not quick."""
+
+    def agreements(self) -> tuple[Agreement, Agreement]:
+        """The verdicts against the model, and against those given again blind."""
+
+    def refresh(self) -> DecisionRule | None:
+        """To be called when verdicts changed: puts a calibrated threshold in force when one is due (there are enough
+        verdicts, ten more than last time, or fewer), back to the default when there are too few, and returns the
+        rule if it changed. Leaves a pinned one alone."""
+
+    def pin(self, threshold: float | None) -> DecisionRule:
+        """Puts a threshold in force until None frees it; returns the rule then in force. Raises ProjectReadOnly."""
+
+
 class Jobs(Protocol):
     """Long work: started, watched through events, cancelled."""
 
@@ -204,3 +223,4 @@ class Services:
     jobs: Jobs
     saved: Saved
     exports: Exports
+    calibration: Calibration

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from engine.conversation import render_log
-from engine.events import Event, JobProgress, Listener
+from engine.events import DataChanged, Event, JobProgress, Listener
 from engine.filters import ListQuery
 from engine.jobs import JobRunner, Stage
 from engine.model.catalog import Catalog, RunnableModel
@@ -29,6 +29,7 @@ from engine.store.triage import TriageStore
 from engine.worker.client import ModelProcess
 from screens.ports import ProjectInfo, Services
 from workbench import config
+from workbench.calibrations import ProjectCalibration
 from workbench.exports import ExportFiles
 
 PROMPT_KEY = "prompt."
@@ -120,6 +121,10 @@ class Workspace:
             listeners = list(self._listeners)
         for listener in listeners:
             listener(event)
+
+    def _tell(self, table: str) -> Callable[[], None]:
+        """What tells the listeners that rows of a table changed."""
+        return lambda: self._emit(DataChanged(frozenset({table})))
 
     # Prompts
 
@@ -232,10 +237,11 @@ class Workspace:
         return Services(
             info,
             ConversationStore(self.project),
-            TriageStore(self.project),
+            TriageStore(self.project, self._tell("verdict")),
             WorkspaceJobs(self),
             SavedStore(self.project),
             ExportFiles(self.project),
+            ProjectCalibration(self.project, self._tell("rule")),
         )
 
 

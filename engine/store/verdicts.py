@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from engine.errors import UsageError
 from engine.rows import JudgedId, Verdict, VerdictKind, VerdictRow
-from engine.store import scores
+from engine.store import scores, settings
 from engine.store.sql import chunks, marks, snapshot, utc_now
 
 _STANDS = (
@@ -201,10 +202,24 @@ def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | N
             "SELECT j.conversation_id, j.verdict, s.p_end_normalised"
             f" FROM ({STANDING_VERDICTS}) AS j LEFT JOIN score AS s"
             " ON s.conversation_id = j.conversation_id"
-            " AND s.config_hash = (SELECT value ->> '$' FROM setting WHERE key = 'score_config')"
-            " ORDER BY j.conversation_id"
+            " AND s.config_hash = ? ORDER BY j.conversation_id",
+            (settings.score_config(conn),),
         )
     ]
+
+
+def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
+    """Ids and current normalised scores of all scored conversations, by rising score."""
+    ids, values = array("q"), array("d")
+    cursor = conn.execute(
+        "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"
+        " AND p_end_normalised IS NOT NULL ORDER BY p_end_normalised, conversation_id",
+        (settings.score_config(conn),),
+    )
+    while rows := cursor.fetchmany(10_000):
+        ids.extend([row[0] for row in rows])
+        values.extend([row[1] for row in rows])
+    return ids, values
 
 
 def repeated_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, Verdict]]:

@@ -29,6 +29,7 @@ from engine.rows import (
 from screens.ports import ProjectInfo, Services
 from tests.screens.fake_calibration import FakeCalibration
 from tests.screens.fake_filter import matches
+from tests.screens.fake_calibration import FakeCalibration
 from tests.screens.fake_saved import FakeExports, FakeSaved
 from tests.screens.fake_triage import RULE, FakeTriage
 
@@ -143,6 +144,7 @@ class FakeProject(FakeTriage):
         self.read_only: str | None = None
         self.saved = FakeSaved()
         self.exports = FakeExports()
+        self.calibration = FakeCalibration(self)
         self.calibration = FakeCalibration(self)
 
     # The app's side

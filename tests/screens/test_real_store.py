@@ -20,6 +20,7 @@ from screens.ports import ProjectInfo, Services
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, press, settle, text
 from workbench.app import WorkbenchApp
+from workbench.calibrations import ProjectCalibration
 from workbench.exports import ExportFiles
 
 
@@ -87,6 +88,7 @@ def services(project: Project) -> Services:
         NoJobs(),
         SavedStore(project),
         ExportFiles(project),
+        ProjectCalibration(project),
     )
 
 
