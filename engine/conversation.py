@@ -18,6 +18,9 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = get_args(Role)
 Kind = Literal["chat", "action"]
 
+MOST_MESSAGES = 1 << 20
+"""Messages that one conversation can have here; far more than any model reads."""
+
 LOG_SEPARATOR = "\n\n"
 """Stands before every piece of a log but the first."""
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+from engine.conversation import MOST_MESSAGES
 from engine.errors import FormatError
 from engine.formats.detect import FORMATS, examine, frames
 from engine.formats.framing import KEPT_OF_OVERSIZED, Frame, Framing
@@ -189,6 +190,10 @@ class _Conversations:
             draft = self._reader.read(frame.value, fallback)
         except BadRecord as bad:
             return Rejected(frame.line, frame.raw, bad.reason)
+        count = len(draft.conversation.messages)
+        if count > MOST_MESSAGES:
+            reason = f"{count:,} messages, more than the {MOST_MESSAGES:,} of one conversation"
+            return Rejected(frame.line, frame.raw, reason)
         conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
         free = ids.free(conversation.external_id)
         if free != conversation.external_id:

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from engine.conversation import MOST_MESSAGES
+
 K = TypeVar("K")
 
-MESSAGE_BITS = 20
+MESSAGE_BITS = (MOST_MESSAGES - 1).bit_length()
 """A message's id is its conversation's id, shifted by this, and its index."""
-
-MOST_MESSAGES = 1 << MESSAGE_BITS
-"""Messages that a conversation can have."""
 
 CHUNK = 500
 """Keys in one IN list; far below SQLite's limit on variables."""

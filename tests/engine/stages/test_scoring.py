@@ -243,4 +243,5 @@ def test_limit(project: Project, process: ModelProcess) -> None:
     outcome = JobRunner(project, lambda event: None).run(scoring)
     assert isinstance(outcome, JobDone)
     with project.reading() as conn:
-        assert conn.execute("SELECT conversation_id FROM score").fetchall() == [(1,), (2,), (3,)]
+        found = conn.execute("SELECT conversation_id FROM score ORDER BY 1").fetchall()
+        assert found == [(1,), (2,), (3,)]

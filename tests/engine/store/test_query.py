@@ -1,0 +1,280 @@
+"""Queries against a plain evaluation of the same filter and order, on random small projects."""
+
+from __future__ import annotations
+
+import operator
+import re
+import sqlite3
+import tempfile
+from array import array
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.conversation import count_turns
+from engine.filters import ANY, NONE, Filter, ListQuery, SortKey, Term, parse_filter
+from engine.rows import DecisionRule, Histogram, State, Verdict
+from engine.store import settings as stored
+from engine.store.conversations import ConversationStore
+from engine.store.idset import IdSet
+from engine.store.project import Project
+from engine.store.scores import normalised
+from engine.store.triage import TriageStore
+from tests.engine.store.support import fill, give_scores, mark, talk
+
+WORDS = ("red", "reddish", "blue", "bicycle", "zz9")
+SCORES = (0.0, 0.2, 0.39999999999999997, 0.4, 0.4000000000000001, 0.5, 0.6, 0.6000000000000001, 1.0)
+DATES = ("2025-12-31", "2026-03-01", "2026-03-14", "2026-03-14T09:30:00Z", "2026-04-01")
+LABELS = ("a.jsonl", "b.jsonl", "ab.jsonl")
+NO_SCORE = "no score"
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+STATES = (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE, State.UNSCORED)
+
+
+@dataclass(frozen=True)
+class Known:
+    """One conversation as the test made it."""
+
+    label: str
+    name: str
+    texts: tuple[str, ...]
+    date: str | None
+    score: float | str | None
+    verdict: Verdict | None
+    note: str
+    tags: tuple[str, ...]
+
+    @property
+    def p(self) -> float | None:
+        return None if isinstance(self.score, str) else self.score
+
+
+known = st.builds(
+    Known,
+    label=st.sampled_from(LABELS),
+    name=st.sampled_from(("A-1", "a-2", "b-1", "é")),
+    texts=st.lists(
+        st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join), min_size=1, max_size=4
+    ).map(tuple),
+    date=st.none() | st.sampled_from(DATES),
+    score=st.sampled_from((*SCORES, None, NO_SCORE)),
+    verdict=st.none() | st.sampled_from(Verdict),
+    note=st.sampled_from(("", "", "look")),
+    tags=st.lists(st.sampled_from(("odd", "late")), unique=True).map(sorted).map(tuple),
+)  # fmt: skip
+terms = st.sampled_from(
+    [
+        *("state:complete", "state:incomplete,unscored", "state:borderline", "state:unscored"),
+        *("p<.4", "p<=.4", "p>.6", "p:.5,1", "p:0.2...5", "p>=0"),
+        *("turns>1", "turns:1", "turns:2..9", "messages<=2", "messages:1,3", "length>12"),
+        *("source:a", "source:b.jsonl,nowhere", "name:A", "name:é,b", "name:-2"),
+        *("date:2026", "date:2026-03", "date:2025,2026-04", "date>2026-03-14", "date>=2026-03-14"),
+        *("date<2026-03", "date<=2026-03", "date:2026-03..2026-04"),
+        *("verdict:any", "verdict:none", "verdict:unsure,none", "verdict:complete"),
+        *("tag:odd", "tag:any", "tag:none", "tag:late,none", "note:any", "note:none"),
+        *("red", '"red"', "bi", '"red blue"', "nothing", '"*"'),
+    ]
+)
+filters = st.lists(st.tuples(terms, st.booleans()), max_size=3).map(
+    lambda some: parse_filter(" ".join("-" * negated + text for text, negated in some))
+)
+
+
+def holds(term: Term, it: Known, rule: DecisionRule) -> bool:
+    """One term, evaluated in the plainest way."""
+    if term.field == "text":
+        phrase = term.values[0].split()
+        if phrase == ["*"]:
+            return not term.negated  # holds neither a letter nor a digit: no condition
+        found = [
+            words[at : at + len(phrase)]
+            for words in map(str.split, it.texts)
+            for at in range(len(words))
+        ]
+        if term.whole:
+            return phrase in found
+        return any(words and words[0].startswith(phrase[0]) for words in found)
+    if term.field == "source":
+        return any(value in it.label for value in term.values)
+    if term.field == "name":
+        lower = re.compile("[A-Z]")
+        plain = [lower.sub(lambda m: m[0].lower(), text) for text in (it.name, *term.values)]
+        return any(value in plain[0] for value in plain[1:])
+    if term.field == "date":
+        return it.date is not None and _date(term, it.date)
+    if term.field in ("state", "verdict", "tag", "note"):
+        values: dict[str, tuple[str, ...]] = {
+            "state": (rule.state(it.p),),
+            "verdict": () if it.verdict is None else (it.verdict,),
+            "tag": it.tags,
+            "note": (it.note,) if it.note else (),
+        }
+        have = {*values[term.field], ANY if values[term.field] else NONE}
+        return bool(have.intersection(term.values))
+    value: float | None = {
+        "p": it.p,
+        "turns": turns(it),
+        "messages": len(it.texts),
+        "length": sum(map(len, it.texts)),
+    }[term.field]
+    return value is not None and _compares(term, value, [float(v) for v in term.values])
+
+
+def turns(it: Known) -> int:
+    """Turns of the conversation that was made of it."""
+    return count_turns(talk(it.name, *it.texts).conversation.messages)
+
+
+def _compares(term: Term, value: Any, wanted: list[Any]) -> bool:
+    if term.span:
+        return bool(min(wanted) <= value <= max(wanted))
+    if term.op == ":":
+        return value in wanted
+    return COMPARE[term.op](value, wanted[0])
+
+
+def _date(term: Term, date: str) -> bool:
+    if term.op == ":" and not term.span:
+        return date.startswith(term.values)
+    if term.span:
+        return term.values[0] <= date and (date[: len(term.values[1])] <= term.values[1])
+    return _compares(term, date[: len(term.values[0])], list(term.values))
+
+
+def expected(all_known: list[Known], query: ListQuery, rule: DecisionRule) -> list[int]:
+    """Ids in order, evaluated in the plainest way."""
+
+    def value(key: int) -> Any:
+        it = all_known[key - 1]
+        return {
+            "id": key, "name": it.name, "source": it.label, "date": it.date, "p": it.p,
+            "turns": turns(it), "messages": len(it.texts), "length": sum(map(len, it.texts)),
+            "verdict": it.verdict, "tag": min(it.tags, default=None),
+        }[query.sort]  # fmt: skip
+
+    found = [
+        key
+        for key, it in enumerate(all_known, start=1)
+        if all(holds(term, it, rule) != term.negated for term in counted(query.filter))
+    ]
+    with_value = [key for key in found if value(key) is not None]
+    with_value.sort(key=value, reverse=query.descending)
+    return with_value + [key for key in found if value(key) is None]
+
+
+def counted(wanted: Filter) -> list[Term]:
+    """The terms that say something: one of signs alone does not, negated or not."""
+    return [term for term in wanted.terms if term.values != ("*",)]
+
+
+rules = st.sampled_from([DecisionRule(), DecisionRule(0.4, 0.0), DecisionRule(0.0, 1.0)])
+queries = st.builds(ListQuery, filters, st.sampled_from(get_args(SortKey)), st.booleans())
+
+
+def make(project: Project, some: list[Known], rule: DecisionRule) -> list[Known]:
+    """Fills a project with these conversations in this order; returns them as they are there, all different."""
+    made = []
+    for nth, it in enumerate(some):
+        texts = (f"{it.texts[0]} n{nth}", *it.texts[1:])
+        fill(project, [talk(it.name, *texts, created_at=it.date)], it.label)
+        score = None if it.p is None else normalised(it.p, 1 - it.p)
+        made.append(replace(it, texts=texts, score=score if it.score != NO_SCORE else NO_SCORE))
+    give_scores(project, {n: it.p for n, it in enumerate(some, start=1) if it.score != NO_SCORE})
+    project.write(lambda conn: stored.put_rule(conn, rule))
+    triage = TriageStore(project)
+    for key, it in enumerate(made, start=1):
+        if it.verdict is not None:
+            triage.give(key, Verdict.UNSURE)
+            triage.give(key, it.verdict)
+        if it.note:
+            triage.note(key, it.note)
+        for tag in it.tags:
+            mark(project, key, "tag", tag)
+        mark(project, key, "tag", "gone")
+        mark(project, key, "untag", "gone")
+    return made
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    some=st.lists(known, max_size=9), rule=rules, asked=st.lists(queries, min_size=20, max_size=20)
+)
+def test_against_a_plain_evaluation(
+    some: list[Known], rule: DecisionRule, asked: list[ListQuery]
+) -> None:
+    """Which conversations match, their order, counts and histogram are what reading every row would give."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Project.open(Path(folder) / "p.wb", create=True) as project,
+    ):
+        made = make(project, some, rule)
+        store = ConversationStore(project)
+        for query in asked:
+            ids = expected(made, query, rule)
+            assert list(store.ids(query)) == ids, query
+            rows = store.rows(ids)
+            counts = store.counts(query)
+            states = Counter(row.state for row in rows)
+            assert states == Counter(rule.state(made[key - 1].p) for key in ids)
+            assert (counts.conversations, counts.messages, counts.turns, counts.verdicts) == (
+                len(rows),
+                sum(row.messages for row in rows),
+                sum(row.turns for row in rows),
+                sum(row.verdict is not None for row in rows),
+            )
+            assert counts.sources == len({row.source for row in rows})
+            assert [counts.complete, counts.incomplete, counts.borderline, counts.unscored] == [
+                states[state] for state in STATES
+            ]
+            scored = [row.p_end_normalised for row in rows if row.p_end_normalised is not None]
+            bins = Counter(min(int(p * 5), 4) for p in scored)
+            assert store.histogram(query, 5) == Histogram(
+                tuple(bins[place] for place in range(5)), len(rows) - len(scored)
+            )
+
+
+class TestIdSet:
+    @given(
+        some=st.lists(st.sets(st.integers(1, 30)), min_size=2, max_size=2),
+        order=st.permutations(range(1, 31)),
+    )
+    def test_is_a_set(self, some: list[set[int]], order: list[int]) -> None:
+        """It does what Python's own sets do."""
+        every = IdSet(b"\0" + b"\1" * 30)
+        left, right = (every.of(ids) for ids in some)
+        for found, wanted in [
+            (left & right, some[0] & some[1]),
+            (left | right, some[0] | some[1]),
+            (left - right, some[0] - some[1]),
+            (every - left, set(range(1, 31)) - some[0]),
+        ]:
+            assert list(found.ascending()) == sorted(wanted)
+            assert len(found) == len(wanted)
+            assert list(found.keep(array("q", order))) == [key for key in order if key in wanted]
+
+    def test_ids_with_gaps(self, project: Project) -> None:
+        """Where ids have gaps, as only another program can leave them, they are in no set."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(4)])
+
+        def lose(conn: sqlite3.Connection) -> None:
+            for table, column in [("message", "conversation_id"), ("original", "conversation_id")]:
+                conn.execute(f"DELETE FROM {table} WHERE {column} = 2")
+            conn.execute("DELETE FROM conversation WHERE id = 2")
+
+        project.write(lose)
+        store = ConversationStore(project)
+        assert list(store.ids(ListQuery())) == [1, 3, 4]
+        assert list(store.ids(ListQuery(parse_filter("state:unscored"), "turns", True))) == [
+            1,
+            3,
+            4,
+        ]
+        assert store.counts(ListQuery(parse_filter("-hi"))).conversations == 0
+        assert store.counts().unscored == 3
