@@ -76,7 +76,9 @@ def sections(bindings: Iterable[ActiveBinding]) -> list[tuple[str, list[tuple[li
             continue
         if isinstance(active.node, App):
             where = everywhere
-        elif isinstance(active.node, Screen):
+        elif isinstance(active.node, Screen) and not (active.binding.id or "").startswith(
+            "screen."
+        ):
             where = here
         else:
             where = moving

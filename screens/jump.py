@@ -32,7 +32,6 @@ class JumpScreen(Keyed, ModalScreen[Widget | None]):
         Binding("escape,semicolon", "dismiss(None)", "Stay here")
     ]
     DEFAULT_CSS = """
-    JumpScreen { background: transparent; align: left top; }
     JumpScreen .letter {
         position: absolute;
         width: 3;

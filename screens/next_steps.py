@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.calibration_rows import ENOUGH
 from engine.rows import Counts, Estimate, RunRow, Verdict
 from engine.text import one_line
 from screens import figures
@@ -15,8 +16,6 @@ Kind = Literal["import", "resume", "score", "triage", "calibrate", "wait"]
 
 SECONDS_A_VERDICT = 20.0
 """Taken for a verdict until the person's own pace is known."""
-ENOUGH_VERDICTS = 40
-"""Verdicts on complete or incomplete from which a threshold can be calibrated."""
 _Z95 = 1.959964
 
 
@@ -43,7 +42,6 @@ class Standing:
     """What the steps are derived from.
 
     Attributes:
-        agreement: Verdicts that can be compared with a decided score, and how many of them agree.
         to_score: What scoring would cost; None while that is being worked out, a text when it cannot be done.
         scoring: A scoring job runs or waits now.
         per_hour: Verdicts an hour, None when the pace is not known.
@@ -122,7 +120,7 @@ def _verdict_steps(now: Standing) -> list[Step]:
     decided = now.tally.get(Verdict.COMPLETE, 0) + now.tally.get(Verdict.INCOMPLETE, 0)
     left = now.counts.conversations - sum(now.tally.values())
     steps = []
-    more = min(ENOUGH_VERDICTS - decided if decided < ENOUGH_VERDICTS else ENOUGH_VERDICTS, left)
+    more = min(ENOUGH - decided if decided < ENOUGH else ENOUGH, left)
     if more > 0:
         rate = now.counts.complete / now.counts.scored
         half = (
@@ -139,6 +137,6 @@ def _verdict_steps(now: Standing) -> list[Step]:
                 "about " + figures.duration(more * seconds),
             )
         )
-    if decided >= ENOUGH_VERDICTS and not now.calibrated:
+    if decided >= ENOUGH and not now.calibrated:
         steps.append(Step("calibrate", "Calibrate the threshold on your verdicts"))
     return steps

@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from engine.calibration_rows import CalibrationReport
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event, JobEnded, JobStarted
 from engine.rows import Estimate, Mode
@@ -24,8 +25,12 @@ from screens.keyed import Keyed
 from screens.next_steps import Standing, Step, next_steps
 from screens.overview_facts import (
     Overview,
+    Part,
+    corrected_content,
     current_mode,
     load_overview,
+    load_parts,
+    parts_content,
     project_content,
     rate_content,
     verdicts_content,
@@ -92,6 +97,9 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._steps: list[Step] = []
         self._reading = False
         self._read_again = False
+        self._parted = False
+        self._report: CalibrationReport | None = None
+        self._reported_for: object = None
 
     def compose_body(self) -> ComposeResult:
         """The cards."""
@@ -100,9 +108,12 @@ class OverviewScreen(WorkbenchScreen[None]):
                 yield Static("reading …", id="project-text")
             with Card("Did they get it?", id="rate"):
                 yield Static(id="rate-text")
+                yield Static(id="corrected-text")
                 yield Histogram(id="histogram")
             with Card("What you said", id="verdicts"):
                 yield Static(id="verdicts-text")
+            with Card("Sources and saved filters", id="parts"):
+                yield Static(id="parts-text")
             with Vertical(id="next-card", classes="card") as card:
                 card.border_title = Content("Next")
                 yield Choices(id="next", markup=False, compact=True)
@@ -119,14 +130,56 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def _show(self, found: Overview) -> None:
         self._found = found
-        self.query_one("#project-text", Static).update(project_content(found))
+        self._show_project()
         self.query_one("#rate-text", Static).update(rate_content(found))
         self.query_one(Histogram).show(found.histogram.bins, found.rule)
         self.query_one(Histogram).display = bool(found.counts.scored)
         self._show_verdicts(found)
         self._estimate(found)
         self._show_steps()
+        self._load_report(found)
+        self._load_parts()
         self._read_on()
+
+    def _load_report(self, found: Overview) -> None:
+        """Asks for the corrected rate when a verdict was given or a score written since it was asked for."""
+        asked = (tuple(sorted(found.tally.items())), found.counts.scored, found.rule)
+        if asked == self._reported_for:
+            return
+        self._reported_for = asked
+        self.query_one("#corrected-text").display = bool(found.counts.scored)
+        if not found.tally:
+            self._show_report(None)
+            return
+        self.in_background(self.services.calibration.report, self._show_report, group="report")
+
+    def _show_report(self, report: CalibrationReport | None) -> None:
+        self._report = report
+        self.query_one("#corrected-text", Static).update(corrected_content(report))
+        self._show_steps()
+
+    def _load_parts(self) -> None:
+        """Counts parts of the project where there is room to show them, and not while a job keeps changing them."""
+        if not self.has_class("-very-wide") or (self._parted and self.services.jobs.active()):
+            return
+        self._parted = True
+
+        def show(parts: list[Part]) -> None:
+            self.set_class(bool(parts), "-parted")
+            self.query_one("#parts-text", Static).update(parts_content(parts))
+
+        self.in_background(lambda: load_parts(self.services), show, group="parts")
+
+    def _show_project(self) -> None:
+        if self._found is not None:
+            content = project_content(self._found, narrow_card=not self.has_class("-narrow"))
+            self.query_one("#project-text", Static).update(content)
+
+    def on_resize(self) -> None:
+        """More room may show more."""
+        self.call_after_refresh(self._show_project)
+        if self._found is not None and not self._parted:
+            self.call_after_refresh(self._load_parts)
 
     def _show_verdicts(self, found: Overview) -> None:
         content = verdicts_content(found, self._pace.per_hour)
@@ -181,6 +234,8 @@ class OverviewScreen(WorkbenchScreen[None]):
                 to_score=self._cost,
                 scoring=self._scoring,
                 per_hour=self._pace.per_hour,
+                half_width=_half_width(self._report),
+                calibrated=found.rule.source != "default",
             )
         )
         if steps == self._steps:
@@ -219,6 +274,11 @@ class OverviewScreen(WorkbenchScreen[None]):
             if self.is_active:
                 self.refresh_data()
         super()._heard(event)
+
+
+def _half_width(report: CalibrationReport | None) -> float | None:
+    rate = report.rate.corrected if report is not None else None
+    return (rate.high - rate.low) / 2 if rate is not None else None
 
 
 def _step_content(step: Step) -> Content:

@@ -6,60 +6,28 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
-from engine.filters import Filter, ListQuery
+from engine.calibration_rows import Agreement, CalibrationReport
+from engine.filters import Filter, FilterError, ListQuery, parse_filter
 from engine.rows import Counts, DecisionRule, Histogram, Mode, Verdict
 from engine.text import one_line
 from screens import figures
-from screens.ports import Conversations, Services
+from screens.ports import Services
 from screens.widgets.histogram import BINS
 from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
 
-Part = str | tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """Verdicts against the scores of the same conversations, both complete or incomplete; borderline is left out.
-
-    Attributes:
-        both_complete, both_incomplete: They agree.
-        only_human, only_model: One alone says complete.
-    """
-
-    both_complete: int
-    both_incomplete: int
-    only_human: int
-    only_model: int
-
-    @property
-    def compared(self) -> int:
-        """Conversations on which both decided."""
-        return self.both_complete + self.both_incomplete + self.only_human + self.only_model
-
-    @property
-    def agreed(self) -> int:
-        """Those on which they said the same."""
-        return self.both_complete + self.both_incomplete
-
-    @property
-    def kappa(self) -> float | None:
-        """Cohen's kappa, agreement beyond chance; None where chance alone would agree on everything."""
-        n = self.compared
-        if not n:
-            return None
-        human = (self.both_complete + self.only_human) / n
-        model = (self.both_complete + self.only_model) / n
-        chance = human * model + (1 - human) * (1 - model)
-        return (self.agreed / n - chance) / (1 - chance) if chance < 1 else None
+Piece = str | tuple[str, str]
+MOST_PARTS = 24
+"""Counting each takes a second on a million conversations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """One look at a whole project."""
+    """One look at a whole project; `model` and `itself` as in `CalibrationReport`."""
 
     counts: Counts
     tally: dict[Verdict, int]
-    agreement: Agreement
+    model: Agreement
+    itself: Agreement
     sources: list[str]
     dates: tuple[str, str] | None
     histogram: Histogram
@@ -69,10 +37,12 @@ class Overview:
 def load_overview(services: Services) -> Overview:
     """Reads everything; takes seconds on a million conversations."""
     conversations = services.conversations
+    model, itself = services.calibration.agreements()
     return Overview(
         counts=conversations.counts(),
         tally=services.triage.tally(),
-        agreement=_agreement(conversations),
+        model=model,
+        itself=itself,
         sources=conversations.sources(),
         dates=conversations.dates(),
         histogram=conversations.histogram(None, BINS),
@@ -80,12 +50,47 @@ def load_overview(services: Services) -> Overview:
     )
 
 
-def _agreement(conversations: Conversations) -> Agreement:
-    def judged(verdict: Verdict) -> Counts:
-        return conversations.counts(ListQuery(Filter().with_choice("verdict", verdict.value)))
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of the conversations: those of a source, or of a saved filter. `filter` finds them in the list."""
 
-    yes, no = judged(Verdict.COMPLETE), judged(Verdict.INCOMPLETE)
-    return Agreement(yes.complete, no.incomplete, yes.incomplete, no.complete)
+    name: str
+    filter: Filter
+    counts: Counts
+
+
+def load_parts(services: Services) -> list[Part]:
+    """The saved filters and, where there are several, the sources, at most `MOST_PARTS`; one count for each."""
+    found = [(name, _saved(text)) for name, text in services.saved.filters().items()]
+    sources = services.conversations.sources()
+    if len(sources) > 1:
+        found += [(name, Filter().with_choice("source", name)) for name in sources]
+    return [
+        Part(name, wanted, services.conversations.counts(ListQuery(wanted)))
+        for name, wanted in found[:MOST_PARTS]
+        if wanted is not None
+    ]
+
+
+def _saved(text: str) -> Filter | None:
+    """A filter as it was saved; None where it can no longer be read."""
+    try:
+        return parse_filter(text)
+    except FilterError:
+        return None
+
+
+def parts_content(parts: list[Part]) -> Content:
+    """A line for each part: its name, the share of complete ones with its interval, how many were scored."""
+    lines = [
+        Content.assemble(
+            (f"{one_line(part.name, 24):<24} ", "bold"),
+            (f"{figures.rate(part.counts.complete, part.counts.scored):>9}", "$tone-complete"),
+            (f"  n {part.counts.scored:,} of {part.counts.conversations:,}", "$tone-muted"),
+        )
+        for part in parts
+    ]
+    return Content("\n").join(lines)
 
 
 def current_mode(services: Services) -> Mode:
@@ -97,18 +102,19 @@ def current_mode(services: Services) -> Mode:
     return "base"
 
 
-def project_content(found: Overview) -> Content:
-    """How much there is, where it comes from, and what was kept out; three lines."""
+def project_content(found: Overview, *, narrow_card: bool) -> Content:
+    """How much there is, where it comes from, and what was kept out; three lines, four in a narrow card."""
     counts = found.counts
     sources = figures.counted(counts.sources or len(found.sources), "source")
     if len(found.sources) == 1:
         sources = one_line(found.sources[0], 40)
-    parts: list[Part] = [
+    parts: list[Piece] = [
         (f"{counts.conversations:,}", "bold"),
         f" {'conversation' if counts.conversations == 1 else 'conversations'}",
         (
-            f"  {figures.counted(counts.messages, 'message')}"
-            f" · {figures.counted(counts.turns, 'turn')}\n",
+            ("\n" if narrow_card else "  ")
+            + f"{figures.counted(counts.messages, 'message')}"
+            + f" · {figures.counted(counts.turns, 'turn')}\n",
             "$tone-muted",
         ),
         sources,
@@ -144,7 +150,7 @@ def rate_content(found: Overview) -> Content:
         )
     coverage = 100 * counts.scored / counts.conversations
     shown = f"{coverage:.0f}" if coverage in (0, 100) or 1 <= coverage <= 99 else f"{coverage:.1f}"
-    parts: list[Part] = [
+    parts: list[Piece] = [
         (figures.rate(counts.complete, counts.scored), "bold $tone-complete"),
         " complete",
         (f"  (n {counts.scored:,} · {shown}% scored)\n", "$tone-muted"),
@@ -158,14 +164,30 @@ def rate_content(found: Overview) -> Content:
     return Content.assemble(*parts)
 
 
+def corrected_content(report: CalibrationReport | None) -> Content:
+    """The rate without the classifier's errors and its interval, or why there is none; one line."""
+    if report is None:
+        return Content.styled("corrected for the model's errors: needs verdicts", "$tone-muted")
+    rate = report.rate.corrected
+    if rate is None:
+        why = one_line(report.rate.why or report.why)
+        return Content.styled(f"corrected for the model's errors: {why}", "$tone-muted")
+    return Content.assemble(
+        "corrected for the model's errors ",
+        (f"{100 * rate.value:.0f}%", "bold"),
+        f" [{100 * rate.low:.0f}, {100 * rate.high:.0f}]",
+        (f"  {figures.counted(report.verdicts, 'verdict')}", "$tone-muted"),
+    )
+
+
 def verdicts_content(found: Overview, per_hour: float | None) -> Content:
     """What the person said, and how far the model agrees; two lines."""
     given = sum(found.tally.values())
     if not given:
         return Content.assemble(
-            ("No verdicts yet.", "bold"), ("\ntriage asks where they are worth most", "$tone-muted")
+            ("No verdicts yet.", "bold"), ("\ntriage asks where it matters", "$tone-muted")
         )
-    parts: list[Part] = []
+    parts: list[Piece] = []
     for verdict, look in VERDICT_LOOKS.items():
         parts += [
             (f"{look.glyph} {found.tally.get(verdict, 0):,}", f"bold {look.tone_variable}"),
@@ -174,12 +196,14 @@ def verdicts_content(found: Overview, per_hour: float | None) -> Content:
     if per_hour is not None:
         parts.append((f"{per_hour:.0f}/h", "$tone-muted"))
     parts.append("\n")
-    agreement = found.agreement
-    if agreement.compared:
-        parts.append(f"model agrees {figures.rate(agreement.agreed, agreement.compared)}")
-        kappa = agreement.kappa
-        told = f"κ {kappa:.2f} · " if kappa is not None else ""
-        parts.append((f"  ({told}n {agreement.compared:,})", "$tone-muted"))
+    if found.model.same is not None:
+        same = found.model.same
+        parts.append(f"model agrees {figures.rate(same.part, same.of)}")
+        kappa = f"κ {found.model.kappa:.2f} · " if found.model.kappa is not None else ""
+        parts.append((f"  {kappa}n {same.of:,}", "$tone-muted"))
     else:
         parts.append(("no decided score to compare them with", "$tone-muted"))
+    if found.itself.same is not None:
+        same = found.itself.same
+        parts.append((f" · you with yourself {same.part} of {same.of}", "$tone-muted"))
     return Content.assemble(*parts)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, cast
 
 from textual.app import App
+from textual.binding import ActiveBinding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.markup import escape
 from textual.screen import Screen
 
+from engine.filters import FilterError, parse_filter
 from engine.text import one_line
 from screens import figures
 from screens.background import in_thread
 from screens.base import WorkbenchScreen
 from screens.key_table import shown_key
 from screens.keyed import Keyed
+from screens.list_asking import AskingScreen
 from screens.shell import Shell
 from screens.themes import THEMES
 
@@ -87,8 +90,14 @@ class WorkbenchCommands(Provider):
         ]
 
     async def _apply_filter(self, text: str) -> None:
+        try:
+            wanted = parse_filter(text)
+        except FilterError as error:
+            self.app.notify(one_line(str(error)), severity="warning", markup=False)
+            return
         await self.app.switch_mode("conversations")
-        self.app.call_after_refresh(cast(Any, self.app.screen).filter_by, text)
+        if isinstance(self.app.screen, AskingScreen):
+            self.app.screen.ask(replace(self.app.screen.query_shown, filter=wanted))
 
     async def discover(self) -> Hits:
         """Everything, before anything is typed."""
@@ -120,9 +129,10 @@ def _shown(title: Content, command: Command) -> Content:
 
 
 def binding_commands(screen: Screen[Any]) -> list[Command]:
-    """The actions that have a key where the person is, nearest first, each once with all its keys."""
+    """The actions that have a key where the person is, each once with all its keys: first those of the screen, then
+    those of the app, last those that move about."""
     found: dict[tuple[int, str], tuple[str, str, list[str], Callable[[], Any]]] = {}
-    for active in screen.active_bindings.values():
+    for active in sorted(screen.active_bindings.values(), key=_rank):
         binding, node = active.binding, active.node
         if not active.enabled or not isinstance(node, Keyed | App) or binding.id is None:
             continue
@@ -136,3 +146,9 @@ def binding_commands(screen: Screen[Any]) -> list[Command]:
         entry = found.setdefault((id(node), binding.action), (title, tooltip, [], run))
         entry[2].append(shown_key(binding.key))
     return [Command(title, help, " ".join(keys), run) for title, help, keys, run in found.values()]
+
+
+def _rank(active: ActiveBinding) -> int:
+    if (active.binding.id or "").startswith("screen."):
+        return 3
+    return 0 if isinstance(active.node, Screen) else 1 if isinstance(active.node, App) else 2

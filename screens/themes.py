@@ -152,6 +152,8 @@ ANSI = Theme(
     variables={
         **ANSI_TONES,
         "footer-key-foreground": "ansi_magenta",
+        "ansi-background": "ansi_black",
+        "ansi-foreground": "ansi_white",
         "block-cursor-foreground": "ansi_black",
         "block-cursor-background": "ansi_cyan",
         "input-cursor-background": "ansi_cyan",
