@@ -39,6 +39,18 @@ def log_dir() -> Path:
     return cache_dir() / "logs"
 
 
+def log_to_file() -> Path:
+    """Sends logs to a file, because the terminal belongs to the screens or to a command's narration; its path."""
+    import logging
+
+    log = log_dir() / "workbench.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    logging.basicConfig(
+        filename=log, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    return log
+
+
 def version() -> str:
     """Version of the program."""
     return metadata.version(APP)

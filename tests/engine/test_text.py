@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from engine.text import display_safe, one_line
+from engine.text import as_json, display_safe, one_line
 from tests.terminal.output import cells
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200) | st.text(
@@ -112,3 +113,20 @@ def test_one_line_marks_what_it_cuts() -> None:
     """A cut preview ends in an ellipsis; a short text is shown whole with its blanks made single."""
     assert one_line("abcdef", 4) == "abc\u2026"
     assert one_line("  a \n b ", 10) == "a b"
+
+
+@given(st.recursive(ANY_TEXT, lambda inner: st.lists(inner) | st.dictionaries(ANY_TEXT, inner)))
+def test_json_says_the_same_without_anything_that_acts(value: object) -> None:
+    """JSON for a terminal is read back as what it was made of, and every encoding of Unicode takes it."""
+    written = as_json(value)
+    assert json.loads(written) == value
+    assert not _acts(written.encode("utf-8").decode())
+
+
+def test_json_keeps_letters_as_they_are() -> None:
+    """Only what could act is written as an escape."""
+    assert as_json({"a": "Zürich 日本 🛫\x9b\u202e"}) == '{"a": "Zürich 日本 🛫\\u009b\\u202e"}'
+
+
+def _acts(text: str) -> bool:
+    return any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in text if c != "\n")

@@ -25,6 +25,8 @@ ACCEPTED = re.compile(
     r"|\x1b\]22;[a-z-]*\x07"  # shape of the mouse pointer
     r"|\x1b\]52;c;(?P<copied>[A-Za-z0-9+/=]*)\x07"
 )
+BAR = re.compile(r"\x1b\[(?:(?P<wipe>2K)|(?P<up>\d+)A)")
+"""What the bar of a command writes besides; a full-screen program never does."""
 _UNFINISHED = re.compile(r"\x1b(?:\[[?>]?[\d;$]*|\][\dA-Za-z;+/=-]*)?\Z")
 _ENTERED, _LEFT = "\x1b[?1049h", "\x1b[?1049l"
 _JAMO = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff]")
@@ -73,6 +75,11 @@ class Screen:
                 at = end
                 continue
             match = ACCEPTED.match(text, at)
+            bar = None if self._full_screen else BAR.match(text, at)
+            if bar is not None:
+                self._draw_bar(bar)
+                at = bar.end()
+                continue
             if match is None:
                 if _UNFINISHED.match(text, at):
                     self._rest = text[at:]
@@ -104,6 +111,12 @@ class Screen:
             self._cells = [[" "] * self.columns for _ in range(self.rows)]
             self._row = self._column = 0
 
+    def _draw_bar(self, match: re.Match[str]) -> None:
+        if match["wipe"]:
+            self._cells[self._row] = [" "] * self.columns
+        else:
+            self._row = max(0, self._row - int(match["up"]))
+
     def _put(self, character: str) -> None:
         if character in "\r\n":
             if character == "\r":
@@ -113,6 +126,9 @@ class Screen:
                 if self._row >= self.rows and not self._full_screen:
                     self._row -= 1
                     self._cells = [*self._cells[1:], [" "] * self.columns]
+            return
+        if character == "\t" and not self._full_screen:
+            self._column = min(self.columns - 1, self._column // 8 * 8 + 8)
             return
         kind = unicodedata.category(character)
         if (
@@ -143,7 +159,7 @@ class Screen:
             before -= 1
         if before >= 0:
             row[before] += mark
-            if len(row[before]) > CELL_MARKS + 1:
+            if self._full_screen and len(row[before]) > CELL_MARKS + 1:
                 raise Refused(f"{len(row[before])} marks on one cell in line {self._row}")
 
 

@@ -15,6 +15,7 @@ from engine.events import Event, JobEnded, JobProgress, JobStarted
 from engine.jobs import JobCancelled, JobFailed, Stage
 from engine.text import as_json, display_safe
 from screens.figures import duration
+from workbench import config
 from workbench.services import Workspace
 
 LINE_SECONDS = 10.0
@@ -97,6 +98,7 @@ def run_stages(workspace: Workspace, stages: Sequence[Stage]) -> None:
         WorkbenchError: A stage failed.
         Cancelled: A stage was cancelled from the keyboard.
     """
+    config.log_to_file()
     unsubscribe = workspace.subscribe(Narrator())
     try:
         for stage in stages:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from pathlib import Path
 
@@ -35,7 +34,7 @@ def open_project(arguments: argparse.Namespace) -> int:
 
 def pick_project(theme: str | None = None) -> Path | None:
     """Asks which project to open; None when the person left."""
-    _log_to_file()
+    config.log_to_file()
     from screens.picker import PickerApp
 
     chosen = PickerApp(load_shell(theme)).run()
@@ -48,7 +47,7 @@ def show_project(path: Path, *, read_only: bool = False, theme: str | None = Non
     Raises:
         WorkbenchError: The project cannot be opened, or the screens ended by a fault.
     """
-    log = _log_to_file()
+    log = config.log_to_file()
     from workbench.app import WorkbenchApp
 
     preferences = Preferences(config.preferences_file())
@@ -121,13 +120,3 @@ def recent_projects(preferences: Preferences) -> list[RecentProject]:
 def can_show() -> bool:
     """Whether there is a terminal to show screens on."""
     return sys.stdin.isatty() and sys.stdout.isatty()
-
-
-def _log_to_file() -> Path:
-    """Logs go to a file because the screens own the terminal; returns its path."""
-    log = config.log_dir() / "workbench.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    logging.basicConfig(
-        filename=log, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
-    return log

@@ -1,0 +1,109 @@
+"""A real project in which hostile text stands wherever text of others can stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from engine.jobs import JobRunner
+from engine.rows import Verdict
+from engine.stages.importing import ImportStage
+from engine.store import conversations, runs, scores, settings, verdicts
+from engine.store.project import Project
+from engine.store.scores import BoundaryEntry, RemainingEntry, ScoreConfig, ScoreEntry
+from tests.engine.store.support import mark
+from tests.terminal.payloads import NAME, PAYLOADS
+
+CONFIG = "hostile"
+MEGABYTES = 5
+MANY = 100_000
+
+
+def conversation(name: str, payload: str) -> dict[str, Any]:
+    """A conversation in the uniform form; the payload is its id and stands in every field of its messages."""
+    call = {"id": payload, "name": payload, "arguments": json.dumps({payload: payload})}
+    return {
+        "id": f"{name} {payload}",
+        "created_at": payload,
+        "messages": [
+            {"role": "system", "content": payload},
+            {"role": "user", "content": payload, "name": payload},
+            {"role": "assistant", "content": payload, "tool_calls": [call]},
+            {"role": "tool", "content": payload, "name": payload, "tool_call_id": payload},
+            {"role": "assistant", "content": f"{name}\n{payload}\n{payload}"},
+            {"role": "user", "content": f"and then {payload} ###STOP###"},
+            {"role": "assistant", "content": payload},
+        ],
+    }
+
+
+def long_message() -> dict[str, Any]:
+    """One message of five megabytes, every line of it hostile."""
+    unit = "x\x1b[31m\x1b[5n [/x] 日本\u0301 " + "y" * 60 + "\n"
+    messages = [
+        {"role": "user", "content": "read this"},
+        {"role": "assistant", "content": unit * (MEGABYTES * 1_000_000 // len(unit.encode()))},
+    ]
+    return {"id": "five megabytes", "messages": messages}
+
+
+def many_messages() -> dict[str, Any]:
+    """One conversation of a hundred thousand messages."""
+    messages = [
+        {"role": "assistant" if n % 2 else "user", "content": f"{n} \x1b[5n"} for n in range(MANY)
+    ]
+    return {"id": "many messages", "messages": messages}
+
+
+def make(path: Path, folder: Path, records: Iterator[dict[str, Any]] | None = None) -> None:
+    """Imports the records, by default one for each payload, and gives each a score, remaining tasks, verdicts, tags."""
+    source = folder / f"{NAME}.jsonl"
+    if records is None:
+        records = (conversation(*item) for item in PAYLOADS.items())
+    source.write_text(
+        "".join(json.dumps(record) + "\n" for record in records) + "{broken \x1b[5n\n"
+    )
+    with Project.open(path, create=True) as project:
+        JobRunner(project, lambda event: None).run(ImportStage(project, [str(source)]))
+        with project.reading() as conn:
+            ids = [row[0] for row in conversations.export_conversations(conn)]
+        score(project, ids)
+        payloads = list(PAYLOADS.values())
+        for number, key in enumerate(ids[: len(payloads)]):
+            text = payloads[number].encode("utf-8", "replace").decode()
+            mark(project, key, "tag", text[:300])
+            if number % 3 == 0:
+                project.write(
+                    lambda conn, key=key, text=text: verdicts.give(  # type: ignore[misc]
+                        conn, key, Verdict.UNSURE, text
+                    )
+                )
+            else:
+                project.write(lambda conn, key=key, text=text: verdicts.note(conn, key, text))  # type: ignore[misc]
+
+
+def score(project: Project, ids: list[int]) -> None:
+    """Scores all, most of them near the threshold, with hostile names, reasons and remaining tasks."""
+    payloads = [text.encode("utf-8", "replace").decode() for text in PAYLOADS.values()]
+
+    def work(conn: Any) -> None:
+        run_id = runs.create(
+            conn, stage="complete", config_hash=CONFIG, params={NAME: NAME},
+            fingerprints={NAME: NAME}, code_version=NAME,
+        )  # fmt: skip
+        scores.register(conn, ScoreConfig(CONFIG, "base", NAME, NAME, 0.01))
+        settings.put_score_config(conn, CONFIG)
+        entries, left = [], []
+        for number, key in enumerate(ids):
+            text = payloads[number % len(payloads)]
+            p = 0.3 + 0.01 * (number % 30)
+            curve = (BoundaryEntry(1, 2, 1, 0.1, 0.9), BoundaryEntry(4, 5, 2, p, 1 - p))
+            entries.append(ScoreEntry(key, () if number % 9 == 8 else curve, text, 10))
+            left.append(RemainingEntry(key, text, None if number % 2 else text))
+        scores.add(conn, CONFIG, run_id, entries)
+        scores.add_remaining(conn, CONFIG, CONFIG, run_id, left)
+        runs.finish(conn, run_id, "interrupted", NAME)
+
+    project.write(work)
