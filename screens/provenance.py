@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -12,41 +14,93 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from engine.errors import WorkbenchError
-from engine.text import one_line
+from engine.rows import RunRow
+from engine.text import display_safe, one_line
 from screens import figures
 from screens.background import background
+from screens.clipboard import copy
 from screens.dialogs import hint_line
 from screens.facts import Facts
 from screens.keyed import Keyed
-from screens.ports import Conversations
+from screens.ports import Conversations, Jobs
+from screens.widgets.find_line import FindLine
+from screens.widgets.finding import plain_pattern
+from screens.widgets.finding_view import FindingView
 from screens.widgets.text_pane import TextPane
 
-_CLOSE: list[BindingType] = [Binding("escape,q,w,o", "dismiss(None)", "Close")]
+Lines = list[tuple[str, str]]
+"""Names and values, display-safe; a value may have several lines."""
+
+PROMPT_CHARS = 4_000
 
 
 class ProvenanceDialog(Keyed, ModalScreen[None]):
     """Everything that made the number, and what the model was not shown."""
 
-    BINDINGS: ClassVar[list[BindingType]] = _CLOSE
+    AUTO_FOCUS = "VerticalScroll"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,w", "dismiss(None)", "Close"),
+        Binding("y", "copy", "Copy"),
+    ]
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, jobs: Jobs) -> None:
         super().__init__()
-        self._facts = facts
+        self._facts, self._jobs = facts, jobs
+        self._sections = [score_lines(facts), kept_lines(facts)]
 
     def compose(self) -> ComposeResult:
         """One line for each fact."""
-        with VerticalScroll(classes="dialog") as box:
+        with Vertical(classes="dialog tall") as box:
             box.border_title = "Where this number comes from"
-            for lines in (score_lines(self._facts), kept_lines(self._facts)):
-                if lines:
-                    yield Static(_table(lines))
-            yield Static(hint_line(("escape", "closes")))
+            with VerticalScroll():
+                yield Static(id="facts")
+            yield Static(hint_line(("escape", "closes"), ("↑↓", "scroll"), ("y", "copies")))
+
+    def on_mount(self) -> None:
+        """Shows what is known and reads the run."""
+        self._show()
+        score = self._facts.score
+        if score is not None:
+            background(
+                self,
+                lambda: self._jobs.run(score.run_id),
+                self._show_run,
+                lambda error: self._add([("run", one_line(error.message))]),
+                group="run",
+            )
+
+    def _show_run(self, run: RunRow | None) -> None:
+        if run is None:
+            self._add([("run", "no longer in the project")])
+        else:
+            self._add(run_lines(run))
+
+    def _add(self, lines: Lines) -> None:
+        self._sections.insert(1, lines)
+        self._show()
+
+    def _show(self) -> None:
+        tables = [_table(lines) for lines in self._sections if lines]
+        self.query_one("#facts", Static).update(Content("\n\n").join(tables))
+
+    def action_copy(self) -> None:
+        """Copies everything as lines of name and value."""
+        lines = [line for section in self._sections for line in section]
+        copy(self, "\n".join(f"{name}: {value}" for name, value in lines), "the provenance")
 
 
 class OriginalDialog(Keyed, ModalScreen[None]):
     """The record byte for byte, shown safe."""
 
-    BINDINGS: ClassVar[list[BindingType]] = _CLOSE
+    AUTO_FOCUS = "TextPane"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Close"),
+        Binding("q,o", "dismiss(None)", "Close at once"),
+        Binding("slash", "find", "Find"),
+        Binding("n", "hit(1)", "Next hit"),
+        Binding("N", "hit(-1)", "Previous hit"),
+        Binding("y", "copy", "Copy"),
+    ]
 
     def __init__(self, conversations: Conversations, conversation_id: int) -> None:
         super().__init__()
@@ -58,7 +112,16 @@ class OriginalDialog(Keyed, ModalScreen[None]):
         with Vertical(classes="dialog tall") as box:
             box.border_title = "The record as imported"
             yield TextPane()
-            yield Static(hint_line(("escape", "closes"), ("↑↓", "scroll")))
+            yield FindLine()
+            yield Static(
+                hint_line(
+                    ("escape", "closes"),
+                    ("↑↓", "scroll"),
+                    ("/", "finds"),
+                    ("n N", "hits"),
+                    ("y", "copies"),
+                )
+            )
 
     def on_mount(self) -> None:
         """Reads the record."""
@@ -75,8 +138,44 @@ class OriginalDialog(Keyed, ModalScreen[None]):
     def _failed(self, error: WorkbenchError) -> None:
         self.query_one(TextPane).show(f"{error.message}\n{error.hint}")
 
+    def action_find(self) -> None:
+        """Opens the find line."""
+        self.query_one(FindLine).open()
 
-def score_lines(facts: Facts) -> list[tuple[str, str]]:
+    def action_hit(self, delta: int) -> None:
+        """Goes to another hit."""
+        self.query_one(TextPane).go_to_hit(delta)
+
+    def action_copy(self) -> None:
+        """Copies the record."""
+        copy(self, self.query_one(TextPane).text, "the record")
+
+    def action_leave(self) -> None:
+        """Closes the find line, and when it is closed the dialog."""
+        line = self.query_one(FindLine)
+        if line.is_open:
+            line.close()
+        else:
+            self.dismiss(None)
+
+    def on_find_line_changed(self, message: FindLine.Changed) -> None:
+        """Looks for what is typed."""
+        self.query_one(TextPane).look_for(plain_pattern(message.text), jump=True)
+
+    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
+        """Goes to another hit while typing."""
+        self.action_hit(message.delta)
+
+    def on_find_line_left(self) -> None:
+        """Goes back to the text."""
+        self.query_one(TextPane).focus()
+
+    def on_finding_view_found(self, message: FindingView.Found) -> None:
+        """Shows how much was found."""
+        self.query_one(FindLine).say(message.words)
+
+
+def score_lines(facts: Facts) -> Lines:
     """Names and values of what made the score."""
     score = facts.score
     if score is None:
@@ -101,9 +200,37 @@ def score_lines(facts: Facts) -> list[tuple[str, str]]:
         ("model", one_line(score.model)),
         ("adapter", one_line(score.adapter) if score.adapter else "none"),
         ("noise", noise_words(score.noise)),
-        ("run", f"{score.run_id}, configuration {one_line(score.config_hash, 12)}"),
+        ("configuration", one_line(score.config_hash, 64)),
     ]
+    if facts.remaining is not None:
+        lines.append(("remaining tasks", one_line(facts.remaining.config_hash, 64)))
     return lines
+
+
+def run_lines(run: RunRow) -> Lines:
+    """Names and values of the run that made the score: when, with what code and model, asked what."""
+    lines = [
+        ("run", f"{run.id}, {run.stage}, {run.state}"),
+        ("started", one_line(run.started_at)),
+        ("finished", one_line(run.finished_at or "not yet")),
+        ("code version", one_line(run.code_version)),
+    ]
+    for name, value in run.fingerprints.items():
+        lines.append((one_line(name.replace("_", " "), 30), _value(value)))
+    for name, value in run.params.items():
+        if isinstance(value, Mapping):
+            for inner, part in value.items():
+                lines.append((one_line(f"{name} {inner}", 30), _value(part)))
+        else:
+            lines.append((one_line(name, 30), _value(value)))
+    return lines
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "none"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return display_safe(text[:PROMPT_CHARS].strip())
 
 
 def noise_words(noise: float | None) -> str:
@@ -113,7 +240,7 @@ def noise_words(noise: float | None) -> str:
     return f"± {noise:.3f} between batch sizes; digits below it are not shown"
 
 
-def kept_lines(facts: Facts) -> list[tuple[str, str]]:
+def kept_lines(facts: Facts) -> Lines:
     """What the leak guard kept from the model."""
     return [
         (
@@ -125,8 +252,11 @@ def kept_lines(facts: Facts) -> list[tuple[str, str]]:
     ]
 
 
-def _table(lines: list[tuple[str, str]]) -> Content:
+def _table(lines: Lines) -> Content:
     width = max(len(name) for name, _ in lines) + 2
     return Content("\n").join(
-        Content.assemble((f"{name:<{width}}", "$tone-muted"), value) for name, value in lines
+        Content.assemble(
+            (f"{name:<{width}}", "$tone-muted"), value.replace("\n", "\n" + " " * width)
+        )
+        for name, value in lines
     )

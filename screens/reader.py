@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.app import ComposeResult
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from engine.errors import WorkbenchError
 from engine.rows import CurvePoint
 from engine.text import one_line
-from screens import figures
+from screens import figures, outside
 from screens.base import TitleLine, WorkbenchScreen
 from screens.bridge import EngineFeed
+from screens.clipboard import copy
+from screens.dialogs import TextDialog
 from screens.facts import Facts, load_facts
 from screens.ports import Services
 from screens.provenance import OriginalDialog, ProvenanceDialog
-from screens.widgets.curve import Curve, CurveData
-from screens.widgets.evidence import note_content, remaining_content
+from screens.widgets.curve import Curve
+from screens.widgets.evidence import curve_data, note_content, remaining_content
+from screens.widgets.find_line import FindLine
+from screens.widgets.finding import plain_pattern, words_pattern
+from screens.widgets.finding_view import FindingView
+from screens.widgets.reach import steepest
 from screens.widgets.row_table import Column, Piece, RowTable
 from screens.widgets.states import STATE_LOOKS
 from screens.widgets.transcript import Transcript
@@ -33,21 +41,72 @@ class ReaderScreen(WorkbenchScreen[int]):
     CSS_PATH = "reader.tcss"
     AUTO_FOCUS = "#text"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n", "go(1)", "Next", tooltip="Next conversation"),
-        Binding("p", "go(-1)", "Previous", tooltip="Previous conversation"),
+        Binding(
+            "right,J",
+            "go(1)",
+            "Next",
+            key_display="← →",
+            tooltip="Next conversation of the list",
+            id="reader.next",
+        ),
+        Binding(
+            "left,K,p",
+            "go(-1)",
+            "Previous",
+            show=False,
+            tooltip="Previous conversation of the list",
+        ),
+        Binding("slash", "find", "Find", tooltip="Find in this conversation"),
+        Binding(
+            "n",
+            "hit(1)",
+            "Next hit",
+            show=False,
+            tooltip="Next hit, or the next conversation when nothing is looked for",
+        ),
+        Binding("N", "hit(-1)", "Previous hit", show=False),
+        Binding("g", "go_to_turn", "Turn…", show=False, tooltip="Go to a turn by its number"),
+        Binding(
+            "greater_than_sign",
+            "steepest(1)",
+            "Rise",
+            show=False,
+            tooltip="Go to the steepest rise of the curve",
+        ),
+        Binding(
+            "less_than_sign",
+            "steepest(-1)",
+            "Fall",
+            show=False,
+            tooltip="Go to the steepest fall of the curve",
+        ),
         Binding("w", "why", "Why", tooltip="Where the number comes from"),
         Binding("o", "original", "Original", tooltip="The record as imported"),
+        Binding("m", "raw", "Raw", tooltip="Styled and laid out, or as imported"),
+        Binding("y", "copy_message", "Copy", tooltip="Copy this message"),
+        Binding("Y", "copy_all", "Copy everything", show=False, tooltip="Copy the conversation"),
+        Binding("P", "outside('pager')", "Pager", show=False, tooltip="Open in $PAGER"),
+        Binding("E", "outside('editor')", "Editor", show=False, tooltip="Open in $EDITOR"),
         Binding("v", "view", "Curve", tooltip="Turns or curve, on a narrow terminal"),
-        Binding("q,escape", "leave", "Back"),
+        Binding("escape", "leave", "Back", tooltip="Give up finding, or go back"),
+        Binding("q", "close", "Close", show=False, tooltip="Go back"),
     ]
 
     def __init__(
-        self, services: Services, feed: EngineFeed, order: array[int], at: int, mode: str
+        self,
+        services: Services,
+        feed: EngineFeed,
+        order: array[int],
+        at: int,
+        mode: str,
+        words: Sequence[str] = (),
     ) -> None:
+        """Opens the conversation at place `at` of `order`; `words` are highlighted from the start."""
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._order = order
         self._at = at
+        self._words = tuple(words)
         self._facts: Facts | None = None
         self._boundaries = RowTable[tuple[int, CurvePoint]](
             [
@@ -68,7 +127,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         return self._order[self._at]
 
     def compose_body(self) -> ComposeResult:
-        """Summary, turns, curve."""
+        """Summary, turns, curve, find line."""
         yield Static(id="summary")
         with Horizontal(id="main"):
             yield Transcript(id="text")
@@ -77,11 +136,20 @@ class ReaderScreen(WorkbenchScreen[int]):
                 curve.add_class("section")
                 curve.border_title = "Curve of p end"
                 yield curve
+                yield Static(id="reach")
                 yield self._boundaries
                 for name, title in (("remaining", "Remaining tasks (model)"), ("note", "You")):
                     section = Static(id=name, classes="section")
                     section.border_title = title
                     yield section
+        yield FindLine()
+
+    def on_mount(self) -> None:
+        """Highlights the words that led here."""
+        pattern = words_pattern(self._words)
+        if pattern is not None:
+            self.query_one(FindLine).show_words(" ".join(self._words))
+            self.query_one(Transcript).look_for(pattern)
 
     def refresh_data(self) -> None:
         """Reads the conversation and what is known about it."""
@@ -93,38 +161,29 @@ class ReaderScreen(WorkbenchScreen[int]):
     def _show_facts(self, facts: Facts) -> None:
         same = self._facts is not None and self._facts.row.id == facts.row.id
         self._facts = facts
-        row = facts.row
-        look = STATE_LOOKS[row.state]
-        p = row.p_end_normalised
-        number = (
-            f" {figures.bar(p)} {figures.probability(p, facts.digits)}" if p is not None else ""
-        )
-        reason = f" ({one_line(row.reason, 60)})" if row.reason else ""
-        self.query_one("#summary", Static).update(
-            Content.assemble(
-                (f"{look.glyph} {look.word}{number}", look.tone_variable),
-                (f"{reason} · ", "$tone-muted"),
-                (one_line(row.external_id, 60), "bold"),
-                (
-                    f" · {one_line(row.source, 30)} · {figures.counted(row.turns, 'turn')}",
-                    "$tone-muted",
-                ),
-            )
-        )
+        self.query_one("#summary", Static).update(_summary(facts))
         place = f"{self._at + 1:,} of {len(self._order):,}"
         self.query_one(TitleLine).say(Content.styled(place, "$tone-muted"))
-        points = facts.score.curve if facts.score is not None else ()
-        self.query_one(Curve).show(CurveData(points, facts.rule, facts.digits))
+        data = curve_data(facts)
+        curve = self.query_one(Curve)
+        curve.show(data)
+        self.query_one("#reach", Static).update(Content(data.words))
         self.query_one("#remaining", Static).update(remaining_content(facts))
         self.query_one("#note", Static).update(note_content(facts))
-        self._boundaries.show(array("q", range(len(points))))
+        self._boundaries.show(array("q", range(len(data.points))))
+        transcript = self.query_one(Transcript)
         if not same:
-            self.query_one(Transcript).show(facts.messages, facts.leaks)
+            transcript.show(facts.messages, facts.leaks)
+        elif transcript.message is not None:
+            curve.mark_message(transcript.last_of_turn)
 
     def _fetch(self, ids: Sequence[int]) -> list[tuple[int, CurvePoint]]:
-        score = self._facts.score if self._facts is not None else None
-        points = score.curve if score is not None else ()
+        points = self._points()
         return [(index, points[index]) for index in ids if index < len(points)]
+
+    def _points(self) -> Sequence[CurvePoint]:
+        score = self._facts.score if self._facts is not None else None
+        return score.curve if score is not None else ()
 
     def _bar_cell(self, row: tuple[int, CurvePoint]) -> Sequence[Piece]:
         if self._facts is None:
@@ -155,11 +214,117 @@ class ReaderScreen(WorkbenchScreen[int]):
         self.query_one(Transcript).focus()
 
     def _go_to_boundary(self, index: int) -> None:
-        if self._facts is not None and self._facts.score is not None:
-            point = self._facts.score.curve[index]
-            message = self._facts.messages[point.message]
-            self.query_one(Transcript).go_to_turn(message.turn)
+        if self._facts is not None:
+            point = self._points()[index]
+            self.query_one(Transcript).go_to_turn(self._facts.messages[point.message].turn)
             self.query_one(Curve).mark_message(point.message)
+
+    def action_go_to_turn(self) -> None:
+        """Asks for a turn by its number and goes there."""
+        transcript = self.query_one(Transcript)
+
+        def answered(text: str | None) -> None:
+            if text is None or not text.strip():
+                return
+            if text.strip().isdecimal() and 1 <= int(text) <= transcript.turns:
+                transcript.go_to_turn(int(text))
+            else:
+                self.notify(f"Turns go from 1 to {transcript.turns:,}.", markup=False)
+
+        self.app.push_screen(
+            TextDialog("Go to turn", placeholder=f"1 to {transcript.turns:,}"), answered
+        )
+
+    def action_steepest(self, direction: int) -> None:
+        """Goes to the turn in which the curve rises or falls most."""
+        points = self._points()
+        at = steepest([point.p_end_normalised for point in points], direction)
+        if at is None:
+            word = "rises" if direction > 0 else "falls"
+            self.notify(
+                f"The curve never {word}." if points else "There is no curve.", markup=False
+            )
+        else:
+            self._go_to_boundary(at)
+
+    # Finding
+
+    def action_find(self) -> None:
+        """Opens the find line."""
+        self.query_one(FindLine).open()
+
+    def action_hit(self, delta: int) -> None:
+        """Goes to another hit, or to the next conversation when nothing is looked for."""
+        if self.query_one(FindLine).is_open:
+            self.query_one(Transcript).go_to_hit(delta)
+        elif delta > 0:
+            self.action_go(delta)
+        else:
+            self.notify("Nothing is looked for: / finds.", markup=False)
+
+    def on_find_line_changed(self, message: FindLine.Changed) -> None:
+        """Looks for what is typed."""
+        self.query_one(Transcript).look_for(plain_pattern(message.text), jump=True)
+
+    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
+        """Goes to another hit while typing."""
+        self.action_hit(message.delta)
+
+    def on_find_line_left(self) -> None:
+        """Goes back to the text."""
+        self.query_one(Transcript).focus()
+
+    def on_finding_view_found(self, message: FindingView.Found) -> None:
+        """Shows how much was found."""
+        self.query_one(FindLine).say(message.words)
+
+    # Taking the text elsewhere
+
+    def action_raw(self) -> None:
+        """Changes between styled, laid-out text and text as imported."""
+        transcript = self.query_one(Transcript)
+        transcript.show_raw(not transcript.raw)
+
+    def action_copy_message(self) -> None:
+        """Copies the current message."""
+        message = self.query_one(Transcript).message
+        if message is not None:
+            copy(
+                self, outside.message_text(message), f"message {message.index + 1}, {message.role}"
+            )
+
+    def action_copy_all(self) -> None:
+        """Copies the conversation as a log."""
+        if self._facts is not None:
+            messages = self._facts.messages
+            what = f"the conversation, {figures.counted(len(messages), 'message')}"
+            self.in_background(
+                lambda: outside.log_text(messages), lambda text: copy(self, text, what), group="log"
+            )
+
+    def action_outside(self, kind: outside.Outside) -> None:
+        """Opens the conversation in the person's pager or editor."""
+        if self._facts is not None:
+            messages = self._facts.messages
+            self.in_background(
+                lambda: (outside.command(kind, os.environ), outside.log_text(messages)),
+                lambda found: self._show_outside(*found),
+                group="log",
+            )
+
+    def _show_outside(self, words: list[str], text: str) -> None:
+        try:
+            with self.app.suspend():
+                outside.show(words, text)
+        except SuspendNotSupported:
+            self.show_error(
+                WorkbenchError(
+                    "This terminal cannot be handed to another program.",
+                    "Y copies the conversation instead.",
+                )
+            )
+        except WorkbenchError as error:
+            self.show_error(error)
 
     # Keys
 
@@ -176,7 +341,7 @@ class ReaderScreen(WorkbenchScreen[int]):
     def action_why(self) -> None:
         """Shows where the number comes from."""
         if self._facts is not None:
-            self.app.push_screen(ProvenanceDialog(self._facts))
+            self.app.push_screen(ProvenanceDialog(self._facts, self.services.jobs))
 
     def action_original(self) -> None:
         """Shows the record as imported."""
@@ -188,5 +353,28 @@ class ReaderScreen(WorkbenchScreen[int]):
         (self._boundaries if self.has_class("-list") else self.query_one(Transcript)).focus()
 
     def action_leave(self) -> None:
+        """Gives up finding, and goes back when nothing is looked for."""
+        line = self.query_one(FindLine)
+        if line.is_open:
+            line.close()
+        else:
+            self.action_close()
+
+    def action_close(self) -> None:
         """Goes back."""
         self.dismiss(self.conversation_id)
+
+
+def _summary(facts: Facts) -> Content:
+    """State, figure, name and source on one line."""
+    row = facts.row
+    look = STATE_LOOKS[row.state]
+    p = row.p_end_normalised
+    number = f" {figures.bar(p)} {figures.probability(p, facts.digits)}" if p is not None else ""
+    reason = f" ({one_line(row.reason, 60)})" if row.reason else ""
+    return Content.assemble(
+        (f"{look.glyph} {look.word}{number}", look.tone_variable),
+        (f"{reason} · ", "$tone-muted"),
+        (one_line(row.external_id, 60), "bold"),
+        (f" · {one_line(row.source, 30)} · {figures.counted(row.turns, 'turn')}", "$tone-muted"),
+    )

@@ -139,7 +139,7 @@ class Curve(Widget):
             *self._row(columns, at, 0, 1),
             Segment(f"  turn {point.turn} ", base),
             Segment(number, base + self.get_component_rich_style(tone, partial=True)),
-            Segment(f" of {figures.probability(rule.threshold)}", muted),
+            Segment(f" ┄ {figures.probability(rule.threshold)}", muted),
             Segment(f"  {self._data.words}", base),
         ]
         return Strip(parts).crop_extend(0, width, base)

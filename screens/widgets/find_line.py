@@ -25,7 +25,7 @@ class FindLine(Keyed, Horizontal):
     FindLine { height: 1; display: none; background: $tone-header; }
     FindLine.-open { display: block; }
     FindLine #find-mark { width: 3; padding: 0 1; color: $tone-accent; text-style: bold; }
-    FindLine Input { width: 1fr; height: 1; border: none; padding: 0; background: $tone-header; }
+    FindLine Input, FindLine Input:focus { width: 1fr; height: 1; border: none; padding: 0; background: $tone-header; }
     FindLine #find-count { width: auto; min-width: 14; padding: 0 1; color: $tone-muted; text-align: right; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -52,10 +52,19 @@ class Hits:
             at += 1
         return found
 
-    def first_from(self, item: int) -> int:
-        """Number of the first hit in this item or after it, the very first when there is none after it."""
-        at = bisect_left(self.places, Hit(item, 0, 0, 0))
+    def first_from(self, place: Hit) -> int:
+        """Number of the first hit at or after a place, the very first when there is none after it."""
+        at = bisect_left(self.places, place)
         return at if at < len(self.places) else 0
+
+    def step(self, current: int | None, delta: int, place: Hit) -> int:
+        """Number of the hit after (1) or before (-1) the current one, around the ends; from `place` without one.
+
+        There must be a hit.
+        """
+        if current is None:
+            return (self.first_from(place) + min(delta, 0)) % len(self.places)
+        return (current + delta) % len(self.places)
 
     def words(self, current: int | None) -> str:
         """`3 of 17`, `17 hits`, `nothing found`."""

@@ -10,7 +10,7 @@ from typing import Literal
 
 from engine.conversation import ToolCall
 from engine.rows import MessageRow
-from screens.widgets.pretty_json import LONGEST, pretty_json
+from screens.widgets.pretty_json import pretty_json
 from screens.widgets.wrap import safe_text
 
 Form = Literal["plain", "markdown", "json", "call"]
@@ -24,11 +24,13 @@ class Part:
     Attributes:
         text: Not yet display-safe: `safe_text(text)` is what offsets refer to.
         call: It is a tool call.
+        packed: The text as imported where `text` is laid out: it says more in few lines.
     """
 
     text: str
     form: Form
     call: bool = False
+    packed: str | None = None
 
 
 def parts(message: MessageRow, *, raw: bool) -> list[Part]:
@@ -46,7 +48,7 @@ def content_part(message: MessageRow, *, raw: bool) -> Part:
     if content[:1] in "{[ \n\t" and content.lstrip()[:1] in ("{", "["):
         laid_out = pretty_json(content)
         if laid_out is not None:
-            return Part(laid_out, "json")
+            return Part(laid_out, "json", packed=content)
         if content.lstrip()[:2] in ('{"', '["', "[{", "[["):
             return Part(content, "json")
     return Part(content, "markdown" if message.role in ("user", "assistant") else "plain")
@@ -54,10 +56,13 @@ def content_part(message: MessageRow, *, raw: bool) -> Part:
 
 def call_part(call: ToolCall, *, raw: bool) -> Part:
     """A tool call as it is shown: name and arguments."""
-    arguments = call.arguments
-    if not raw and len(arguments) <= LONGEST:
-        arguments = pretty_json(arguments) or arguments
-    return Part(f"→ {call.name} {arguments}", "plain" if raw else "call", True)
+    packed = f"→ {call.name} {call.arguments}"
+    if raw:
+        return Part(packed, "plain", call=True)
+    laid_out = pretty_json(call.arguments)
+    if laid_out is None:
+        return Part(packed, "call", call=True)
+    return Part(f"→ {call.name} {laid_out}", "call", call=True, packed=packed)
 
 
 def part_texts(message: MessageRow, *, raw: bool) -> list[str]:

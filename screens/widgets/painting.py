@@ -11,6 +11,21 @@ from rich.style import Style
 from screens.widgets.finding import Hit
 from screens.widgets.text_styles import Span
 
+STYLE_CSS = """
+{name} .text--heading {{ color: $tone-accent; text-style: bold; }}
+{name} .text--strong {{ text-style: bold; }}
+{name} .text--emphasis {{ text-style: italic; }}
+{name} .text--code {{ color: $tone-call; }}
+{name} .text--quote {{ color: $tone-muted; text-style: italic; }}
+{name} .text--mark {{ color: $tone-muted; }}
+{name} .code--key {{ color: $tone-accent; }}
+{name} .code--string {{ color: $tone-call; }}
+{name} .code--number {{ color: $tone-assistant; }}
+{name} .code--keyword {{ color: $tone-assistant; text-style: bold; }}
+{name} .code--comment {{ color: $tone-muted; text-style: italic; }}
+"""
+"""Looks of `text_styles.STYLES`, in a widget's `DEFAULT_CSS`: none is the hue of a state."""
+
 HIT, HIT_NOW = "tone--found", "text--found-now"
 HIT_STYLES = frozenset({HIT, HIT_NOW})
 HIT_CSS = "{name} .text--found-now {{ color: $tone-borderline; text-style: bold reverse; }}"

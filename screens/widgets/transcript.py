@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -11,16 +11,16 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from engine.errors import WorkbenchError
 from engine.rows import LeakRow, MessageRow
 from screens.background import background
 from screens.keyed import Keyed
-from screens.widgets.finding import Hits, Pattern, find
+from screens.widgets.finding import Hit, Hits, Pattern, find
+from screens.widgets.finding_view import FindingView
 from screens.widgets.message_text import part_texts
-from screens.widgets.painting import HIT_CSS, HIT_STYLES, hit_spans, paint
+from screens.widgets.painting import HIT_CSS, HIT_STYLES, STYLE_CSS, hit_spans, paint
 from screens.widgets.states import TONES
 from screens.widgets.text_styles import STYLES
 from screens.widgets.transcript_layout import BLANK, NO_PART, Layout, turn_starts
@@ -37,7 +37,7 @@ _ROLE_TONES = {
 }
 
 
-class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
+class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     """Scrolls by line, jumps by turn; long tool outputs and system prompts are folded until asked for."""
 
     ALLOW_SELECT = False
@@ -60,20 +60,9 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         Binding("enter", "fold", "Fold or unfold this message or turn", show=False),
         Binding("e", "fold_all", "Fold or unfold everything", show=False),
     ]
-    DEFAULT_CSS = """
-    Transcript { overflow-x: hidden; overflow-y: scroll; }
-    Transcript .text--heading { color: $tone-accent; text-style: bold; }
-    Transcript .text--strong { text-style: bold; }
-    Transcript .text--emphasis { text-style: italic; }
-    Transcript .text--code { color: $tone-call; }
-    Transcript .text--quote { color: $tone-muted; text-style: italic; }
-    Transcript .text--mark { color: $tone-muted; }
-    Transcript .code--key { color: $tone-accent; }
-    Transcript .code--string { color: $tone-call; }
-    Transcript .code--number { color: $tone-assistant; }
-    Transcript .code--keyword { color: $tone-assistant; text-style: bold; }
-    Transcript .code--comment { color: $tone-muted; text-style: italic; }
-    """ + HIT_CSS.format(name="Transcript")
+    DEFAULT_CSS = "Transcript { overflow-x: hidden; overflow-y: scroll; }" + (
+        STYLE_CSS + HIT_CSS
+    ).format(name="Transcript")
 
     class TurnChanged(Message):
         """Another turn is the current one; `message` is the index of its last message."""
@@ -81,13 +70,6 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         def __init__(self, turn: int, message: int) -> None:
             super().__init__()
             self.turn, self.message = turn, message
-
-    class Found(Message):
-        """What is looked for was found, or the cursor went to another hit; `words` is the count to show."""
-
-        def __init__(self, words: str) -> None:
-            super().__init__()
-            self.words = words
 
     class Failed(Message):
         """The conversation could not be laid out."""
@@ -106,9 +88,6 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         self._at = -1
         self._at_end = False
         self._raw = False
-        self._pattern: Pattern | None = None
-        self._hits = Hits()
-        self._hit: int | None = None
         self._opened: frozenset[int] = frozenset()
         self._hit_to_show = False
 
@@ -126,6 +105,11 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
     def message(self) -> MessageRow | None:
         """The current message, None while there is no conversation."""
         return self._messages[self._at] if self._at >= 0 else None
+
+    @property
+    def last_of_turn(self) -> int:
+        """Index of the last message of the current turn; only while there is a conversation."""
+        return self._turn_range()[-1]
 
     @property
     def raw(self) -> bool:
@@ -151,17 +135,17 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         self._layout = None
         self._at = -1
         self._at_end = at_end
-        self._hits, self._hit = Hits(), None
+        self.hits, self.hit = Hits(), None
         self.refresh()
         self._lay_out()
-        self._look(jump=False)
+        self.look_again()
 
     def show_raw(self, raw: bool) -> None:
         """Shows everything as imported, or laid out and styled."""
         if raw != self._raw:
             self._raw = raw
             self._lay_out()
-            self._look(jump=False)
+            self.look_again()
 
     def _lay_out(self) -> None:
         width = min(self.size.width, TEXT_WIDTH) - 2
@@ -182,7 +166,7 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
                 message, within = anchor
                 self.scroll_to(y=layout.start(message) + within, animate=False)
             if self._hit_to_show:
-                self._show_hit()
+                self.show_hit()
             self.refresh()
 
         background(
@@ -269,7 +253,7 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         before, self._at = self.turn, index
         self.refresh()
         if self.turn != before:
-            self.post_message(self.TurnChanged(self.turn, self._turn_range()[-1]))
+            self.post_message(self.TurnChanged(self.turn, self.last_of_turn))
 
     def _turn_range(self) -> range:
         """Indices of the messages of the current turn."""
@@ -315,82 +299,47 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
 
     # Finding
 
-    def look_for(self, pattern: Pattern | None, *, jump: bool = False) -> None:
-        """Highlights what a pattern finds, in this conversation and the next; None highlights nothing.
+    def search(self, pattern: Pattern) -> Callable[[], Hits] | None:
+        """Looks through the messages as they are shown, folded or not."""
+        messages, raw = self._messages, self._raw
+        if not messages:
+            return None
+        return lambda: find(len(messages), lambda at: part_texts(messages[at], raw=raw), pattern)
 
-        Folded messages with a hit are unfolded as long as it is looked for. `jump` goes to the first hit from here.
-        """
-        self._pattern = pattern
-        self._look(jump=jump)
+    def search_failed(self, error: WorkbenchError) -> None:
+        """A search went wrong."""
+        self._failed(error)
 
-    def _look(self, *, jump: bool) -> None:
-        pattern, messages, raw = self._pattern, self._messages, self._raw
-        if pattern is None or not messages:
-            self._found(Hits(), jump=False)
-            return
+    def place(self) -> Hit:
+        """The beginning of the current message."""
+        return Hit(max(self._at, 0), 0, 0, 0)
 
-        def arrived(hits: Hits) -> None:
-            if pattern is self._pattern and messages is self._messages:
-                self._found(hits, jump=jump)
-
-        background(
-            self,
-            lambda: find(len(messages), lambda at: part_texts(messages[at], raw=raw), pattern),
-            arrived,
-            self._failed,
-            group="find",
-        )
-
-    def _found(self, hits: Hits, *, jump: bool) -> None:
+    def hits_changed(self) -> None:
+        """Unfolds messages with a hit for as long as it is looked for."""
         before = self._unfolded
-        self._hits, self._hit = hits, None
         self._unfolded -= self._opened
-        self._opened = hits.items - self._unfolded
+        self._opened = self.hits.items - self._unfolded
         self._unfolded |= self._opened
-        self._hit_to_show = jump and bool(hits.places)
-        if self._hit_to_show:
-            self._hit = hits.first_from(max(self._at, 0))
         if self._unfolded != before:
             self._lay_out()
-        elif self._hit_to_show:
-            self._show_hit()
-        self._tell()
 
-    def go_to_hit(self, delta: int) -> None:
-        """Goes to the next (1) or the previous (-1) hit, from the last one to the first."""
-        count = len(self._hits.places)
-        if count == 0:
+    def show_hit(self) -> None:
+        """Brings the current hit into sight, as soon as its message is laid out unfolded."""
+        if self.hit is None:
             return
-        if self._hit is None:
-            first = self._hits.first_from(max(self._at, 0))
-            self._hit = first if delta > 0 else (first - 1) % count
-        else:
-            self._hit = (self._hit + delta) % count
-        item = self._hits.places[self._hit].item
-        self._hit_to_show = True
-        if item in self._unfolded:
-            self._show_hit()
-        else:
-            self._unfolded |= {item}
+        hit, layout = self.hits.places[self.hit], self._layout
+        if (
+            layout is None
+            or layout.unfolded is not self._unfolded
+            or hit.item not in self._unfolded
+        ):
+            self._hit_to_show = True
+            self._unfolded |= {hit.item}
             self._lay_out()
-        self._tell()
-
-    def _tell(self) -> None:
-        words = "" if self._pattern is None else self._hits.words(self._hit)
-        self.refresh()
-        self.post_message(self.Found(words))
-
-    def _show_hit(self) -> None:
-        """Brings the current hit into sight; the layout must have its message unfolded."""
-        if self._layout is None or self._hit is None:
             return
         self._hit_to_show = False
-        hit = self._hits.places[self._hit]
         self._set_message(hit.item)
-        line = self._layout.line_of(hit.item, hit.part, hit.start)
-        top, height = round(self.scroll_offset.y), self.size.height
-        if not top < line < top + height - 1:
-            self.scroll_to(y=max(0, line - height // 3), animate=False)
+        self.reveal(layout.line_of(hit.item, hit.part, hit.start))
 
     # Drawing
 
@@ -417,9 +366,9 @@ class Transcript(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         )
         style = base + self._look_of(line.tone) if line.tone else base
         layers = [line.spans]
-        if line.part != NO_PART and index in self._hits.items:
+        if line.part != NO_PART and index in self.hits.items:
             end = line.at + len(line.text)
-            hits = self._hits.within(index, line.part, line.at, end)
-            layers.append(tuple(hit_spans(hits, self._hit, line.at, end)))
+            hits = self.hits.within(index, line.part, line.at, end)
+            layers.append(tuple(hit_spans(hits, self.hit, line.at, end)))
         strip = Strip([mark, gutter, *paint(line.text, style, layers, self._look_of)])
         return strip.crop_extend(0, width, base)

@@ -125,7 +125,8 @@ class Layout:
         message = self.messages[index]
         width = self.width - self.gutter
         return any(
-            _preview(part, width, _room(message, part))[2] for part in parts(message, raw=self.raw)
+            _preview(part.text, width, _room(message, part))[2]
+            for part in parts(message, raw=self.raw)
         )
 
     def block(self, index: int) -> list[Line]:
@@ -173,10 +174,16 @@ class Layout:
             lines.append(Line("", one_line(message.name, width), "tone--accent"))
         found = parts(message, raw=self.raw)
         for number, part in enumerate(found):
-            text, cuts, rest = _preview(part, width, None if unfolded else _room(message, part))
+            room = None if unfolded else _room(message, part)
+            text, cuts, rest = _preview(part.text, width, room)
+            place = number
+            if rest and part.packed is not None:
+                # Nothing that is found is drawn in it: it has offsets of its own, and what has a hit is unfolded.
+                text, cuts, _ = _preview(part.packed, width, room)
+                place = NO_PART
             tone = "tone--call" if part.call else quiet
             marked = text_styles.styles(text, part.form) if styled and cuts else []
-            lines += _part_lines(text, cuts, tone, number, marked)
+            lines += _part_lines(text, cuts, tone, place, marked)
             if rest:
                 lines.append(Line("", f"▸ {rest}", "tone--accent"))
         if not found:
@@ -219,21 +226,21 @@ def _part_lines(
     return lines
 
 
-def _preview(part: Part, width: int, room: int | None) -> tuple[str, list[tuple[int, int]], str]:
+def _preview(whole: str, width: int, room: int | None) -> tuple[str, list[tuple[int, int]], str]:
     """The text as drawn, the lines of it that are shown, and how much more there is in words, empty for nothing."""
     if room is None:
-        text = safe_text(part.text)
+        text = safe_text(whole)
         return text, spans(text, width), ""
     # The room plus one line cannot take more characters than this, so the rest need not be looked at.
-    head = part.text[: (room + 1) * (width + 1) * 2]
+    head = whole[: (room + 1) * (width + 1) * 2]
     text = safe_text(head)
     cuts = spans(text, width)
-    if len(cuts) <= room and len(head) == len(part.text):
+    if len(cuts) <= room and len(head) == len(whole):
         return text, cuts, ""
-    newlines = part.text.count("\n")
+    newlines = whole.count("\n")
     rest = f"{newlines + 1:,} lines"
     if newlines < room:
-        rest = f"{figures.amount(len(part.text))} characters"
+        rest = f"{figures.amount(len(whole))} characters"
     cuts = cuts[:room]
     return text[: cuts[-1][1]], cuts, rest
 

@@ -82,7 +82,7 @@ class TestOrder:
     async def test_next_and_previous_in_list_order(self) -> None:
         """`n` and `p` follow the order of the list, its filter included, and stop at its ends."""
         async with opened(project()) as pilot:
-            await press(pilot, "f", "enter")
+            await press(pilot, "F", "enter")
             assert "support/0001" in lines(pilot)[1]
             assert "1 of 12" in lines(pilot)[0]
 
