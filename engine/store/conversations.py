@@ -23,9 +23,8 @@ from engine.rows import (
     Verdict,
 )
 from engine.store import counting, imports, listing, scores, settings
-from engine.store.idset import IdSet
 from engine.store.project import Project
-from engine.store.query import matching, valued
+from engine.store.query import matching, ordered
 from engine.store.sql import chunks, id_pages, marks, message_ids, snapshot
 from engine.store.verdicts import verdict_sql
 
@@ -40,15 +39,10 @@ def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
         WorkbenchError: a search text with too many words.
     """
     with snapshot(conn):
-        every = IdSet.every(conn)
-        found = matching(conn, query.filter, every)
-        if query.sort == "id":
-            ascending = found.ascending()
-            return ascending[::-1] if query.descending else ascending
-        ordered = valued(conn, query.sort, query.descending)
-        result = ordered if len(found) == len(every) else found.keep(ordered)
+        found = matching(conn, query.filter)
+        result = ordered(conn, query.sort, query.descending, found)
         if len(result) < len(found):
-            result += (found - every.of(ordered)).ascending()
+            result += (found - found.of(result)).ascending()
         return result
 
 

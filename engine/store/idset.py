@@ -15,10 +15,14 @@ def read_ids(conn: sqlite3.Connection, sql: str, values: Sequence[Any] = ()) -> 
 
 
 class IdSet:
-    """Ids of conversations of one project; made by `every` and by the sets that come from it."""
+    """Ids of conversations of one project; made by `every` and by the sets that come from it.
+
+    Attributes:
+        flags: A byte for each id from 0 on: 1 where it is in the set, else 0.
+    """
 
     def __init__(self, flags: bytes) -> None:
-        self._flags = flags
+        self.flags = flags
 
     @classmethod
     def every(cls, conn: sqlite3.Connection) -> IdSet:
@@ -34,16 +38,13 @@ class IdSet:
 
     def of(self, ids: Iterable[int]) -> IdSet:
         """The set of these ids, each of which is a conversation."""
-        flags = bytearray(len(self._flags))
+        flags = bytearray(len(self.flags))
         for key in ids:
             flags[key] = 1
         return IdSet(bytes(flags))
 
     def __len__(self) -> int:
-        return self._flags.count(1)
-
-    def __contains__(self, key: int) -> bool:
-        return self._flags[key] == 1
+        return self.flags.count(1)
 
     def __and__(self, other: IdSet) -> IdSet:
         return self._from(self._number() & other._number())
@@ -54,16 +55,18 @@ class IdSet:
     def __sub__(self, other: IdSet) -> IdSet:
         return self._from(self._number() & ~other._number())
 
+    def condition(self, column: str) -> tuple[str, tuple[bytes, ...]]:
+        """The condition that the id of a conversation in a column is in the set, and its parameters."""
+        if len(self) == len(self.flags) - 1:  # all of them; 0 is no id
+            return "TRUE", ()
+        return f"substr(?, {column} + 1, 1) = x'01'", (self.flags,)
+
     def ascending(self) -> array[int]:
         """The ids, smallest first."""
-        return array("q", compress(range(len(self._flags)), self._flags))
-
-    def keep(self, ids: array[int]) -> array[int]:
-        """Those of some ids that are in the set, in their order."""
-        return array("q", compress(ids, map(self._flags.__getitem__, ids)))
+        return array("q", compress(range(len(self.flags)), self.flags))
 
     def _number(self) -> int:
-        return int.from_bytes(self._flags, "little")
+        return int.from_bytes(self.flags, "little")
 
     def _from(self, number: int) -> IdSet:
-        return IdSet(number.to_bytes(len(self._flags), "little"))
+        return IdSet(number.to_bytes(len(self.flags), "little"))

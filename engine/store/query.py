@@ -52,14 +52,14 @@ class _Sql:
         return read_ids(conn, self.text, self.values)
 
 
-def matching(conn: sqlite3.Connection, wanted: Filter, every: IdSet) -> IdSet:
-    """Those of all conversations for which every term holds.
+def matching(conn: sqlite3.Connection, wanted: Filter) -> IdSet:
+    """The conversations for which every term holds.
 
     Raises:
         WorkbenchError: the search text has too many words.
     """
     rule, config = settings.rule(conn), settings.score_config(conn)
-    found = every
+    found = every = IdSet.every(conn)
     for term in counted(wanted).terms:
         if not found:
             break
@@ -68,34 +68,56 @@ def matching(conn: sqlite3.Connection, wanted: Filter, every: IdSet) -> IdSet:
     return found
 
 
-def valued(conn: sqlite3.Connection, sort: SortKey, descending: bool) -> array[int]:
-    """All conversations that have a value of `sort`, ordered by it, equal ones by id."""
+def ordered(conn: sqlite3.Connection, sort: SortKey, descending: bool, among: IdSet) -> array[int]:
+    """Those of some conversations that have a value of `sort`, in its order; equal ones by id."""
     direction = "DESC" if descending else "ASC"
+    if sort == "id":
+        ids = among.ascending()
+        return ids[::-1] if descending else ids
+    if sort == "source":
+        return _by_source(conn, descending, among)
     if sort == "p":
+        chosen, flags = among.condition("conversation_id")
         return read_ids(
             conn,
             "SELECT conversation_id FROM score WHERE config_hash = ? AND p_end_normalised"
-            f" IS NOT NULL ORDER BY p_end_normalised {direction}, conversation_id",
-            (settings.score_config(conn),),
+            f" IS NOT NULL AND {chosen} ORDER BY p_end_normalised {direction}, conversation_id",
+            (settings.score_config(conn), *flags),
         )
     if sort in _STANDING:
         rows, column = _STANDING[sort]
+        chosen, flags = among.condition("conversation_id")
         return read_ids(
             conn,
             f"SELECT conversation_id FROM (SELECT conversation_id, min({column}) AS value"
-            f" FROM ({rows}) GROUP BY conversation_id) ORDER BY value {direction}, conversation_id",
-        )
-    if sort == "source":
-        return read_ids(
-            conn,
-            "SELECT c.id FROM source CROSS JOIN conversation AS c ON c.source_id = source.id"
-            f" ORDER BY source.label {direction}, c.id",
+            f" FROM ({rows}) GROUP BY conversation_id) WHERE {chosen}"
+            f" ORDER BY value {direction}, conversation_id",
+            flags,
         )
     column = _COLUMNS[sort]
+    chosen, flags = among.condition("id")
     return read_ids(
         conn,
-        f"SELECT id FROM conversation WHERE {column} IS NOT NULL ORDER BY {column} {direction}, id",
+        f"SELECT id FROM conversation WHERE {column} IS NOT NULL AND {chosen}"
+        f" ORDER BY {column} {direction}, id",
+        flags,
     )
+
+
+def _by_source(conn: sqlite3.Connection, descending: bool, among: IdSet) -> array[int]:
+    """Source by source, because the index has them in another order than that of the names; a name may have several."""
+    by_label: dict[str, list[int]] = {}
+    for source, label in conn.execute("SELECT id, label FROM source"):
+        by_label.setdefault(label, []).append(source)
+    chosen, flags = among.condition("id")
+    found = array("q")
+    for label in sorted(by_label, reverse=descending):
+        ids: list[int] = []
+        for source in by_label[label]:
+            sql = f"SELECT id FROM conversation WHERE source_id = ? AND {chosen}"
+            ids += read_ids(conn, sql, (source, *flags))
+        found.extend(sorted(ids))
+    return found
 
 
 def counted(wanted: Filter) -> Filter:

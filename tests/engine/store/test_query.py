@@ -6,7 +6,6 @@ import operator
 import re
 import sqlite3
 import tempfile
-from array import array
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -241,11 +240,8 @@ def test_against_a_plain_evaluation(
 
 
 class TestIdSet:
-    @given(
-        some=st.lists(st.sets(st.integers(1, 30)), min_size=2, max_size=2),
-        order=st.permutations(range(1, 31)),
-    )
-    def test_is_a_set(self, some: list[set[int]], order: list[int]) -> None:
+    @given(st.lists(st.sets(st.integers(1, 30)), min_size=2, max_size=2))
+    def test_is_a_set(self, some: list[set[int]]) -> None:
         """It does what Python's own sets do."""
         every = IdSet(b"\0" + b"\1" * 30)
         left, right = (every.of(ids) for ids in some)
@@ -257,7 +253,6 @@ class TestIdSet:
         ]:
             assert list(found.ascending()) == sorted(wanted)
             assert len(found) == len(wanted)
-            assert list(found.keep(array("q", order))) == [key for key in order if key in wanted]
 
     def test_ids_with_gaps(self, project: Project) -> None:
         """Where ids have gaps, as only another program can leave them, they are in no set."""
