@@ -56,4 +56,5 @@ class JumpScreen(Keyed, ModalScreen[Widget | None]):
     def on_key(self, event: events.Key) -> None:
         """A letter goes there; any other key leaves everything as it is."""
         event.stop()
-        self.dismiss(self._targets.get(event.character or ""))
+        if self.is_current:
+            self.dismiss(self._targets.get(event.character or ""))
