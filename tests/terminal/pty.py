@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.terminal.output import Screen
@@ -13,8 +14,16 @@ from workbench.bench.terminal import Terminal
 REPOSITORY = Path(__file__).resolve().parents[2]
 SECONDS = 60.0
 """After so long what is waited for never comes; far more than it takes."""
-QUIET = 0.15
-"""A program that wrote nothing for so long waits for a key."""
+QUIET = 0.06
+"""A program that wrote nothing for so long waits for a key, most likely; what must be there is waited for by name."""
+
+
+_NAMED = {
+    "enter": "\r", "escape": "\x1b", "tab": "\t", "space": " ", "backspace": "\x7f", "shift+tab": "\x1b[Z",
+    "up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D", "home": "\x1b[H", "end": "\x1b[F",
+    "pageup": "\x1b[5~", "pagedown": "\x1b[6~", "slash": "/", "backslash": "\\", "minus": "-", "at": "@",
+    "underscore": "_", "plus": "+",
+}  # fmt: skip
 
 
 class Session:
@@ -26,6 +35,8 @@ class Session:
             rows=rows,
             columns=columns,
             cwd=str(REPOSITORY),
+            # An escape is known to be no beginning of a longer key sooner than people need.
+            env={"ESCDELAY": "20", "PAGER": "cat", "EDITOR": "cat"},
         )
         self.screen = Screen(rows, columns)
 
@@ -60,6 +71,7 @@ class Session:
         for key in keys:
             self.terminal.press(key.encode("utf-8", "surrogateescape"))
             self.settle()
+            assert not self.ended, f"it ended at {key!r}\n{self.screen.text()}"
         return self.screen.text()
 
     def paste(self, text: str) -> str:
@@ -91,5 +103,15 @@ def said(*words: str, rows: int = 24, columns: int = 80) -> tuple[int, Screen]:
         return session.end(), session.screen
 
 
-KEYS: Sequence[str] = [chr(code) for code in range(0x21, 0x7F)]
-"""Every key that prints."""
+def typed(key: str) -> str | None:
+    """What a terminal sends for a key that Textual names so; None where it needs more than a byte or is not sent."""
+    if len(key) == 1:
+        return key
+    if key in _NAMED:
+        return _NAMED[key]
+    if key.startswith("ctrl+") and len(key) == 6:
+        return chr(ord(key[-1]) - 96)
+    try:
+        return unicodedata.lookup(key.replace("_", " ").upper())
+    except KeyError:
+        return None

@@ -42,6 +42,9 @@ class Terminal:
     ) -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        modes = termios.tcgetattr(theirs)
+        modes[3] &= ~termios.ECHO  # what is typed is no output
+        termios.tcsetattr(theirs, termios.TCSANOW, modes)
         self.output = bytearray()
         self.started = self.last = time.perf_counter()
         self._process = subprocess.Popen(
