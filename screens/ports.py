@@ -201,7 +201,7 @@ class Saved(Protocol):
         """Remembers what the list shows."""
 
 
-ExportKind = Literal["conversations", "scores", "verdicts"]
+ExportKind = Literal["conversations", "scores", "verdicts", "trees"]
 
 
 class Exports(Protocol):

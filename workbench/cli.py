@@ -48,8 +48,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
-    def command(name: str, text: str, run: str) -> argparse.ArgumentParser:
-        sub = commands.add_parser(name, help=text, description=text)
+    def command(
+        name: str, text: str, run: str, into: argparse._SubParsersAction[_Parser] = commands
+    ) -> argparse.ArgumentParser:
+        sub = into.add_parser(name, help=text, description=text)
         sub.set_defaults(run=run)
         sub.add_argument("--json", action="store_true", help="print the result as JSON")
         return sub
@@ -74,11 +76,12 @@ def build_parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--format", help="read the input as this format instead of detecting it")
 
-    sub = command("run", "run a stage: complete", "scoring:run_complete")
-    sub.add_argument("stage", choices=["complete"])
+    run = commands.add_parser("run", help="run a stage", description="Run a stage.")
+    stages = run.add_subparsers(dest="stage", metavar="STAGE", required=True)
+
+    sub = command("complete", "score completeness", "scoring:run_complete", stages)
     sub.add_argument("project")
-    sub.add_argument("--model", help="name or path of a model (default: the built-in one)")
-    sub.add_argument("--adapter", help="GGUF adapter of a tuned model; implies --mode tuned")
+    _add_model(sub)
     sub.add_argument("--mode", choices=["base", "tuned", "judge"], help="default: base")
     sub.add_argument(
         "--end-tag", help="text tag that a tuned model ends with (default: its end token)"
@@ -88,6 +91,12 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--no-tune", action="store_true", help="use the model file as it is")
     sub.add_argument("--no-remaining", action="store_true", help="do not spell out remaining tasks")
     sub.add_argument("--estimate", action="store_true", help="say what it would cost and stop")
+
+    sub = command("trees", "grow response trees", "trees:run_trees", stages)
+    sub.add_argument("project")
+    _add_tree(sub, ["last-answer", "end", "every"])
+    _add_filter(sub)
+    sub.add_argument("--limit", type=_positive, help="only the first so many conversations")
 
     sub = command("status", "say what is in a project and what was run", "status:status")
     sub.add_argument("project")
@@ -105,31 +114,14 @@ def build_parser() -> argparse.ArgumentParser:
     sub = command("tree", "grow the response tree of one conversation and print it", "tree:tree")
     sub.add_argument("project")
     sub.add_argument("conversation", help="its name, as `workbench list` shows it")
-    sub.add_argument("--alpha", type=_share, default=0.01, help="least probability (default: 0.01)")
-    sub.add_argument(
-        "--mode",
-        choices=["path", "token"],
-        default="path",
-        help="alpha bounds the path, or each branching token as in the paper (default: path)",
-    )
-    sub.add_argument(
-        "--at",
-        choices=["last-answer", "end"],
-        default="last-answer",
-        help="before the assistant's last step, or after the last one",
-    )
-    sub.add_argument("--max-tokens", type=_positive, default=64, help="longest answer")
-    sub.add_argument("--nodes", type=_positive, help="stop after reading so many nodes")
+    _add_tree(sub, ["last-answer", "end"])
     sub.add_argument("--seconds", type=float, help="stop after so many seconds")
-    sub.add_argument("--line", action="store_true", help="an answer ends at a line break")
     sub.add_argument("--property", metavar="P", help="bound the probability of `contains yes`, ...")
-    sub.add_argument("--model", help="name or path of a model (default: the built-in one)")
-    sub.add_argument("--adapter", help="GGUF adapter of a tuned model")
     sub.add_argument("--text", action="store_true", help="print complete answers instead")
 
     sub = command("export", "write scores, verdicts or conversations", "exporting:export")
     sub.add_argument("project")
-    sub.add_argument("what", choices=["scores", "verdicts", "conversations"])
+    sub.add_argument("what", choices=["scores", "verdicts", "conversations", "trees"])
     sub.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
     sub.add_argument(
         "--format", choices=["jsonl", "csv"], help="default: by the file name, else jsonl"
@@ -158,6 +150,28 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--quick", action="store_true", help="measure little: shows that it works")
     sub.add_argument("--file", metavar="FILE", help="uniform JSON Lines file that import reads")
     return parser
+
+
+def _add_model(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--model", help="name or path of a model (default: the built-in one)")
+    sub.add_argument("--adapter", help="GGUF adapter of a tuned model")
+
+
+def _add_tree(sub: argparse.ArgumentParser, at: Sequence[str]) -> None:
+    _add_model(sub)
+    sub.add_argument("--alpha", type=_share, default=0.01, help="least probability (default: 0.01)")
+    sub.add_argument(
+        "--mode",
+        choices=["path", "token"],
+        default="path",
+        help="alpha bounds the path, or each branching token as in the paper (default: path)",
+    )
+    sub.add_argument(
+        "--at", choices=at, default="last-answer", help="where trees grow (default: last-answer)"
+    )
+    sub.add_argument("--max-tokens", type=_positive, default=64, help="longest answer")
+    sub.add_argument("--nodes", type=_positive, help="stop a tree after reading so many nodes")
+    sub.add_argument("--line", action="store_true", help="an answer ends at a line break")
 
 
 def _add_filter(sub: argparse.ArgumentParser) -> None:

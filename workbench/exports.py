@@ -13,10 +13,11 @@ from typing import Any, TextIO
 from engine.conversation import Conversation
 from engine.errors import ProjectError
 from engine.rows import JudgedId, ScoredId, State
-from engine.store import conversations, scores, verdicts
+from engine.store import conversations, scores, trees, verdicts
 from engine.store.project import Project
 from engine.text import as_json, display_safe
 from screens.ports import ExportKind
+from workbench.tree_lines import stored_tree_line
 
 NEVER_SCORED = "no run has reached it"
 
@@ -53,6 +54,9 @@ def export_lines(
         yield from map(score_line, scores.export_scores(conn, wanted))
     elif kind == "verdicts":
         yield from map(verdict_line, verdicts.export_verdicts(conn, wanted))
+    elif kind == "trees":
+        for name, row, frame in trees.export_trees(conn, wanted):
+            yield stored_tree_line(name, row, frame)
     else:
         for _, source, conversation in conversations.export_conversations(conn, wanted):
             yield conversation_line(conversation, source)

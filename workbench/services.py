@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
 from engine.conversation import render_log
 from engine.events import DataChanged, Event, JobProgress, Listener
-from engine.filters import ListQuery
+from engine.filters import Filter, ListQuery
 from engine.jobs import JobRunner, Stage
 from engine.model.catalog import Catalog, RunnableModel
 from engine.model.interface import LoadOptions
@@ -20,12 +20,15 @@ from engine.stages.estimate import estimate_scoring
 from engine.stages.importing import ImportStage
 from engine.stages.remaining import RemainingStage
 from engine.stages.scoring import ScoringStage, question_for
+from engine.stages.trees import TreeStage
 from engine.stages.tuning import TuningStage
 from engine.store import conversations, runs, settings
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.saved import SavedStore
 from engine.store.triage import TriageStore
+from engine.trees.places import At
+from engine.trees.tree import TreeOptions
 from engine.worker.client import ModelProcess
 from screens.ports import ProjectInfo, Services
 from workbench import config
@@ -37,6 +40,7 @@ TABLES = {
     "import": frozenset({"conversation", "message", "source"}),
     "complete": frozenset({"score"}),
     "remaining": frozenset({"remaining"}),
+    "trees": frozenset({"tree"}),
     "tune": frozenset[str](),
 }
 TUNING_CHARS = 24_000
@@ -64,6 +68,29 @@ class ScoringOptions:
     limit: int | None = None
     tune: bool = True
     remaining: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRunOptions:
+    """What a person chose for a run that grows trees.
+
+    Attributes:
+        tree: How each tree grows.
+        at: Where in each conversation.
+        model: Name or path; None is the default model.
+        adapter: GGUF adapter, or None.
+        filter: Which conversations.
+        limit: The first so many of them.
+        nodes: Bound on the nodes of a tree.
+    """
+
+    tree: TreeOptions
+    at: At = "last-answer"
+    model: str | None = None
+    adapter: Path | None = None
+    filter: Filter = field(default_factory=Filter)
+    limit: int | None = None
+    nodes: int | None = None
 
 
 class Workspace:
@@ -201,6 +228,27 @@ class Workspace:
         return replace(
             model, options=LoadOptions(context=options.context, threads=model.options.threads)
         )
+
+    def tree_stages(self, options: TreeRunOptions) -> list[Stage]:
+        """The stages of a run that grows trees: tuning if it was never done, then the trees."""
+        scoring = ScoringOptions(model=options.model, adapter=options.adapter)
+        entry = self.catalog.entry(options.model)
+        stages: list[Stage] = []
+        if entry.tuning is None:
+            stages.append(TuningStage(self.process, self.catalog, entry, self._tuning_text()))
+        stages.append(
+            TreeStage(
+                self.project,
+                self.process,
+                lambda: self.model_for(scoring),
+                options.tree,
+                options.at,
+                query=ListQuery(options.filter),
+                limit=options.limit,
+                nodes=options.nodes,
+            )
+        )
+        return stages
 
     def estimate(self, options: ScoringOptions) -> Estimate:
         """What scoring with these options would cost; see `engine.stages.estimate`."""

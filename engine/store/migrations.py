@@ -168,7 +168,7 @@ def _m001_conversations_scores_verdicts(conn: sqlite3.Connection) -> None:
         conn.execute(statement)
 
 
-def _m002_message_places_tags_repeats(conn: sqlite3.Connection) -> None:
+def _m002_scale_tags_trees(conn: sqlite3.Connection) -> None:
     for statement in (
         # A message's id says its conversation, so that a hit of the text index needs no look at the message.
         # Through negative numbers, so that no new id meets an old one.
@@ -205,13 +205,51 @@ def _m002_message_places_tags_repeats(conn: sqlite3.Connection) -> None:
         "ALTER TABLE verdict_new RENAME TO verdict",
         "CREATE INDEX verdict_by_conversation ON verdict (conversation_id)",
         "CREATE INDEX verdict_by_target ON verdict (target) WHERE target IS NOT NULL",
+        """CREATE TABLE tree_config (
+            config_hash TEXT PRIMARY KEY,
+            alpha REAL NOT NULL,
+            mode TEXT NOT NULL CHECK (mode IN ('path', 'token')),
+            place TEXT NOT NULL CHECK (place IN ('last-answer', 'end', 'every')),
+            model TEXT NOT NULL,
+            adapter TEXT
+        ) STRICT, WITHOUT ROWID""",
+        # packed: the tree's columns as JSON, compressed by zlib; NULL with a reason where there is no tree
+        """CREATE TABLE tree (
+            id INTEGER PRIMARY KEY,
+            conversation_id INTEGER NOT NULL REFERENCES conversation (id),
+            config_hash TEXT NOT NULL REFERENCES tree_config (config_hash),
+            step INTEGER NOT NULL,
+            run_id INTEGER NOT NULL REFERENCES run (id),
+            reason TEXT,
+            prompt_tokens INTEGER NOT NULL,
+            note TEXT,
+            leaves INTEGER NOT NULL,
+            answers INTEGER NOT NULL,
+            nodes INTEGER NOT NULL,
+            max_log_prob REAL,
+            max_log_prob_per_token REAL,
+            covered REAL NOT NULL,
+            pruned REAL NOT NULL,
+            unexpanded REAL NOT NULL,
+            entropy_low REAL NOT NULL,
+            entropy_high REAL NOT NULL,
+            fork_depth INTEGER,
+            fork_entropy REAL,
+            answer_log_prob REAL,
+            answer_tokens INTEGER NOT NULL,
+            answer_held INTEGER NOT NULL,
+            seconds REAL NOT NULL,
+            packed BLOB,
+            CHECK ((packed IS NULL) = (reason IS NOT NULL)),
+            UNIQUE (conversation_id, config_hash, step)
+        ) STRICT""",
     ):
         conn.execute(statement)
 
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _m001_conversations_scores_verdicts,
-    _m002_message_places_tags_repeats,
+    _m002_scale_tags_trees,
 )
 
 SCHEMA = len(MIGRATIONS)

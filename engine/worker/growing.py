@@ -19,8 +19,8 @@ def grow_trees(model: TokenModel, request: Frame, report: Callable[[int], None])
         report: Gets the nodes read since the last call; raises Cancelled when the request was cancelled.
 
     Returns:
-        `trees`: for each item its `tree`, `answer` (tokens), `answer_log_probs`, `prompt_tokens` and `note` (what of the
-        log was left out, or None); `work`: nodes, tokens, decodes, seconds, model_seconds, finished.
+        `trees`: for each item its `tree`, `answer` (tokens), `answer_log_probs`, `prompt_tokens` and `note` (what of
+        the log was left out, or None); `work`: nodes, tokens, decodes, seconds, model_seconds, finished.
     """
     options = options_from(request["options"])
     jobs: list[Job] = []

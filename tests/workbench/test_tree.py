@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -56,6 +57,20 @@ class TestTree:
         assert "leaves · " in text
         assert "recorded answer: log-probability -" in text
         assert "Growing a tree" in done.stderr.decode()
+
+    def test_a_run_over_the_project(self, project: Path) -> None:
+        """`run trees` grows them all and says that one has none; `export trees` has a line for each."""
+        size = ("--alpha", "0.05", "--max-tokens", "4")
+        done = workbench("run", "trees", project, *size, "--json")
+        lines = [
+            json.loads(line) for line in workbench("export", project, "trees").stdout.splitlines()
+        ]
+
+        assert done.returncode == 3
+        assert (data(done)["trees"], data(done)["without"]) == (1, 1)
+        assert [line["id"] for line in lines] == ["paris/1", "nobody"]
+        assert lines[0]["answers"]
+        assert lines[1]["reason"]
 
     @pytest.mark.parametrize(
         ("words", "told"),

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from engine.conversation import render_log
 from engine.errors import UsageError
 from engine.filters import Filter, ListQuery, Term
+from engine.stages.trees import tree_row
 from engine.store import conversations
 from engine.text import one_line
 from engine.trees.growth import Budget
 from engine.trees.guarantee import guarantee, parse_predicate
 from engine.trees.measures import Measures, answers, measure, subtree_mass
 from engine.trees.places import Place, places
-from engine.trees.tree import ROOT, Tree, TreeOptions
-from engine.worker.protocol import GrownTree
+from engine.trees.tree import ROOT, Tree
 from screens.figures import bar
 from workbench.commands.narration import say, show, tell
+from workbench.commands.trees import tree_options
 from workbench.exits import DONE
 from workbench.services import ScoringOptions, Workspace
+from workbench.tree_lines import tree_line
 
 LINES = 60
 """Lines of a tree that are printed; the rest is counted."""
@@ -31,12 +31,7 @@ LINES = 60
 
 def tree(arguments: argparse.Namespace) -> int:
     """Grows the tree of one conversation and prints it."""
-    options = TreeOptions(
-        alpha=arguments.alpha,
-        mode=arguments.mode,
-        max_tokens=arguments.max_tokens,
-        stop=("\n",) if arguments.line else ("\n\nTURN",),
-    )
+    options = tree_options(arguments)
     predicate = parse_predicate(arguments.property) if arguments.property else None
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         place = _place(workspace, arguments)
@@ -48,7 +43,8 @@ def tree(arguments: argparse.Namespace) -> int:
         (grown,), work = workspace.process.grow([place], options, budget)
     interval = guarantee(grown.tree, predicate) if predicate else None
     if arguments.json:
-        line = tree_line(arguments.conversation, place, grown, work["seconds"])
+        row = tree_row(0, place.step, grown, work["seconds"])
+        line = tree_line(arguments.conversation, row, grown.tree)
         if interval:
             line["property"] = {"text": arguments.property, **asdict(interval)}
         show(line)
@@ -91,33 +87,6 @@ def _place(workspace: Workspace, arguments: argparse.Namespace) -> Place:
             raise UsageError(f"{len(exact)} conversations are named {name!r}.")
         ((_, messages),) = conversations.conversations_for(conn, [exact[0].id])
     return places(render_log(messages), arguments.at)[-1]
-
-
-def tree_line(name: str, place: Place, grown: GrownTree, seconds: float) -> dict[str, Any]:
-    """A tree as a line of an export."""
-    found, grown_tree = measure(grown.tree), grown.tree
-    line = asdict(found)
-    line["max_logprob"] = None if math.isinf(found.max_log_prob) else found.max_log_prob
-    for dropped in ("max_log_prob", "max_log_prob_per_token", "answers"):
-        del line[dropped]
-    return {
-        "id": name,
-        "step": place.step,
-        "alpha": grown_tree.options.alpha,
-        "mode": grown_tree.options.mode,
-        **line,
-        "nodes": len(grown_tree.nodes),
-        "seconds": seconds,
-        "answers": [
-            {
-                "text": answer.text,
-                "logprob": math.log(answer.probability),
-                "probability": answer.probability,
-                "end": answer.end.name.lower(),
-            }
-            for answer in answers(grown_tree)
-        ],
-    }
 
 
 def summary(found: Measures) -> str:

@@ -1,0 +1,259 @@
+"""Growing: the response tree of every conversation at a chosen place."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+from engine.conversation import render_log
+from engine.errors import UsageError
+from engine.filters import ListQuery
+from engine.jobs import Progress, config_hash
+from engine.model.catalog import RunnableModel
+from engine.rows import TreeRow
+from engine.stages.blocks import blocks
+from engine.stages.model_work import ModelWork
+from engine.store import conversations, runs, trees
+from engine.store.project import Project
+from engine.store.trees import TreeConfig, TreeEntry
+from engine.trees.growth import Budget
+from engine.trees.measures import measure
+from engine.trees.places import At, Place, places
+from engine.trees.record import options_frame, record
+from engine.trees.tree import Tree, TreeOptions
+from engine.worker.client import ModelProcess, OnProgress
+from engine.worker.protocol import GrownTree
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """One tree to grow; without a place there is a reason for none."""
+
+    conversation_id: int
+    place: Place | None
+    reason: str | None = None
+
+
+class TreeStage:
+    """Grows what has no tree under this configuration yet, in id order."""
+
+    name = "trees"
+    lane: Literal["model", "cpu"] = "model"
+    unit = "conversations"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        choose: Callable[[], RunnableModel],
+        options: TreeOptions,
+        at: At,
+        *,
+        query: ListQuery | None = None,
+        limit: int | None = None,
+        nodes: int | None = None,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            choose: Names the model when the stage's turn has come.
+            query: Which conversations; None is all.
+            limit: Only the first so many of them.
+            nodes: Bound on the nodes of one tree, on the average of a block.
+        """
+        self._project, self._options, self._at = project, options, at
+        self._query, self._limit, self._nodes = query or ListQuery(), limit, nodes
+        self._work = ModelWork(process, choose)
+        self.grown = self.without = 0
+
+    @property
+    def title(self) -> str:
+        """What a person reads."""
+        return f"Growing response trees with {self._work.model.label}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """What was asked, apart from which conversations."""
+        return {
+            **options_frame(self._options),
+            "at": self._at,
+            "nodes": self._nodes,
+            "context": self._work.model.options.context,
+        }
+
+    @property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """What answered."""
+        return self._work.model.fingerprints
+
+    @property
+    def config_hash(self) -> str:
+        """The key of the trees that this stage writes."""
+        return config_hash(self.name, self.params, self.fingerprints)
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Grows block by block; each is one transaction, with the run's counter.
+
+        Raises:
+            ModelError: The model cannot be loaded or cannot fork sequences.
+            Cancelled: `interrupt` was called.
+        """
+        key = self.config_hash
+        with self._project.reading() as conn:
+            every = conversations.ids(conn, self._query)[: self._limit]
+            missing = set(trees.lacking(conn, key)).intersection(every)
+            chars = [row.chars for row in conversations.rows(conn, every)]
+        total = len(missing)
+        yield Progress(0, total, "loading the model")
+        self._work.load()
+        model = self._work.model
+        adapter = model.adapter.name if model.adapter else None
+        config = TreeConfig(
+            key, self._options.alpha, self._options.mode, self._at, model.label, adapter
+        )
+        self._project.write(lambda conn: trees.register(conn, config))
+        done = nodes = 0
+        for block in blocks(every, chars):
+            wanted = missing.intersection(block)
+            if not wanted:
+                continue
+            self._work.check()
+            found: list[TreeEntry] = []
+            grow = partial(self._grow, block, run_id, key)
+            for count, _ in self._work.live(grow, found.extend):
+                yield Progress(done, total, f"{nodes + count:,} nodes read")
+            entries = [entry for entry in found if entry.row.conversation_id in wanted]
+            nodes += sum(entry.row.nodes for entry in entries)
+            done += len(wanted)
+            self._project.write(
+                partial(_commit, key=key, run_id=run_id, entries=entries, done=done, total=total)
+            )
+            self.grown += sum(1 for entry in entries if entry.frame is not None)
+            self.without += sum(1 for entry in entries if entry.frame is None)
+            yield Progress(done, total, f"{nodes:,} nodes read")
+
+    def interrupt(self) -> None:
+        """Ends the request in flight; the block at hand is dropped."""
+        self._work.interrupt()
+
+    def summary(self) -> str:
+        """What came of it in one sentence with counts."""
+        text = f"Grew {self.grown:,} response trees with {self._work.model.label}"
+        return text + (f"; {self.without:,} conversations have none." if self.without else ".")
+
+    def _grow(
+        self, block: Sequence[int], run_id: int, key: str, report: OnProgress
+    ) -> list[TreeEntry]:
+        with self._project.reading() as conn:
+            found = conversations.conversations_for(conn, block)
+        spots = [spot for key_, messages in found for spot in self._spots(key_, messages)]
+        growable = [spot.place for spot in spots if spot.place is not None]
+        results = iter(
+            self._work.each(
+                growable,
+                partial(self._ask, report=report),
+                lambda reason: reason,
+            )
+        )
+        entries = []
+        for spot in spots:
+            result = next(results) if spot.place is not None else spot.reason or ""
+            entries.append(_entry(spot, result, run_id, key))
+        return entries
+
+    def _spots(self, conversation_id: int, messages: Sequence[Any]) -> list[_Spot]:
+        try:
+            found = places(render_log(messages), self._at)
+        except UsageError as error:
+            return [_Spot(conversation_id, None, error.message)]
+        return [_Spot(conversation_id, place) for place in found]
+
+    def _ask(
+        self, wanted: Sequence[Place], report: OnProgress
+    ) -> list[tuple[GrownTree, float] | str]:
+        budget = Budget(None if self._nodes is None else self._nodes * len(wanted))
+        grown, work = self._work.process.grow(wanted, self._options, budget, report)
+        nodes = sum(len(one.tree.nodes) for one in grown)
+        return [(one, work["seconds"] * len(one.tree.nodes) / nodes) for one in grown]
+
+
+def _entry(
+    spot: _Spot, result: tuple[GrownTree, float] | str, run_id: int, key: str
+) -> TreeEntry:
+    step = spot.place.step if spot.place else 0
+    if isinstance(result, str):
+        none = tree_row(spot.conversation_id, step, None, 0.0, run_id, key)
+        return TreeEntry(replace(none, reason=result), None)
+    grown, seconds = result
+    row = tree_row(spot.conversation_id, step, grown, seconds, run_id, key)
+    return TreeEntry(row, record(grown.tree).as_frame())
+
+
+NO_TREE = GrownTree(Tree(TreeOptions(1.0), frozenset(), lambda token: b""), (), (), 0, None)
+
+
+def tree_row(
+    conversation_id: int,
+    step: int,
+    grown: GrownTree | None,
+    seconds: float,
+    run_id: int = 0,
+    key: str = "",
+) -> TreeRow:
+    """The measures of a grown tree as a row; without one all figures are None or 0."""
+    grown = grown or NO_TREE
+    tree = grown.tree
+    found = measure(tree)
+    fork = found.first_fork
+    exists = grown is not NO_TREE
+    return TreeRow(
+        conversation_id=conversation_id,
+        step=step,
+        config_hash=key,
+        run_id=run_id,
+        reason=None,
+        prompt_tokens=grown.prompt_tokens,
+        note=grown.note,
+        leaves=found.leaves,
+        answers=found.answers,
+        nodes=len(tree.nodes) if exists else 0,
+        max_log_prob=_finite(found.max_log_prob),
+        max_log_prob_per_token=_finite(found.max_log_prob_per_token),
+        covered=found.covered,
+        pruned=found.pruned,
+        unexpanded=found.unexpanded if exists else 0.0,
+        entropy_low=found.entropy_low,
+        entropy_high=found.entropy_high,
+        fork_depth=fork.depth if fork else None,
+        fork_entropy=fork.entropy if fork else None,
+        answer_log_prob=sum(grown.answer_log_probs) if grown.answer_log_probs else None,
+        answer_tokens=len(grown.answer_log_probs),
+        answer_held=tree.follow(list(grown.answer)),
+        seconds=seconds,
+        alpha=tree.options.alpha,
+        mode=tree.options.mode,
+        place="",
+        model="",
+        adapter=None,
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _commit(
+    conn: sqlite3.Connection,
+    *,
+    key: str,
+    run_id: int,
+    entries: Sequence[TreeEntry],
+    done: int,
+    total: int,
+) -> None:
+    trees.add(conn, key, entries)
+    runs.count(conn, run_id, done, total)

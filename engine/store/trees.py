@@ -1,0 +1,161 @@
+"""Response trees: measures as columns, so that they can be compared, and the tree itself packed beside them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.rows import TreeRow
+from engine.store import settings
+from engine.store.sql import snapshot, to_json
+
+_KEY = "tree_config"
+_COLUMNS = (
+    "t.conversation_id, t.step, t.config_hash, t.run_id, t.reason, t.prompt_tokens, t.note, t.leaves,"
+    " t.answers, t.nodes, t.max_log_prob, t.max_log_prob_per_token, t.covered, t.pruned, t.unexpanded,"
+    " t.entropy_low, t.entropy_high, t.fork_depth, t.fork_entropy, t.answer_log_prob,"
+    " t.answer_tokens, t.answer_held, t.seconds, c.alpha, c.mode, c.place, c.model, c.adapter"
+)
+_FROM = " FROM tree AS t JOIN tree_config AS c ON c.config_hash = t.config_hash"
+
+
+@dataclass(frozen=True, slots=True)
+class TreeConfig:
+    """What produced a set of trees; `place` is where in each conversation they were grown."""
+
+    config_hash: str
+    alpha: float
+    mode: str
+    place: str
+    model: str
+    adapter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """One tree to store: its row, whose config columns are ignored, and its frame; None when there is no tree."""
+
+    row: TreeRow
+    frame: dict[str, Any] | None
+
+
+def register(conn: sqlite3.Connection, config: TreeConfig) -> None:
+    """Makes a configuration known, before its first trees, and the one that is shown."""
+    conn.execute(
+        "INSERT INTO tree_config (config_hash, alpha, mode, place, model, adapter)"
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (config_hash) DO NOTHING",
+        (
+            config.config_hash,
+            config.alpha,
+            config.mode,
+            config.place,
+            config.model,
+            config.adapter,
+        ),
+    )
+    settings.put(conn, _KEY, config.config_hash)
+
+
+def chosen(conn: sqlite3.Connection) -> str | None:
+    """The config hash of the trees that are shown; None before any was grown."""
+    value: str | None = settings.get(conn, _KEY)
+    return value
+
+
+def lacking(conn: sqlite3.Connection, config_hash: str) -> array[int]:
+    """Ids of the conversations that have neither a tree nor a reason for none under a configuration; in id order."""
+    rows = conn.execute(
+        "SELECT c.id FROM conversation AS c WHERE NOT EXISTS (SELECT 1 FROM tree AS t"
+        " WHERE t.conversation_id = c.id AND t.config_hash = ?) ORDER BY c.id",
+        (config_hash,),
+    )
+    return array("q", (row[0] for row in rows))
+
+
+def add(conn: sqlite3.Connection, config_hash: str, entries: Sequence[TreeEntry]) -> None:
+    """Stores trees of a registered configuration; one that is there already is replaced, because it was grown on."""
+    conn.executemany(
+        "INSERT OR REPLACE INTO tree (conversation_id, config_hash, step, run_id, reason, prompt_tokens,"
+        " note, leaves, answers, nodes, max_log_prob, max_log_prob_per_token, covered, pruned, unexpanded,"
+        " entropy_low, entropy_high, fork_depth, fork_entropy, answer_log_prob, answer_tokens,"
+        " answer_held, seconds, packed)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [_values(config_hash, entry) for entry in entries],
+    )
+
+
+def _values(config_hash: str, entry: TreeEntry) -> tuple[Any, ...]:
+    row = entry.row
+    packed = None if entry.frame is None else zlib.compress(to_json(entry.frame).encode("ascii"))
+    return (
+        row.conversation_id, config_hash, row.step, row.run_id, row.reason, row.prompt_tokens, row.note,
+        row.leaves, row.answers, row.nodes, row.max_log_prob, row.max_log_prob_per_token, row.covered,
+        row.pruned, row.unexpanded, row.entropy_low, row.entropy_high, row.fork_depth, row.fork_entropy,
+        row.answer_log_prob, row.answer_tokens, row.answer_held, row.seconds, packed,
+    )  # fmt: skip
+
+
+def trees(conn: sqlite3.Connection, conversation_id: int) -> list[TreeRow]:
+    """The trees of one conversation under the configuration that is shown, by step."""
+    rows = conn.execute(
+        f"SELECT {_COLUMNS}{_FROM} WHERE t.conversation_id = ? AND t.config_hash = ? ORDER BY t.step",
+        (conversation_id, chosen(conn)),
+    )
+    return [TreeRow(*row) for row in rows]
+
+
+def frame(conn: sqlite3.Connection, conversation_id: int, step: int) -> dict[str, Any] | None:
+    """The packed tree at a step under the configuration that is shown; None when there is none."""
+    row = conn.execute(
+        "SELECT packed FROM tree WHERE conversation_id = ? AND config_hash = ? AND step = ?",
+        (conversation_id, chosen(conn), step),
+    ).fetchone()
+    if row is None or row[0] is None:
+        return None
+    unpacked: dict[str, Any] = json.loads(zlib.decompress(row[0]))
+    return unpacked
+
+
+def export_trees(
+    conn: sqlite3.Connection, wanted: Sequence[int] | None = None
+) -> Iterator[tuple[str, TreeRow, dict[str, Any] | None]]:
+    """(imported id, row, frame) of every tree that is shown, of what is wanted or of everything in id order."""
+    with snapshot(conn):
+        config = chosen(conn)
+        ids = wanted
+        if ids is None:
+            ids = [
+                row[0]
+                for row in conn.execute(
+                    "SELECT DISTINCT conversation_id FROM tree WHERE config_hash = ?"
+                    " ORDER BY conversation_id",
+                    (config,),
+                )
+            ]
+        for conversation_id in ids:
+            names = [
+                row[0]
+                for row in conn.execute(
+                    "SELECT external_id FROM conversation WHERE id = ?1 UNION ALL"
+                    " SELECT external_id FROM alias WHERE conversation_id = ?1",
+                    (conversation_id,),
+                )
+            ]
+            for row in trees(conn, conversation_id):
+                found = frame(conn, conversation_id, row.step)
+                for name in names:
+                    yield name, row, found
+
+
+def measures(conn: sqlite3.Connection) -> list[TreeRow]:
+    """The rows of all trees that are shown, by conversation and step."""
+    rows = conn.execute(
+        f"SELECT {_COLUMNS}{_FROM} WHERE t.config_hash = ? ORDER BY t.conversation_id, t.step",
+        (chosen(conn),),
+    )
+    return [TreeRow(*row) for row in rows]
