@@ -38,18 +38,15 @@ _STANDING = {
     "tag": (STANDING_TAGS, "tag"),
     "note": (STANDING_NOTES, "note"),
 }
+_OF_FEW = {TEXT, *_STANDING}
 
 
 @dataclass(frozen=True, slots=True)
 class _Sql:
-    """A statement or a part of one, and its parameters."""
+    """A condition and its parameters."""
 
     text: str
     values: tuple[Any, ...] = ()
-
-    def ids(self, conn: sqlite3.Connection) -> array[int]:
-        """What the statement selects."""
-        return read_ids(conn, self.text, self.values)
 
 
 def matching(conn: sqlite3.Connection, wanted: Filter) -> IdSet:
@@ -59,12 +56,13 @@ def matching(conn: sqlite3.Connection, wanted: Filter) -> IdSet:
         WorkbenchError: the search text has too many words.
     """
     rule, config = settings.rule(conn), settings.score_config(conn)
-    found = every = IdSet.every(conn)
-    for term in counted(wanted).terms:
+    found = IdSet.every(conn)
+    # what is true of few conversations first: the others are then asked of those only
+    for term in sorted(counted(wanted).terms, key=lambda term: term.field not in _OF_FEW):
         if not found:
             break
-        holds = _holds(conn, term, every, rule, config)
-        found = found - holds if term.negated else found & holds
+        holds = _holds(conn, term, found, rule, config)
+        found = found - holds if term.negated else holds
     return found
 
 
@@ -161,57 +159,57 @@ def in_state(rule: DecisionRule, config: str | None, state: State) -> tuple[str,
 
 
 def _holds(
-    conn: sqlite3.Connection, term: Term, every: IdSet, rule: DecisionRule, config: str | None
+    conn: sqlite3.Connection, term: Term, among: IdSet, rule: DecisionRule, config: str | None
 ) -> IdSet:
-    """The conversations for which a term holds, whether it is negated or not."""
+    """Those of some conversations for which a term holds, whether it is negated or not."""
     if term.field == "state":
-        found = every - every
+        found = among - among
         for value in term.values:
-            scored = every.of(read_ids(conn, *in_state(rule, config, State(value))))
-            found |= every - scored if value == State.UNSCORED else scored
+            scored = _select(conn, among, *in_state(rule, config, State(value)))
+            found |= among - scored if value == State.UNSCORED else scored
         return found
     if term.field in _STANDING:
-        return _standing(conn, term, every)
+        return _standing(conn, term, among)
     if term.field == TEXT:
-        select = _Sql(
-            f"SELECT rowid >> {MESSAGE_BITS} FROM message_fts WHERE message_fts MATCH ?",
-            (match(term),),
-        )
-    elif term.field == "p":
+        sql = f"SELECT rowid >> {MESSAGE_BITS} FROM message_fts WHERE message_fts MATCH ?"
+        return among & among.of(read_ids(conn, sql, (match(term),)))
+    if term.field == "p":
         inner = _number("p_end_normalised", term)
-        text = f"SELECT conversation_id FROM score WHERE config_hash = ? AND {inner.text}"
-        select = _Sql(text, (config, *inner.values))
-    elif term.field == "source":
+        sql = f"SELECT conversation_id FROM score WHERE config_hash = ? AND {inner.text}"
+        return _select(conn, among, sql, (config, *inner.values))
+    if term.field == "source":
         inner = _parts("label", term.values)
-        select = _Sql(
-            "SELECT id FROM conversation WHERE source_id IN"
-            f" (SELECT id FROM source WHERE {inner.text})",
-            inner.values,
-        )
+        sql = f"source_id IN (SELECT id FROM source WHERE {inner.text})"
+        condition = _Sql(sql, inner.values)
     else:
         column = _COLUMNS[term.field]
         condition = {"name": _name, "date": _date}.get(term.field, _number)(column, term)
-        select = _Sql(f"SELECT id FROM conversation WHERE {condition.text}", condition.values)
-    return every.of(select.ids(conn))
+    sql = f"SELECT id AS conversation_id FROM conversation WHERE {condition.text}"
+    return _select(conn, among, sql, condition.values)
 
 
-def _standing(conn: sqlite3.Connection, term: Term, every: IdSet) -> IdSet:
+def _standing(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Against what a person said; there are few such rows beside conversations."""
     rows, column = _STANDING[term.field]
-    found = every - every
+    found = among - among
     named = tuple(_storable(value) for value in term.values if value not in (ANY, NONE))
     if named:
-        condition = f"{column} IN ({marks(named)})"
-        found |= every.of(
-            read_ids(conn, f"SELECT conversation_id FROM ({rows}) WHERE {condition}", named)
-        )
+        sql = f"SELECT conversation_id FROM ({rows}) WHERE {column} IN ({marks(named)})"
+        found |= _select(conn, among, sql, named)
     if len(named) < len(term.values):
-        anything = every.of(read_ids(conn, f"SELECT conversation_id FROM ({rows})"))
+        anything = _select(conn, among, f"SELECT conversation_id FROM ({rows})", ())
         if ANY in term.values:
             found |= anything
         if NONE in term.values:
-            found |= every - anything
+            found |= among - anything
     return found
+
+
+def _select(conn: sqlite3.Connection, among: IdSet, sql: str, values: Sequence[Any]) -> IdSet:
+    """Those of some conversations whose `conversation_id` a statement selects."""
+    chosen, flags = among.condition("conversation_id")
+    ids = read_ids(conn, f"SELECT conversation_id FROM ({sql}) WHERE {chosen}", (*values, *flags))
+    return among.of(ids)
 
 
 def _number(column: str, term: Term) -> _Sql:
@@ -231,7 +229,9 @@ def _date(column: str, term: Term) -> _Sql:
         return _Sql(f"{column} BETWEEN ? AND ?", (low, high + beyond))
     if term.op == ":":
         any_of = " OR ".join(f"{column} BETWEEN ? AND ?" for _ in term.values)
-        return _Sql(any_of, tuple(end for value in term.values for end in (value, value + beyond)))
+        return _Sql(
+            f"({any_of})", tuple(end for value in term.values for end in (value, value + beyond))
+        )
     after_all: tuple[Op, Op] = (">", "<=")
     end = term.values[0] + (beyond if term.op in after_all else "")
     return _Sql(f"{column} {term.op} ?", (end,))
