@@ -7,33 +7,32 @@ from array import array
 from collections.abc import Callable
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
-from textual.content import Content
-from textual.widgets import Static
 
 from engine.errors import WorkbenchError
-from engine.rows import TriageItem, Verdict, VerdictRow
-from engine.text import one_line
-from screens import figures
+from engine.rows import QueueOrder, TriagePlace, Verdict, VerdictRow
+from screens import triage_words
 from screens.background import write_in_order
-from screens.base import TitleLine, WorkbenchScreen
 from screens.bridge import EngineFeed
-from screens.dialogs import TextDialog
-from screens.facts import Facts, load_facts
+from screens.calibration import CalibrationScreen
+from screens.dialogs import ChoiceDialog, TextDialog
 from screens.ports import Services
 from screens.reader import ReaderScreen
-from screens.triage_queue import Pace, TriageQueue
-from screens.widgets.evidence import Evidence
-from screens.widgets.states import VERDICT_LOOKS
+from screens.triage_desk import TriageDesk
+from screens.triage_queue import BlindRound, TriageQueue
+from screens.triage_words import ORDERS, Standing
+from screens.widgets.filter_line import FilterLine
 from screens.widgets.transcript import Transcript
 
+BLIND_FROM = 20
+"""Verdicts from which some are asked again."""
+BLIND_COUNT = 10
 
-class TriageScreen(WorkbenchScreen[None]):
+
+class TriageScreen(TriageDesk):
     """Shows what comes next at once and writes the verdict behind it, in the order given."""
 
-    MODE = "triage"
+    PLACE = "triage"
     CSS_PATH = "triage.tcss"
     AUTO_FOCUS = "#text"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -42,8 +41,13 @@ class TriageScreen(WorkbenchScreen[None]):
         Binding("m", "verdict('unsure')", "Maybe", tooltip="Unsure"),
         Binding("s", "skip", "Skip", tooltip="Skip; it comes again at the end"),
         Binding("n", "note", "Note"),
+        Binding("t", "tag", "Tag", tooltip="Tags, with commas between them"),
         Binding("u", "undo", "Undo"),
         Binding("U", "redo", "Redo", show=False),
+        Binding("O", "order", "Order", tooltip="Choose the order of the queue"),
+        Binding("f", "filter", "Filter", tooltip="Judge only what a filter matches"),
+        Binding("b", "blind", "Blind", tooltip="Judge ten again, blind, or end that", show=False),
+        Binding("K", "calibration", "Calibration", tooltip="What the verdicts say of the scores"),
         Binding("o", "open", "Open", tooltip="Open in the reader"),
     ]
 
@@ -53,122 +57,47 @@ class TriageScreen(WorkbenchScreen[None]):
         feed: EngineFeed,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(services, feed)
-        self._clock = clock
-        self._queue = TriageQueue()
-        self._pace = Pace()
-        self._shown: int | None = None
-        self._facts: Facts | None = None
-        self._scored = 0
-
-    def compose_body(self) -> ComposeResult:
-        """Summary, turns, evidence; or that nothing is left."""
-        yield Static(id="summary")
-        with Horizontal(id="main"):
-            yield Transcript(id="text")
-            yield Evidence("Why it is here")
-        yield Static(classes="empty")
-
-    def refresh_data(self) -> None:
-        """Reads the queue again; what is in front of the person stays."""
-
-        def read() -> tuple[list[TriageItem], dict[Verdict, int], int]:
-            triage = self.services.triage
-            scored = self.services.conversations.counts().scored
-            return list(triage.queue().items), triage.tally(), scored
-
-        def show(answer: tuple[list[TriageItem], dict[Verdict, int], int]) -> None:
-            items, tally, scored = answer
-            self._queue.refresh(items)
-            self._scored = scored
-            self._show_title(tally)
-            self._show_current()
-
-        self.in_background(read, show, group="queue")
-
-    def _show_title(self, tally: dict[Verdict, int]) -> None:
-        queue = self._queue
-        self.query_one(".empty", Static).update(_empty_content(tally, self._scored))
-        parts: list[tuple[str, str]] = []
-        if queue.current is not None:
-            parts.append((f"{queue.position:,} of {queue.total:,}", "bold"))
-        if (rate := self._pace.per_hour) is not None:
-            parts.append((f" · {rate:.0f}/h", "$tone-muted"))
-        for verdict, look in VERDICT_LOOKS.items():
-            parts.append(
-                (f"  {look.glyph} {tally.get(verdict, 0):,}", f"bold {look.tone_variable}")
-            )
-        parts.append(("  near the threshold first", "$tone-muted"))
-        self.query_one(TitleLine).say(Content.assemble(*parts))
-
-    def _show_current(self, *, again: bool = False) -> None:
-        """Shows the current item, unless it is shown already and nothing about it changed."""
-        item = self._queue.current
-        self.set_class(item is None, "-empty")
-        if item is None:
-            self._shown = self._facts = None
-            return
-        if item.conversation_id == self._shown and not again:
-            return
-        self._shown = item.conversation_id
-        self.in_background(
-            lambda: load_facts(self.services, item.conversation_id),
-            lambda facts: self._show_facts(facts, item),
-            group="facts",
-        )
-
-    def _show_facts(self, facts: Facts, item: TriageItem) -> None:
-        same = self._facts is not None and self._facts.row.id == facts.row.id
-        self._facts = facts
-        row = facts.row
-        self.query_one("#summary", Static).update(
-            Content.assemble(
-                (one_line(row.external_id, 40), "bold"),
-                (f" · {figures.counted(row.turns, 'turn')} · ", "$tone-muted"),
-                one_line(row.opening),
-            )
-        )
-        self.query_one(Evidence).show(facts, item.why)
-        if not same:
-            self.query_one(Transcript).show(facts.messages, facts.leaks, at_end=True)
-
-    def on_transcript_turn_changed(self, message: Transcript.TurnChanged) -> None:
-        """Marks the turn on the curve."""
-        self.query_one(Evidence).mark(message.message)
+        super().__init__(services, feed, clock)
+        self._told_of_blind = False
 
     # Verdicts
 
     def action_verdict(self, name: str) -> None:
         """Gives a verdict and goes on."""
-        item = self._queue.current
-        if item is None or not self.may_write():
+        conversation, verdict = self.conversation, Verdict(name)
+        if conversation is None or not self.may_write():
             return
-        conversation, verdict = item.conversation_id, Verdict(name)
-        self._queue.judge()
-        self._pace.tick(self._clock())
-        self._show_current()
+        self.pace.tick(self.clock())
+        if self.blind is not None:
+            self._answer_again(self.blind, conversation, verdict)
+            return
+        item = self.queue.current
+        self.queue.judge()
 
         def failed(error: WorkbenchError) -> None:
-            self._queue.bring_back(conversation, item.why)
-            self._show_current()
+            self.queue.bring_back(conversation, item.why if item is not None else "")
+            self.moved()
             self.show_error(error)
 
         write_in_order(
             self, lambda: self.services.triage.give(conversation, verdict), self._written, failed
         )
+        self.moved()
 
     def action_skip(self) -> None:
         """Goes on without a verdict."""
-        self._queue.skip()
-        self._show_current()
-        self._show_title(self.services.triage.tally())
+        if self.blind is not None:
+            self.blind.go_on()
+            self._go_on_blind()
+        else:
+            self.queue.skip()
+            self.moved()
 
     def action_note(self) -> None:
         """Asks for a note on the conversation that is shown."""
-        item = self._queue.current
-        if item is None or not self.may_write():
+        conversation = self.conversation
+        if conversation is None or self.blind is not None or not self.may_write():
             return
-        conversation = item.conversation_id
         current = self.services.triage.current(conversation)
 
         def answered(text: str | None) -> None:
@@ -182,13 +111,61 @@ class TriageScreen(WorkbenchScreen[None]):
 
         self.app.push_screen(TextDialog("Note", value=current.note if current else ""), answered)
 
-    def _written(self, row: VerdictRow) -> None:
-        self._show_title(self.services.triage.tally())
-        if row.conversation_id == self._shown:
-            self._show_current(again=True)
+    def action_tag(self) -> None:
+        """Asks for the tags of the conversation that is shown."""
+        conversation = self.conversation
+        if conversation is None or self.blind is not None or not self.may_write():
+            return
+        current = self.services.triage.current(conversation)
+        before = current.tags if current is not None else ()
+
+        def answered(text: str | None) -> None:
+            if text is None:
+                return
+            after = {" ".join(name.split()) for name in text.split(",")} - {""}
+            triage = self.services.triage
+
+            def write() -> None:
+                for name in sorted(set(before) - after):
+                    triage.untag([conversation], name)
+                for name in sorted(after - set(before)):
+                    triage.tag([conversation], name)
+
+            write_in_order(self, write, lambda _: self.show_current(again=True), self.show_error)
+
+        self.app.push_screen(
+            TextDialog("Tags", value=", ".join(before), placeholder="refund, too slow"), answered
+        )
+
+    def _written(self, row: VerdictRow | None) -> None:
+        """What was written counts, and may move the threshold."""
+
+        def settle() -> tuple[str, Standing]:
+            rule = self.services.calibration.refresh()
+            told = "" if rule is None else triage_words.rule_words(rule)
+            return told, self.read_standing()
+
+        def settled(found: tuple[str, Standing]) -> None:
+            told, standing = found
+            self.show_standing(standing)
+            if told:
+                self.notify(told, title="Calibration", markup=False)
+                self.refresh_data()
+            if standing.given >= BLIND_FROM and not standing.itself.n and not self._told_of_blind:
+                self._told_of_blind = True
+                self.notify(
+                    f"{standing.given} verdicts. b asks ten of them again, blind, to see how sure you are.",
+                    markup=False,
+                )
+
+        write_in_order(self, settle, settled, self.show_error)
+        if row is not None and row.conversation_id == self.shown:
+            self.show_current(again=True)
+
+    # Undo and redo
 
     def action_undo(self) -> None:
-        """Takes back the newest verdict or note and shows its conversation again."""
+        """Takes back the newest act; what it was a verdict on is shown again."""
         if not self.may_write():
             return
 
@@ -196,9 +173,15 @@ class TriageScreen(WorkbenchScreen[None]):
             if row is None:
                 self.notify("There is nothing to undo.", markup=False)
                 return
-            self._queue.bring_back(row.conversation_id, "you took its verdict back")
-            self._show_title(self.services.triage.tally())
-            self._show_current(again=True)
+            if row.kind == "give" and self.blind is None:
+                self.queue.bring_back(row.conversation_id, "you took its verdict back")
+                self.moved()
+            elif row.kind == "repeat" and self.blind is not None:
+                self.blind.back_to(row.conversation_id)
+                self.moved()
+            else:
+                self.notify(triage_words.act_words(row, "taken back"), markup=False)
+            self._written(row)
 
         write_in_order(self, self.services.triage.undo, undone, self.show_error)
 
@@ -211,36 +194,113 @@ class TriageScreen(WorkbenchScreen[None]):
             if row is None:
                 self.notify("There is nothing to redo.", markup=False)
                 return
-            if row.verdict is not None:
-                self._queue.settle(row.conversation_id)
-            self._show_title(self.services.triage.tally())
-            self._show_current(again=True)
+            if row.kind == "give":
+                self.queue.settle(row.conversation_id)
+                self.moved()
+            else:
+                self.notify(triage_words.act_words(row, "given again"), markup=False)
+            self._written(row)
 
         write_in_order(self, self.services.triage.redo, redone, self.show_error)
 
+    # Order and filter
+
+    def action_order(self) -> None:
+        """Asks for the order of the queue."""
+
+        def chosen(order: QueueOrder | None) -> None:
+            if order is not None and order != self.order:
+                self.order = order
+                self._ask_anew()
+
+        choices = [(order, triage_words.order_prompt(order)) for order in ORDERS]
+        self.app.push_screen(ChoiceDialog("Which first", choices, self.order), chosen)
+
+    def action_filter(self) -> None:
+        """Goes to the filter line."""
+        self.query_one(FilterLine).edit()
+
+    def on_filter_line_asked(self, message: FilterLine.Asked) -> None:
+        """Another filter: the queue begins anew."""
+        self.filter = message.filter
+        self._ask_anew()
+
+    def on_filter_line_left(self, message: FilterLine.Left) -> None:
+        """Back to the conversation."""
+        self.query_one(Transcript).focus()
+
+    def _ask_anew(self) -> None:
+        self.queue = TriageQueue()
+        self.read_queue(TriagePlace())
+
+    # Blind repeats
+
+    def action_blind(self) -> None:
+        """Asks some conversations again, blind; in such a round ends it."""
+        if self.blind is not None:
+            self._end_blind()
+            return
+        if not self.may_write():
+            return
+
+        def begin(found: tuple[Standing, list[int]]) -> None:
+            standing, conversations = found
+            if standing.given < BLIND_FROM:
+                told = f"Blind repeats begin at {BLIND_FROM} verdicts; there are {standing.given}."
+                self.notify(told, markup=False)
+            elif not conversations:
+                self.notify("Everything but your newest verdicts was asked again.", markup=False)
+            else:
+                self.blind = BlindRound(conversations)
+                self.moved()
+
+        self.in_background(
+            lambda: (self.read_standing(), self.services.triage.to_repeat(BLIND_COUNT)),
+            begin,
+            group="blind",
+        )
+
+    def _answer_again(self, blind: BlindRound, conversation: int, verdict: Verdict) -> None:
+        blind.go_on()
+
+        def failed(error: WorkbenchError) -> None:
+            blind.back_to(conversation)
+            self.moved()
+            self.show_error(error)
+
+        write_in_order(
+            self, lambda: self.services.triage.repeat(conversation, verdict), self._written, failed
+        )
+        self._go_on_blind()
+
+    def _go_on_blind(self) -> None:
+        if self.blind is not None and self.blind.current is None:
+            self._end_blind()
+        else:
+            self.moved()
+
+    def _end_blind(self) -> None:
+        self.blind = None
+        self.moved()
+
+        def tell(standing: Standing) -> None:
+            words = triage_words.agreement_words(standing.itself)
+            self.notify(f"You agree with yourself: {words}", title="Blind repeats", markup=False)
+            self.show_standing(standing)
+
+        # In the writing order: after the last answer.
+        write_in_order(self, self.read_standing, tell, self.show_error)
+
+    # Going elsewhere
+
+    def action_calibration(self) -> None:
+        """Shows what the verdicts say about the scores."""
+        self.app.push_screen(CalibrationScreen(self.services, self.feed, self.MODE))
+
     def action_open(self) -> None:
         """Opens the conversation in the reader; the queue stays where it is."""
-        if self._queue.current is not None:
-            order = array("q", self._queue.ids)
+        if self.blind is None and self.queue.current is not None:
+            order = array("q", self.queue.ids)
             self.app.push_screen(
-                ReaderScreen(self.services, self.feed, order, self._queue.index, self.MODE)
+                ReaderScreen(self.services, self.feed, order, self.queue.index, self.MODE)
             )
-
-
-def _empty_content(tally: dict[Verdict, int], scored: int) -> Content:
-    given = sum(tally.values())
-    if not scored:
-        return Content.assemble(
-            "Nothing to triage: no conversation has been scored.\n\n",
-            ("2", "bold $tone-accent"),
-            " goes to the list, ",
-            ("r", "bold $tone-accent"),
-            " scores it there.",
-        )
-    return Content.assemble(
-        f"Nothing is left in the queue. {figures.counted(given, 'verdict')} given.\n\n",
-        ("u", "bold $tone-accent"),
-        " takes the newest back, ",
-        ("2", "bold $tone-accent"),
-        " goes to the list.",
-    )

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from engine.rows import TriageItem
+from engine.rows import TriageItem, TriagePage
 
 PAUSE_SECONDS = 600.0
 """A gap longer than this is a break, not work."""
+FEW_LEFT = 100
+"""With fewer items to come the next page of a long queue is read."""
 
 
 class TriageQueue:
@@ -22,6 +24,7 @@ class TriageQueue:
         self._items: list[TriageItem] = []
         self._at = 0
         self._judged: set[int] = set()
+        self._beyond = 0
 
     @property
     def current(self) -> TriageItem | None:
@@ -35,8 +38,8 @@ class TriageQueue:
 
     @property
     def total(self) -> int:
-        """Items passed, current and to come."""
-        return len(self._items)
+        """Items passed, current and to come, those of later pages too."""
+        return len(self._items) + self._beyond
 
     @property
     def ids(self) -> list[int]:
@@ -48,12 +51,38 @@ class TriageQueue:
         """Index of the current item in `ids`."""
         return self._at
 
-    def refresh(self, items: Sequence[TriageItem]) -> None:
+    @property
+    def skipped(self) -> tuple[int, ...]:
+        """What was passed without a verdict."""
+        passed = (item.conversation_id for item in self._items[: self._at])
+        return tuple(key for key in passed if key not in self._judged)
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether the next page should be read."""
+        return self._beyond > 0 and len(self._items) - self._at < FEW_LEFT
+
+    def refresh(self, page: TriagePage) -> None:
         """Exchanges what is to come."""
-        why = {item.conversation_id: item for item in items}
+        why = {item.conversation_id: item for item in page.items}
         kept = [why.get(item.conversation_id, item) for item in self._items[: self._at + 1]]
         known = {item.conversation_id for item in kept} | self._judged
-        self._items = kept + [item for item in items if item.conversation_id not in known]
+        self._items = kept + [item for item in page.items if item.conversation_id not in known]
+        self._beyond = page.total - len(page.items)
+
+    def restore(self, conversation: int | None, skipped: Sequence[int]) -> None:
+        """Goes back to where an earlier session was: what it skipped is passed, this conversation is current."""
+        passed = {key: nth for nth, key in enumerate(skipped) if key != conversation}
+        before = [item for item in self._items if item.conversation_id in passed]
+        before.sort(key=lambda item: passed[item.conversation_id])
+        now = [item for item in self._items if item.conversation_id == conversation]
+        rest = [
+            item
+            for item in self._items
+            if item.conversation_id not in passed and item.conversation_id != conversation
+        ]
+        self._items = before + now + rest
+        self._at = len(before) if now or rest else 0
 
     def judge(self) -> None:
         """The current item has a verdict: goes on to the next one without."""
@@ -90,6 +119,33 @@ class TriageQueue:
             self.judge()
         else:
             self._judged.add(conversation_id)
+
+
+class BlindRound:
+    """Some conversations judged earlier, to be judged again without sight of the first verdict."""
+
+    def __init__(self, conversations: Sequence[int]) -> None:
+        self._conversations = tuple(conversations)
+        self._at = 0
+
+    @property
+    def current(self) -> int | None:
+        """What is in front of the person; None when the round is over."""
+        return self._conversations[self._at] if self._at < len(self._conversations) else None
+
+    @property
+    def words(self) -> str:
+        """Where the round stands."""
+        return f"{min(self._at + 1, len(self._conversations))} of {len(self._conversations)}"
+
+    def go_on(self) -> None:
+        """To the next one."""
+        self._at += 1
+
+    def back_to(self, conversation: int) -> None:
+        """An answer was taken back: its conversation comes again."""
+        if conversation in self._conversations:
+            self._at = self._conversations.index(conversation)
 
 
 class Pace:

@@ -120,7 +120,7 @@ def calibrate(
     everything = np.sort(np.asarray(population, float))
     n_complete = int(truth.sum())
     why = lacking(n_complete, len(truth) - n_complete)
-    if len(everything) == 0:
+    if len(truth) == 0:
         return Calibration(why, None, None, 0.0, (), None, np.empty((0, 2)))
     weights, _, covered = _stratified(p, everything, None)
     bins, error = reliability(p, truth, everything)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.errors import ProjectError
 from engine.events import DataChanged
-from engine.rows import TriageItem, Verdict
+from engine.rows import TriageItem, TriagePage, Verdict
 from screens.dialogs import ErrorDialog
 from screens.reader import ReaderScreen
 from screens.triage_queue import Pace, TriageQueue
@@ -155,25 +155,28 @@ class TestPlace:
 
     async def test_pace(self) -> None:
         """The title line says how many items an hour, from the clock."""
-        seconds = iter(range(0, 10_000, 36))
-        async with opened(project(), clock=lambda: next(seconds)) as pilot:
-            await press(pilot, "3", "c", "c", "c")
+        now = [0.0]
+        async with opened(project(), clock=lambda: now[0], mode="3") as pilot:
+            for _ in range(3):
+                now[0] += 36
+                await press(pilot, "c")
 
             assert "100/h" in lines(pilot)[0]
 
 
-def items(*numbers: int) -> list[TriageItem]:
-    """Triage items with these ids."""
-    return [TriageItem(number, f"because {number}") for number in numbers]
+def page(*numbers: int, beyond: int = 0) -> TriagePage:
+    """A page with these conversations, and so many more behind it."""
+    items = tuple(TriageItem(number, f"because {number}") for number in numbers)
+    return TriagePage(items, len(items) + beyond)
 
 
 class TestQueue:
     def test_refresh_keeps_passed_and_current(self) -> None:
         """Only what is to come is exchanged by a refresh."""
         queue = TriageQueue()
-        queue.refresh(items(1, 2, 3))
+        queue.refresh(page(1, 2, 3))
         queue.skip()
-        queue.refresh(items(9, 3, 2, 1))
+        queue.refresh(page(9, 3, 2, 1))
 
         assert queue.ids == [1, 2, 9, 3]
         assert queue.current == TriageItem(2, "because 2")
@@ -181,26 +184,26 @@ class TestQueue:
     def test_judged_items_do_not_come_back(self) -> None:
         """A refresh read before a verdict was written does not bring the item again."""
         queue = TriageQueue()
-        queue.refresh(items(1, 2))
+        queue.refresh(page(1, 2))
         queue.judge()
-        queue.refresh(items(1, 2))
+        queue.refresh(page(1, 2))
         queue.judge()
 
         assert queue.current is None
 
-    def test_a_drained_queue_goes_on_with_new_items(self) -> None:
+    def test_a_drained_queue_goes_on_with_new_page(self) -> None:
         """After the last verdict, new items become current."""
         queue = TriageQueue()
-        queue.refresh(items(1))
+        queue.refresh(page(1))
         queue.judge()
-        queue.refresh(items(5))
+        queue.refresh(page(5))
 
         assert queue.current == TriageItem(5, "because 5")
 
     def test_undo_of_an_older_verdict_inserts_it(self) -> None:
         """A conversation judged before this session comes in front of the current one when taken back."""
         queue = TriageQueue()
-        queue.refresh(items(1, 2))
+        queue.refresh(page(1, 2))
         queue.bring_back(77, "taken back")
 
         assert queue.ids == [77, 1, 2]
