@@ -82,13 +82,13 @@ class TitleLine(Widget):
         middle = Content.assemble("  ", self._middle).truncate(max(0, room), ellipsis=True)
         return Content.assemble(tabs, middle, " " * (room - middle.cell_length), right)
 
-    def on_click(self, event: events.Click) -> None:
+    async def on_click(self, event: events.Click) -> None:
         """A click on a mode goes there; one on the right says why the project cannot be written."""
         end = 0
         for title, (name, _, _) in zip(self._titles, MODES, strict=True):
             end += len(title)
             if event.x < end:
-                self.app.switch_mode(name)
+                await self.app.run_action(f"switch_mode('{name}')")
                 return
         why = self._project.read_only
         if why is not None:

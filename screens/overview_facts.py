@@ -156,10 +156,11 @@ def rate_content(found: Overview) -> Content:
         (f"  (n {counts.scored:,} · {shown}% scored)\n", "$tone-muted"),
     ]
     numbers = (counts.complete, counts.incomplete, counts.borderline, counts.unscored)
-    for look, number in zip(STATE_LOOKS.values(), numbers, strict=True):
+    for index, (look, number) in enumerate(zip(STATE_LOOKS.values(), numbers, strict=True)):
         parts += [
+            "  " if index else "",
             (f"{look.glyph} {number:,}", look.tone_variable),
-            (f" {look.word}  ", "$tone-muted"),
+            (f" {look.word}", "$tone-muted"),
         ]
     return Content.assemble(*parts)
 

@@ -131,21 +131,20 @@ def _shown(title: Content, command: Command) -> Content:
 def binding_commands(screen: Screen[Any]) -> list[Command]:
     """The actions that have a key where the person is, each once with all its keys: first those of the screen, then
     those of the app, last those that move about."""
-    found: dict[tuple[int, str], tuple[str, str, list[str], Callable[[], Any]]] = {}
+    found: dict[tuple[int, str], tuple[str, list[str], Callable[[], Any]]] = {}
     for active in sorted(screen.active_bindings.values(), key=_rank):
         binding, node = active.binding, active.node
         if not active.enabled or not isinstance(node, Keyed | App) or binding.id is None:
             continue
         if binding.action.endswith("command_palette"):
             continue
-        title = binding.description
-        if binding.action.startswith("switch_mode"):
-            title = f"Go to {title}"
-        tooltip = binding.tooltip if binding.tooltip != title else ""
+        title = binding.tooltip or binding.description
+        if binding.description.lower() not in title.lower():
+            title = f"{binding.description}: {title}"
         run = partial(screen.app.run_action, binding.action, node)
-        entry = found.setdefault((id(node), binding.action), (title, tooltip, [], run))
-        entry[2].append(shown_key(binding.key))
-    return [Command(title, help, " ".join(keys), run) for title, help, keys, run in found.values()]
+        entry = found.setdefault((id(node), binding.action), (title, [], run))
+        entry[1].append(shown_key(binding.key))
+    return [Command(title, "", " ".join(keys), run) for title, keys, run in found.values()]
 
 
 def _rank(active: ActiveBinding) -> int:

@@ -33,7 +33,7 @@ DARK_TONES = {
 LIGHT_TONES = {
     "tone-complete": "#00704f",
     "tone-incomplete": "#b3321a",
-    "tone-borderline": "#845c00",
+    "tone-borderline": "#785300",
     "tone-unscored": "#5e6875",
     "tone-bright": "#000000",
     "tone-muted": "#5e6875",
@@ -69,7 +69,7 @@ LIGHT = Theme(
     name="workbench-light",
     primary="#1d55b4",
     secondary="#6a3cb5",
-    warning="#845c00",
+    warning="#785300",
     error="#b3321a",
     success="#00704f",
     accent="#1d55b4",

@@ -139,6 +139,18 @@ class WorkbenchApp(Keyed, App[None], inherit_bindings=False):
 
     # Actions
 
+    async def action_switch_mode(self, mode: str) -> None:
+        """Goes to a mode; where it is the present one, back to its first screen."""
+        if mode != self.current_mode:
+            await self.switch_mode(mode)
+            return
+        while len(self.screen_stack) > 1:
+            before = self.screen
+            if not await self.run_action("leave", before):
+                await self.pop_screen()
+            if self.screen is before:
+                return
+
     def action_cancel_job(self) -> None:
         """Asks the job that runs to stop."""
         active = self._services.jobs.active()

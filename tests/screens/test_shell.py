@@ -1,0 +1,394 @@
+"""What concerns every screen: palette, jumping, themes, mouse, title line, faults."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import pytest
+from textual.color import Color
+from textual.command import CommandPalette
+from textual.pilot import Pilot
+from textual.theme import Theme
+
+from engine.errors import WorkbenchError
+from engine.events import JobEnded, JobProgress
+from screens.base import TitleLine
+from screens.conversations import ConversationsScreen
+from screens.dialogs import ErrorDialog
+from screens.help import HelpScreen
+from screens.jump import JumpScreen
+from screens.overview import Card, OverviewScreen
+from screens.reader import ReaderScreen
+from screens.shell import RecentProject, Shell
+from screens.themes import (
+    ANSI,
+    DARK,
+    HIGH_CONTRAST,
+    LIGHT,
+    THEMES,
+)
+from screens.triage import TriageScreen
+from screens.widgets.jobs_bar import JobsBar
+from screens.widgets.row_table import RowTable
+from tests.screens.driving import lines, opened, press, settle, text, until
+from tests.screens.fakes import FakeProject, project
+from workbench.app import WorkbenchApp
+
+JOB = JobProgress(7, "complete", "Scoring", 412, 812, "conversations", 2.5, 160.0, "support/0412")
+
+
+def app_with(shell: Shell, fake: FakeProject | None = None) -> WorkbenchApp:
+    """The app over a fake project with what it remembers."""
+    fake = fake or project()
+    return WorkbenchApp(fake.services(), fake.subscribe, clock=lambda: 0.0, shell=shell)
+
+
+async def asked(pilot: Pilot[None], words: str) -> None:
+    """Types into the palette and takes the first hit."""
+    palette = pilot.app.screen
+    assert isinstance(palette, CommandPalette)
+    await pilot.press(*["space" if char == " " else char for char in words])
+    await until(pilot, lambda: palette.query_one("CommandList").option_count > 0)  # type: ignore[attr-defined]
+    await settle(pilot)
+    await pilot.press("enter", "enter")
+    await settle(pilot)
+
+
+class TestModes:
+    async def test_number_keys_from_anywhere(self) -> None:
+        """`1 2 3` go to the modes from a list, from the reader, and back again."""
+        async with opened(project()) as pilot:
+            for key, screen in (
+                ("enter", ReaderScreen),
+                ("3", TriageScreen),
+                ("1", OverviewScreen),
+                ("2", ReaderScreen),
+            ):
+                await press(pilot, key)
+                assert type(pilot.app.screen) is screen
+
+    async def test_number_of_the_present_mode_goes_back(self) -> None:
+        """In the reader the number of its mode leads back to the list, with the cursor on what was read."""
+        async with opened(project()) as pilot:
+            await press(pilot, "down", "down", "enter", "2")
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+            assert pilot.app.screen.query_one("#list", RowTable).cursor_index == 2
+
+    async def test_click_on_a_mode(self) -> None:
+        """The names in the title line are pressed like buttons."""
+        async with opened(project(), mode="1") as pilot:
+            await pilot.click(TitleLine, offset=(16, 0))
+            await settle(pilot)
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+
+    async def test_q_goes_back_then_quits(self) -> None:
+        """`q` leaves the reader, then the program."""
+        async with opened(project()) as pilot:
+            await press(pilot, "enter", "q")
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+            await pilot.press("q")
+            await pilot.pause()
+            assert pilot.app._exit
+
+
+class TestPalette:
+    @pytest.mark.parametrize("key", ["ctrl+p", "colon"])
+    async def test_action_of_the_screen(self, key: str) -> None:
+        """The palette finds an action of the screen in front by what it does, and does it."""
+        async with opened(project()) as pilot:
+            await press(pilot, key)
+            await asked(pilot, "Quit")
+            assert pilot.app._exit
+
+    async def test_goes_to_a_mode(self) -> None:
+        """Modes are in the palette."""
+        async with opened(project()) as pilot:
+            await press(pilot, "ctrl+p")
+            await asked(pilot, "Go to Triage")
+            assert isinstance(pilot.app.screen, TriageScreen)
+
+    async def test_changes_the_theme(self) -> None:
+        """Themes are in the palette by name."""
+        async with opened(project()) as pilot:
+            await press(pilot, "ctrl+p")
+            await asked(pilot, "Theme: high")
+            assert pilot.app.theme == HIGH_CONTRAST.name
+
+    async def test_keys_are_shown(self) -> None:
+        """Each action is listed with its key, so that the palette teaches the keys."""
+        async with opened(project(), size=(120, 50)) as pilot:
+            await press(pilot, "colon")
+            await until(pilot, lambda: "Sort" in text(pilot))
+            line = next(line for line in lines(pilot) if "Sort" in line)
+            assert line.split()[-1] == "s"
+
+    async def test_every_action_of_every_mode(self) -> None:
+        """Nothing that has a key on a screen is missing from the palette."""
+        from screens.palette import binding_commands
+
+        async with opened(project()) as pilot:
+            for mode in ("1", "2", "3"):
+                await press(pilot, mode)
+                screen = pilot.app.screen
+                listed = {key for c in binding_commands(screen) for key in c.keys.split()}
+                for active in screen.active_bindings.values():
+                    if active.node in (screen, pilot.app) and not active.binding.system:
+                        from screens.key_table import shown_key
+
+                        key = active.binding.key
+                        assert shown_key(key) in listed or "palette" in active.binding.action
+
+    async def test_opens_another_project(self) -> None:
+        """A recent project is opened after this one was closed; hostile names are only text."""
+        name = "/tmp/[/b][@click=app.bell]october\x1b[2J.wb"
+        shell = Shell(recent=lambda: [RecentProject(name, "2026-10-01T10:00:00+00:00", 4096)])
+        app = app_with(shell)
+        async with app.run_test(size=(120, 36)) as pilot:
+            await settle(pilot)
+            await press(pilot, "ctrl+p")
+            await asked(pilot, "Open project")
+            assert app.next_project == name
+            assert app._exit
+
+    async def test_applies_a_saved_filter(self) -> None:
+        """A saved filter is one choice away from every screen."""
+        fake = project()
+        fake.saved.save_filter("[/red] open", "state:incomplete")
+        async with opened(fake, mode="1") as pilot:
+            await press(pilot, "ctrl+p")
+            await asked(pilot, "Filter: ")
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+            await settle(pilot)
+            assert "12 of 36" in text(pilot)
+
+
+class TestJump:
+    async def test_letter_focuses_a_pane(self) -> None:
+        """`;` puts a letter on every card; the letter goes there."""
+        async with opened(project(), mode="1") as pilot:
+            await press(pilot, "semicolon")
+            assert isinstance(pilot.app.screen, JumpScreen)
+            assert " a " in text(pilot)
+            await press(pilot, "a")
+            focused = pilot.app.focused
+            assert isinstance(focused, Card)
+            assert focused.id == "project"
+
+    async def test_any_other_key_stays(self) -> None:
+        """A letter without a pane, or escape, leaves everything as it was."""
+        async with opened(project()) as pilot:
+            for key in ("escape", "m", "1"):
+                await press(pilot, "semicolon", key)
+                assert isinstance(pilot.app.screen, ConversationsScreen)
+
+
+class TestHelp:
+    async def test_keys_of_this_place(self) -> None:
+        """`?` lists what works here, with the panes' own keys and those that work everywhere."""
+        async with opened(project(), size=(100, 60)) as pilot:
+            await press(pilot, "question_mark")
+            assert isinstance(pilot.app.screen, HelpScreen)
+            shown = text(pilot)
+            assert "On this screen" in shown
+            assert "Sort" in shown
+            assert "↓ j" in shown
+            assert "Go to Triage" in shown
+            await press(pilot, "question_mark")
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+
+    async def test_scrolls_on_a_small_terminal(self) -> None:
+        """At 80 by 24 the end of the list is reached with the keys."""
+        async with opened(project(), size=(80, 24)) as pilot:
+            await press(pilot, "question_mark", *["pagedown"] * 6)
+            assert "closes" in text(pilot)
+
+    async def test_remapped_key_is_the_one_shown(self) -> None:
+        """Help is made of the keys in force, not of those in the source."""
+        app = app_with(Shell(keymap={"app.next-theme": "f9"}))
+        async with app.run_test(size=(100, 60)) as pilot:
+            await settle(pilot)
+            await press(pilot, "question_mark")
+            line = next(line for line in lines(pilot) if "Next theme" in line)
+            assert "f9" in line
+            await press(pilot, "escape", "T")
+            assert app.theme == DARK.name
+            await press(pilot, "f9")
+            assert app.theme == LIGHT.name
+
+
+def luminance(color: Color) -> float:
+    """Relative luminance as in WCAG 2."""
+    parts = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in color.normalized]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio of two colours as in WCAG 2."""
+    high, low = sorted((luminance(Color.parse(one)), luminance(Color.parse(other))), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+BACKS = {"tone-tab-back", "tone-cursor", "tone-cursor-blurred", "tone-header", "tone-frame"}
+
+
+class TestThemes:
+    async def test_key_goes_through_all_and_remembers(self) -> None:
+        """`T` shows each theme in turn, and each is remembered at once."""
+        kept: list[str] = []
+        app = app_with(Shell(remember_theme=kept.append))
+        async with app.run_test(size=(100, 30)) as pilot:
+            await settle(pilot)
+            await press(pilot, "T", "T", "T", "T")
+        assert kept == ["light", "high-contrast", "ansi", "dark"]
+
+    @pytest.mark.parametrize("name", list(THEMES))
+    async def test_every_screen_in_every_theme(self, name: str) -> None:
+        """Each theme defines what the screens ask for."""
+        app = app_with(Shell(theme=name))
+        async with app.run_test(size=(120, 36), notifications=True) as pilot:
+            await settle(pilot)
+            await press(pilot, "2", "enter", "w", "escape", "q", "3", "question_mark", "escape")
+            await press(pilot, "ctrl+p", "escape", "semicolon", "escape", "1", "r", "escape")
+            assert "Overview" in text(pilot)
+
+    @pytest.mark.parametrize(
+        ("theme", "least"),
+        [(DARK, 4.5), (LIGHT, 4.5), (HIGH_CONTRAST, 7.0)],
+        ids=["dark", "light", "high"],
+    )
+    def test_tones_are_legible(self, theme: Theme, least: float) -> None:
+        """Every tone of text has the contrast that WCAG asks for, on the background and under the cursor."""
+        tones = {k: v for k, v in theme.variables.items() if k.startswith("tone-")}
+        assert theme.background is not None
+        for name, color in tones.items():
+            if name in BACKS or name == "tone-tab":
+                continue
+            assert contrast(color, theme.background) >= least, name
+            if name not in ("tone-muted", "tone-unscored"):  # drawn without their colour there
+                assert contrast(color, tones["tone-cursor"]) >= min(least, 4.5), name
+        assert contrast(tones["tone-tab"], tones["tone-tab-back"]) >= 4.5
+
+    def test_ansi_theme_has_sixteen_colours(self) -> None:
+        """The ANSI theme names no colour of its own."""
+        colors = [v for k, v in ANSI.variables.items() if k.startswith("tone-")]
+        assert all(color.startswith("ansi_") for color in colors)
+        assert set(ANSI.variables) >= set(DARK.variables)
+
+    async def test_ansi_theme_marks_the_cursor(self) -> None:
+        """Without a second background the row under the cursor is reversed."""
+        app = app_with(Shell(theme="ansi"))
+        async with app.run_test(size=(100, 30)) as pilot:
+            await settle(pilot)
+            await press(pilot, "2")
+            strips = app.screen._compositor.render_strips()
+            reversed_lines = [
+                y for y, strip in enumerate(strips)
+                if any(s.style is not None and s.style.reverse and any(c.isalpha() for c in s.text) for s in strip)
+            ]  # fmt: skip
+            assert len(reversed_lines) == 1
+
+    async def test_no_color(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """With NO_COLOR nothing on the screen has a hue, and states are still told apart by their glyphs."""
+        monkeypatch.setenv("NO_COLOR", "1")
+        app = app_with(Shell())
+        async with app.run_test(size=(100, 30)) as pilot:
+            await settle(pilot)
+            await press(pilot, "2")
+            shown = app.export_screenshot()
+            hues = {
+                color
+                for part in shown.split("fill: #")[1:]
+                if max(Color.parse("#" + (color := part[:6])).rgb)
+                - min(Color.parse("#" + color).rgb)
+                > 8
+            }
+            assert not hues
+            assert "○" in text(pilot)
+            assert "●" in text(pilot)
+
+
+class TestTitleAndJobs:
+    @pytest.mark.parametrize("width", [80, 140])
+    async def test_read_only_is_always_visible(self, width: int) -> None:
+        """The title line says read-only, where there is room with the reason, and a click tells it anyway."""
+        fake = project()
+        fake.read_only = "Another workbench is writing this project."
+        async with opened(fake, size=(width, 24), mode="1") as pilot:
+            for mode in ("1", "2", "3"):
+                await press(pilot, mode)
+                assert "read-only" in lines(pilot)[0]
+                assert ("Another workbench" in lines(pilot)[0]) == (width >= 120)
+            await pilot.click(TitleLine, offset=(width - 3, 0))
+            await settle(pilot)
+            toast = " ".join(line[width // 3 :].strip() for line in lines(pilot)[1:])
+            assert "Another workbench" in toast
+
+    async def test_click_cancels_the_job(self) -> None:
+        """A click on the key at the end of the bottom line presses it; elsewhere it tells the whole story."""
+        fake = project()
+        fake.running = [JOB]
+        async with opened(fake) as pilot:
+            await pilot.click(JobsBar, offset=(5, 0))
+            await settle(pilot)
+            assert fake.cancelled == []
+            assert "412 of 812 conversations, 3 min left" in text(pilot)
+            await pilot.click(JobsBar, offset=(116, 0))
+            await settle(pilot)
+            assert fake.cancelled == [7]
+
+    async def test_notification_says_what_happened(self) -> None:
+        """The end of a job is a toast with what came of it."""
+        fake = project()
+        async with opened(fake) as pilot:
+            fake.emit(replace(JOB))
+            fake.emit(JobEnded(7, "complete", "Scoring", "done", "812 scored, 31 unscored."))
+            await settle(pilot)
+            assert sum("812 scored, 31 unscored." in line for line in lines(pilot)) == 2
+
+
+class TestFaults:
+    async def test_error_dialog_names_the_log(self) -> None:
+        """An error says where the log is."""
+        app = app_with(Shell(log="/somewhere/workbench.log"))
+        async with app.run_test(size=(100, 30)) as pilot:
+            await settle(pilot)
+            app.push_screen(ErrorDialog(WorkbenchError("It broke.", "Try again.")))
+            await settle(pilot)
+            assert "Log: /somewhere/workbench.log" in text(pilot)
+
+    async def test_unexpected_exception_is_logged_first(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A fault that nobody catches ends the app, and the log has its traceback."""
+
+        async def fault() -> None:
+            async with opened(project()) as pilot:
+
+                def raises() -> None:
+                    raise ZeroDivisionError("a fault of the program")
+
+                pilot.app.call_later(raises)
+                await pilot.pause()
+
+        with caplog.at_level(logging.ERROR), pytest.raises(ZeroDivisionError):
+            await fault()
+        assert "a fault of the program" in caplog.text
+        assert "Traceback" in caplog.text
+
+    async def test_problems_of_the_files_are_told_at_the_start(self) -> None:
+        """What was wrong with the preferences or the keymap is said once the first screen is there."""
+        app = app_with(Shell(problems=["keymap.toml, line 3: there is no action [x]"]))
+        async with app.run_test(size=(100, 30), notifications=True) as pilot:
+            await settle(pilot)
+            assert "keymap.toml, line 3: there is no action [x]" in text(pilot)
+
+
+async def test_escape_leaves_the_innermost() -> None:
+    """From whatever dialog, escape leads back to the screen it was opened on."""
+    async with opened(project()) as pilot:
+        for key in ("question_mark", "ctrl+p", "semicolon", "s", "r", "i", "C", "W"):
+            await press(pilot, key)
+            assert not isinstance(pilot.app.screen, ConversationsScreen), key
+            await press(pilot, "escape")
+            assert isinstance(pilot.app.screen, ConversationsScreen), key
