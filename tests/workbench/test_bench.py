@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from engine.errors import UsageError, WorkbenchError
+from engine.filters import ListQuery, SortKey, parse_filter
 from engine.formats import Parsed, open_inputs
 from engine.jobs import JobRunner
 from engine.model.catalog import Catalog
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.importing import ImportStage
+from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from tests.engine.store.support import check_whole, content
 from workbench.bench import run
 from workbench.bench.bare_import import bare_import
+from workbench.bench.list_project import TAG, write_list_project
+from workbench.bench.list_times import FILTERS, SEARCHES
 from workbench.bench.material import long_items, scoring_blocks, write_import_file
 
 
@@ -63,6 +67,21 @@ class TestParts:
         with pytest.raises(WorkbenchError, match="quarantined"):
             quick(tmp_path, "import", file=source)
 
+    def test_list(self, tmp_path: Path) -> None:
+        """The list is measured on as many conversations as asked for; its worst kinds are those of the breakdown."""
+        found = quick(tmp_path, "list", rows=450)["list"]
+        positive(
+            found,
+            *("messages", "open_ms", "page_ms_p95", "sort_ms", "filter_ms", "search_ms"),
+            *("counts_ms", "rss_mb", "file_mb"),
+        )
+        assert found["rows"] == 450
+        kinds = found["kinds"]
+        assert {key.split()[0] for key in kinds["sort"]} == set(get_args(SortKey))
+        assert found["sort_ms"] == max(kinds["sort"].values())
+        assert found["filter_ms"] == max(kinds["filter"].values()) > 0
+        assert found["search_ms"] in kinds["search"].values()
+
     def test_startup(self, tmp_path: Path) -> None:
         """The program is really started, and draws a project in a terminal."""
         found = quick(tmp_path, "startup")["startup"]
@@ -96,6 +115,22 @@ class TestParts:
 
 
 class TestMaterial:
+    def test_listed_project(self, tmp_path: Path) -> None:
+        """The project of the list is sound, the same for the same seed, and holds something of every kind."""
+        paths = tmp_path / "a.wb", tmp_path / "b.wb"
+        count, again = (write_list_project(path, 600, lambda note: None) for path in paths)
+        assert content(paths[0]) == content(paths[1])
+        check_whole(paths[0])
+        with Project.open(paths[0]) as project:
+            store = ConversationStore(project)
+            counts = store.counts()
+            assert (counts.conversations, counts.messages, counts.sources) == (600, count, 4)
+            assert count == again > 4 * 600
+            assert min(counts.complete, counts.incomplete, counts.unscored, counts.verdicts) > 0
+            assert [tag for tag, _ in store.tags()] == [TAG]
+            for text in (*FILTERS, *SEARCHES.values()):
+                assert 0 < len(store.ids(ListQuery(parse_filter(text)))) <= 600, text
+
     def test_yardstick_stores_the_same_messages(self, tmp_path: Path) -> None:
         """Bare import and import leave the same text in the tables and a sound index over it."""
         source = tmp_path / "in.jsonl"

@@ -40,10 +40,11 @@ def write_list_project(
     messages = 0
     with Project.open(path, create=True) as project:
         run_id = project.write(_begin)
-        for start in range(0, rows, _BATCH):
-            if start % (50 * _BATCH) == 0:
+        size = min(_BATCH, -(-rows // len(SOURCES)))
+        for start in range(0, rows, size):
+            if start % 100_000 < size:
                 progress(f"writing {rows:,} conversations, {start:,} done")
-            batch = list(islice(made, min(_BATCH, rows - start)))
+            batch = list(islice(made, min(size, rows - start)))
             messages += sum(len(record.conversation.messages) for record in batch)
             entries = _scores(rng, start + 1, len(batch))
 

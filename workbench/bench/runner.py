@@ -15,10 +15,12 @@ from engine.store.health import sqlite_facts
 from engine.worker.client import ModelProcess
 from workbench.bench.completeness import bench_completeness
 from workbench.bench.importing import bench_import
+from workbench.bench.listing import ROWS, bench_list
 from workbench.bench.startup import bench_startup
 from workbench.bench.tuning import bench_tune
 
-PARTS = ("startup", "import", "tune", "completeness")
+PARTS = ("startup", "import", "list", "tune", "completeness")
+QUICK_ROWS = 300
 PACKAGES = ("conversation-workbench", "llama-cpp-python", "textual", "numpy")
 
 
@@ -30,6 +32,7 @@ def run(
     cache: Path,
     quick: bool = False,
     file: Path | None = None,
+    rows: int | None = None,
 ) -> dict[str, Any]:
     """Measures parts of the program.
 
@@ -39,6 +42,7 @@ def run(
         data, cache: The folders of the model catalogue and of tuned models.
         quick: Measure little and once: figures of the right kind that are good for nothing else.
         file: What the import reads instead of generated conversations: JSON Lines in the uniform form.
+        rows: Conversations in the list that is measured; None for as many as a minute allows.
 
     Returns:
         One entry for each part, see the functions of this package, and `machine`.
@@ -60,6 +64,8 @@ def run(
     if "import" in wanted:
         size = {"messages": 300, "rounds": 1} if quick else {}
         found["import"] = bench_import(progress, file=file, **size)
+    if "list" in wanted:
+        found["list"] = bench_list(progress, rows=rows or (QUICK_ROWS if quick else ROWS))
     process = ModelProcess(cache / "logs" / "bench.log")
     try:
         found["machine"] = machine(process)

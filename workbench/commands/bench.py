@@ -21,6 +21,7 @@ def bench(arguments: argparse.Namespace) -> int:
         cache=config.cache_dir(),
         quick=arguments.quick,
         file=Path(arguments.file) if arguments.file else None,
+        rows=arguments.rows,
     )
     if arguments.json:
         show(result)
