@@ -55,6 +55,10 @@ class FilterInput(Keyed, Input):
     completing = False
     """Whether there are completions; without them tab goes to the next pane."""
 
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """Keys that are typed; Textual does not know the slash among them."""
+        return key == "slash" or super().check_consume_key(key, character)
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of the completions do nothing while there are none."""
         return self.completing or action not in ("take", "choose")
@@ -91,7 +95,7 @@ class FilterLine(Vertical):
     FilterLine #caret, FilterLine #mistake { display: none; height: auto; background: $panel; }
     FilterLine #caret { color: $tone-incomplete; }
     FilterLine #mistake { padding: 0 1; }
-    FilterLine .-shown { display: block; }
+    FilterLine #caret.-shown, FilterLine #mistake.-shown { display: block; }
     FilterLine OptionList, FilterLine OptionList:focus {
         display: none; height: auto; max-height: 8; border: none; padding: 0 1; background: $panel;
         scrollbar-size-vertical: 1;
@@ -126,7 +130,10 @@ class FilterLine(Vertical):
         """The line, and below it the mistake and the completions."""
         with Horizontal():
             yield Static(PROMPT, classes="prompt")
-            yield FilterInput(placeholder='words, state:incomplete, turns>5, -tag:spam, "a phrase"')
+            yield FilterInput(
+                placeholder='words, state:incomplete, turns>5, -tag:spam, "a phrase"',
+                select_on_focus=False,
+            )
         with Vertical(id="under"):
             yield Static("^", id="caret")
             yield Static(id="mistake")
@@ -226,13 +233,15 @@ class FilterLine(Vertical):
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
         """Nothing lies over the list once the line is left."""
         self._hide_offers()
-        self._show_mistake(None)
+        if isinstance(self._mistake, FilterError):
+            self._show_mistake(None)
         self.set_class(bool(self._input.value), "-used")
 
     # Completions
 
     def _offer(self, *_: object) -> None:
-        if not self._input.has_focus:
+        # The input may be gone already: this also comes after the last refresh of a screen that closes.
+        if not self.query(FilterInput) or not self._input.has_focus:
             return
         text, cursor = self._input.value, self._input.cursor_position
         self._found = [
@@ -255,7 +264,9 @@ class FilterLine(Vertical):
         self._show_offers()
 
     def _show_offers(self) -> None:
-        self._input.completing = bool(self._found)
+        if self._input.completing != bool(self._found):
+            self._input.completing = bool(self._found)
+            self._input.refresh_bindings()
         self.query_one(OptionList).set_class(bool(self._found), "-shown")
         self._show_under()
 

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from textual.pilot import Pilot
-
 from engine.errors import WorkbenchError
 from engine.events import DataChanged
-from engine.rows import ConversationRow, State
+from engine.rows import State
 from screens.conversations import ConversationsScreen
 from screens.dialogs import ErrorDialog, TextDialog
 from screens.reader import ReaderScreen
-from screens.widgets.row_table import RowTable
+from screens.widgets.row_table import MARK, RowTable
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.fakes import FakeProject, conversation, project
-
-
-def table(pilot: Pilot[None]) -> RowTable[ConversationRow]:
-    """The table of the list."""
-    screen = pilot.app.screen
-    assert isinstance(screen, ConversationsScreen)
-    return screen.query_one("#list", RowTable)
+from tests.screens.listing import filtered, screen, table
 
 
 class TestCounts:
@@ -44,67 +36,29 @@ class TestCounts:
             assert "i imports a file or a folder" in text(pilot)
 
 
-class TestSearch:
-    async def test_search_and_clear(self) -> None:
-        """Slash, words and enter leave what holds all of them; escape brings everything back."""
-        async with opened(project()) as pilot:
-            await press(pilot, "slash", *"boston", "enter")
-
-            assert lines(pilot)[1].split()[:3] == ["6", "of", "36"]
-            assert len(table(pilot).ids) == 6
-            assert "with “boston”" in text(pilot)
-            assert pilot.app.focused is table(pilot)
-
-            await press(pilot, "escape")
-
-            assert len(table(pilot).ids) == 36
-
-    async def test_search_while_typing(self) -> None:
-        """The list follows the typing without enter."""
-        async with opened(project()) as pilot:
-            await pilot.press("slash", *"boston")
-            await until(pilot, lambda: len(table(pilot).ids) == 6)
-
-    async def test_nothing_found_says_how_to_go_back(self) -> None:
-        """A search that finds nothing says so, and how to clear it."""
-        async with opened(project()) as pilot:
-            await press(pilot, "slash", *"zebra", "enter")
-
-            assert "None of 36 conversations matches" in text(pilot)
-            assert "escape clears" in text(pilot)
-
-            await press(pilot, "escape")
-
-            assert len(table(pilot).ids) == 36
-
-    async def test_refused_search_is_told_in_place(self) -> None:
-        """A search text that is refused is told above the list, not in a dialog over the typing."""
-        fake = project()
-        async with opened(fake) as pilot:
-            await press(pilot, "slash", *"lamp")
-            await until(pilot, lambda: len(table(pilot).ids) == 6)
-            fake.fail_next = WorkbenchError("The search has too many words.", "Use fewer.")
-            await press(pilot, "s", "enter")
-
-            assert "The search has too many words. Use fewer." in lines(pilot)[1]
-
-
 class TestFilterAndSort:
     async def test_state_filter_cycles(self) -> None:
-        """`f` shows incomplete, borderline, unscored, complete and then everything again."""
+        """`F` shows incomplete, borderline, unscored, complete and then everything again."""
         async with opened(project()) as pilot:
             shown = []
             for _ in range(5):
-                await press(pilot, "f")
+                await press(pilot, "F")
                 shown.append(len(table(pilot).ids))
 
             assert shown == [12, 6, 3, 15, 36]
+
+    async def test_rate_is_over_all_outcomes(self) -> None:
+        """Filtering by the outcome leaves the rate what it is, over everything else that matches."""
+        async with opened(project()) as pilot:
+            await filtered(pilot, "turns>5 state:complete")
+
+            assert "11 of 36 · 48% ± 19 complete (92% scored)" in lines(pilot)[1]
 
     async def test_sort_by_dialog_and_reverse(self) -> None:
         """The sort dialog orders the list, `S` turns it round, and what has no score stays last."""
         fake = project()
         async with opened(fake) as pilot:
-            await press(pilot, "s", "down", "down", "down", "enter")
+            await press(pilot, "s", "down", "down", "down", "down", "enter")
             first = fake.items[table(pilot).ids[0]].row
             last = fake.items[table(pilot).ids[-1]].row
 
@@ -125,14 +79,129 @@ class TestFilterAndSort:
 
             assert "turns ▾" in text(pilot)
 
-    async def test_filter_dialog(self) -> None:
-        """`F` leaves what a person has not judged."""
+    async def test_filter_by_verdict(self) -> None:
+        """What a person has judged can be left out."""
         fake = project()
         async with opened(fake) as pilot:
-            await press(pilot, "3", "c", "2", "F", "down", "enter")
+            await press(pilot, "3", "c", "2")
+            await filtered(pilot, "verdict:none")
 
             assert len(table(pilot).ids) == 35
-            assert "not judged by you" in text(pilot)
+
+    async def test_columns(self) -> None:
+        """Columns are ticked on and off, are remembered, and come back when the project is opened again."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "C", "space", *["down"] * 3, "space", "enter")
+            assert lines(pilot)[2].split()[:3] == ["p", "end", "turns"]
+            assert "messages" in lines(pilot)[2]
+
+        async with opened(fake) as pilot:
+            assert "messages" in lines(pilot)[2]
+            assert fake.saved.columns() is not None
+
+    async def test_columns_left_as_they_were(self) -> None:
+        """Escape leaves the columns alone."""
+        fake = project()
+        async with opened(fake) as pilot:
+            before = lines(pilot)[2]
+            await press(pilot, "C", "space", "escape")
+
+            assert lines(pilot)[2] == before
+            assert fake.saved.columns() is None
+
+
+class TestView:
+    async def test_comes_back(self) -> None:
+        """Filter, order and the conversation under the cursor are there when the project is opened again."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "F", "s", "down", "down", "down", "down", "enter", "down", "down")
+            was = table(pilot).cursor_id
+            await until(pilot, lambda: fake.saved.view()[1] == was)
+
+        async with opened(fake) as pilot:
+            assert len(table(pilot).ids) == 12
+            assert "p end ▴" in text(pilot)
+            assert table(pilot).cursor_id == was
+            assert lines(pilot)[2].split() == ["▽", "state:incomplete"]
+
+    async def test_read_only_is_not_written(self) -> None:
+        """A project that cannot be written is looked at without a word about what is not remembered."""
+        fake = project()
+        fake.read_only = "another workbench is writing it"
+        async with opened(fake) as pilot:
+            await press(pilot, "F")
+
+            assert len(table(pilot).ids) == 12
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+            assert not fake.saved.view()[0].filter
+
+
+class TestMarks:
+    async def test_mark_and_range(self) -> None:
+        """Space marks and goes on, `v` marks from there to the cursor, `A` takes all marks away."""
+        async with opened(project()) as pilot:
+            await press(pilot, "space", "down", "down", "v")
+            assert "4 marked · 36 of 36" in lines(pilot)[1]
+            assert [line[0] for line in lines(pilot)[3:8]] == [MARK] * 4 + [" "]
+
+            await press(pilot, "A")
+            assert "marked" not in lines(pilot)[1]
+
+    async def test_marks_survive(self) -> None:
+        """Marks stay on their conversations through a filter, another order and a refresh."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "F", "a", "F", "S")
+            assert "12 marked · 6 of 36" in lines(pilot)[1]
+
+            fake.emit(DataChanged(frozenset({"score"})))
+            await press(pilot, "escape")
+            marked = [row_id for row_id in table(pilot).ids if row_id in screen(pilot).marks]
+            assert {fake.items[row_id].row.state for row_id in marked} == {State.INCOMPLETE}
+            assert len(marked) == 12
+
+    async def test_copy_names(self) -> None:
+        """`y` copies the name under the cursor, or the names of the marked ones in the order of the list."""
+        async with opened(project()) as pilot:
+            await press(pilot, "y")
+            assert pilot.app.clipboard == "support/0001"
+            await press(pilot, "space", "space", "S", "y")
+
+            assert pilot.app.clipboard == "support/0002\nsupport/0001"
+            assert "Copied 2 names." in text(pilot)
+
+    async def test_export(self) -> None:
+        """`X` writes what is listed, or what is marked, to a file that is not there yet."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "F", "X", "enter", "enter")
+            assert fake.exports.written["conversations.jsonl"] == (
+                "conversations",
+                list(table(pilot).ids),
+            )
+            assert "Wrote 12 lines to conversations.jsonl." in text(pilot)
+
+            await press(pilot, "space", "X", "down", "enter", "enter")
+            assert fake.exports.written["scores.jsonl"] == ("scores", [table(pilot).ids[0]])
+
+            await press(pilot, "X", "enter", "enter")
+            assert isinstance(pilot.app.screen, ErrorDialog)
+            assert "conversations.jsonl is there already." in text(pilot)
+
+    async def test_tag(self) -> None:
+        """`t` tags the marked ones in one act; a minus takes the tag away."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "space", "space", "t", *"angry", "enter")
+            assert "Tagged 2 conversations: angry." in text(pilot)
+            await press(pilot, "t", *"-angry", "enter")
+
+            assert [(row.kind, row.tags, row.count) for row in fake.given] == [
+                ("tag", ("angry",), 2),
+                ("untag", ("angry",), 2),
+            ]
 
 
 class TestCursor:
@@ -174,7 +243,7 @@ class TestErrors:
         fake = project()
         async with opened(fake) as pilot:
             fake.fail_next = WorkbenchError("The disk is full.", "Free 20 MB and try again.")
-            await press(pilot, "f")
+            await press(pilot, "S")
 
             assert isinstance(pilot.app.screen, ErrorDialog)
             assert "The disk is full." in text(pilot)
@@ -189,7 +258,7 @@ class TestErrors:
         fake = project()
         async with opened(fake) as pilot:
             del fake.items[36].row
-            await press(pilot, "f")
+            await press(pilot, "S")
 
             assert isinstance(pilot.app.screen, ErrorDialog)
             assert "AttributeError" in text(pilot)
@@ -203,7 +272,7 @@ class TestReadOnly:
         async with opened(fake) as pilot:
             assert "read-only" in lines(pilot)[0]
 
-            await press(pilot, "r", "i")
+            await press(pilot, "r", "i", "t", "F", "w")
 
             assert isinstance(pilot.app.screen, ConversationsScreen)
             assert "another workbench is writing it" in text(pilot)

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from engine.filters import ListQuery, parse_filter
 from engine.rows import Counts
 from screens import figures
-from screens.list_query import counts_words, filter_words, is_filtered, next_state
+from screens.list_query import (
+    ListCounts,
+    counts_words,
+    filter_words,
+    next_state,
+    searched,
+    sort_of_column,
+    toggle_sort,
+)
 from screens.widgets.curve import block_rows, spread
 
 
@@ -115,7 +123,8 @@ class TestListWords:
         """The rate is over what was scored, and the coverage stands beside it."""
         counts = Counts(conversations=1_000, complete=568, incomplete=232, unscored=200)
 
-        assert counts_words(812, 2_000, counts) == "812 of 2,000 · 71% ± 3 complete (80% scored)"
+        words = counts_words(812, ListCounts(Counts(conversations=2_000), counts))
+        assert words == "812 of 2,000 · 71% ± 3 complete (80% scored)"
 
     def test_filters_are_told(self) -> None:
         """Everything that leaves conversations out is told."""
@@ -123,7 +132,41 @@ class TestListWords:
 
         assert filter_words(query) == "state:incomplete verdict:none source:web lamp"
 
-    def test_sorting_is_no_filter(self) -> None:
-        """An order alone leaves nothing out."""
-        assert not is_filtered(ListQuery(sort="p", descending=True))
-        assert is_filtered(next_state(ListQuery()))
+    def test_states_go_round(self) -> None:
+        """The state filter goes through all states and back to none; other terms stay."""
+        query = ListQuery(parse_filter("lamp turns>3"))
+        seen = []
+        for _ in range(5):
+            query = next_state(query)
+            seen.append(str(query.filter))
+
+        assert seen == [
+            "lamp turns>3 state:incomplete",
+            "lamp turns>3 state:borderline",
+            "lamp turns>3 state:unscored",
+            "lamp turns>3 state:complete",
+            "lamp turns>3",
+        ]
+
+    def test_what_is_searched_for(self) -> None:
+        """Words and phrases are searched for; fields and what must not occur are not."""
+        wanted = parse_filter('state:complete lamp -spam "desk lamp" source:web')
+
+        assert str(searched(wanted)) == 'lamp "desk lamp"'
+
+    def test_columns_and_orders(self) -> None:
+        """A column sorts by its own field, the sign of the state by the score, an opening by nothing."""
+        assert [sort_of_column(key) for key in ("turns", "state", "opening", "hits")] == [
+            "turns",
+            "p",
+            None,
+            None,
+        ]
+
+    def test_sorting_twice_turns_round(self) -> None:
+        """The longest come first at first, the lowest score comes first at first; again turns it round."""
+        longest = toggle_sort(ListQuery(), "length")
+        lowest = toggle_sort(ListQuery(), "p")
+
+        assert (longest.descending, toggle_sort(longest, "length").descending) == (True, False)
+        assert (lowest.descending, toggle_sort(lowest, "p").descending) == (False, True)

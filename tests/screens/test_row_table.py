@@ -10,7 +10,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
 from engine.errors import WorkbenchError
-from screens.widgets.row_table import PAGE, Column, RowTable
+from screens.widgets.row_table import MARK, PAGE, Column, RowTable
 from tests.screens.driving import lines, settle
 
 Row = tuple[int, str]
@@ -26,15 +26,13 @@ class TableApp(App[None]):
         self.gone: set[int] = set()
         self.broken = False
         self.heard: list[object] = []
-        self.table = RowTable[Row](
-            [
-                Column("id", "id", 8, lambda row: [(str(row[0]), "")], right=True),
-                Column("name", "name", 10, lambda row: [(row[1], "")], flexible=True),
-                Column("extra", "extra", 30, lambda row: [("more", "")], keep=1),
-            ],
-            self.fetch,
-            lambda row: row[0],
-        )
+        self.marked: set[int] = set()
+        self.columns = [
+            Column[Row]("id", "id", 8, lambda row: [(str(row[0]), "")], right=True),
+            Column[Row]("name", "name", 10, lambda row: [(row[1], "")], flexible=True),
+            Column[Row]("extra", "extra", 30, lambda row: [("more", "")], keep=1),
+        ]
+        self.table = RowTable[Row](self.columns, self.fetch, lambda row: row[0], marked=self.marked)
 
     def compose(self) -> ComposeResult:
         yield self.table
@@ -193,3 +191,32 @@ class TestColumns:
             await settle(pilot)
             assert "extra" not in lines(pilot)[0]
             assert "row 0" in lines(pilot)[1]
+
+    async def test_other_columns(self) -> None:
+        """Other columns are drawn at once, from the rows that are there."""
+        app = TableApp(3)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await settle(pilot)
+            app.table.show_columns(app.columns[1:2])
+            await settle(pilot)
+
+            assert lines(pilot)[0].split() == ["name"]
+            assert lines(pilot)[1].split() == ["row", "0"]
+            assert len(app.fetched) == 3
+
+
+class TestMarks:
+    async def test_marked_rows_have_a_sign(self) -> None:
+        """The sign stands before the marked rows and before no others."""
+        app = TableApp(5)
+        app.marked.update((1, 3))
+        async with app.run_test(size=(80, 24)) as pilot:
+            await settle(pilot)
+
+            assert [line[0] == MARK for line in lines(pilot)[1:6]] == [
+                False,
+                True,
+                False,
+                True,
+                False,
+            ]
