@@ -146,7 +146,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("project", nargs="?", help="also check this project")
 
     sub = command("bench", "measure speed against named baselines", "bench:bench")
-    sub.add_argument("which", nargs="*", help="completeness, import, list, tune, startup (default: all)")
+    sub.add_argument("which", nargs="*", help="parts, see docs (default: all)")
     sub.add_argument("--quick", action="store_true", help="measure little: shows that it works")
     sub.add_argument("--file", metavar="FILE", help="uniform JSON Lines file that import reads")
     sub.add_argument("--rows", type=_positive, help="conversations in the list (default: 100,000)")

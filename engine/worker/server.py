@@ -21,6 +21,7 @@ from engine.model.prompting import Prompt, frame
 from engine.model.tuning import LONG_TOKENS, noise_of, speed_of, tune
 from engine.worker import protocol
 from engine.worker.benching import bench_prompts, bench_scoring
+from engine.worker.benching_trees import bench_trees
 from engine.worker.growing import grow_trees
 from engine.worker.protocol import Frame
 
@@ -54,6 +55,7 @@ class Server:
             "machine": self._machine,
             "memory": self._memory,
             "bench": self._bench,
+            "bench_trees": self._bench_trees,
         }
 
     def serve(self) -> None:
@@ -247,6 +249,10 @@ class Server:
             report=self._note,
         )
         return {"tune": result}
+
+    def _bench_trees(self, request: Frame) -> Frame:
+        self._ready_scorer().forget()
+        return {"trees": bench_trees(self._ready(), request, self._note)}
 
     def _bench(self, request: Frame) -> Frame:
         scorer = self._ready_scorer()

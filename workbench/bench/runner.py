@@ -17,9 +17,10 @@ from workbench.bench.completeness import bench_completeness
 from workbench.bench.importing import bench_import
 from workbench.bench.listing import ROWS, bench_list
 from workbench.bench.startup import bench_startup
+from workbench.bench.trees import bench_trees
 from workbench.bench.tuning import bench_tune
 
-PARTS = ("startup", "import", "list", "tune", "completeness")
+PARTS = ("startup", "import", "list", "tune", "completeness", "trees")
 QUICK_ROWS = 300
 PACKAGES = ("conversation-workbench", "llama-cpp-python", "textual", "numpy")
 
@@ -76,6 +77,9 @@ def run(
         if "completeness" in wanted:
             size = {"chars": 900, "long": 1, "turns": 2, "rounds": 1} if quick else {}
             found["completeness"] = bench_completeness(catalog, process, progress, **size)
+        if "trees" in wanted:
+            size = {"prompts": 2, "reprompted": 1} if quick else {}
+            found["trees"] = bench_trees(catalog, process, progress, **size)
     finally:
         process.close()
     return found

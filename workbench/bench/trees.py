@@ -1,0 +1,74 @@
+"""How fast response trees grow beside a prompt for each branch and beside one sequence at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from engine.conversation import render_log
+from engine.errors import UsageError
+from engine.model.catalog import Catalog
+from engine.simulate.samples import sample_conversations
+from engine.trees.places import places
+from engine.trees.record import options_frame
+from engine.trees.tree import TreeOptions
+from engine.worker.client import ModelProcess
+from workbench.bench.tuning import tuned_entry
+
+OPTIONS = TreeOptions(alpha=0.006, max_tokens=32, stop=("\n",))
+LEAST_CHARS = 900
+"""About 300 tokens of log."""
+
+
+def bench_trees(
+    catalog: Catalog,
+    process: ModelProcess,
+    progress: Callable[[str], None],
+    *,
+    prompts: int = 20,
+    reprompted: int = 3,
+) -> dict[str, Any]:
+    """Grows trees before the last answers of long sample conversations.
+
+    Args:
+        prompts: Trees.
+        reprompted: How many of them are grown with a prompt for each branch, which takes minutes.
+
+    Returns:
+        The figures of `engine.worker.benching_trees`, and `speedup_over_reprompt` (on the reprompted trees, grown
+        together), `speedup_over_sequential`, `overhead_over_raw`.
+    """
+    tuned_entry(catalog, process, progress)
+    model = catalog.runnable(catalog.entry(None))
+    process.load(model.path, model.options)
+    found = process.request(
+        {
+            "type": "bench_trees",
+            "prompts": tree_prompts(prompts),
+            "options": options_frame(OPTIONS),
+            "reprompted": min(reprompted, prompts),
+        },
+        lambda _, note: progress(note),
+    )["trees"]
+    return {
+        "model": model.label,
+        "trees": prompts,
+        **found,
+        "speedup_over_reprompt": found["reprompt_seconds"] / found["subset_seconds"],
+        "speedup_over_sequential": found["sequential_seconds"] / found["seconds"],
+        "overhead_over_raw": found["seconds"] / found["raw_decode_seconds"],
+    }
+
+
+def tree_prompts(count: int) -> list[str]:
+    """Logs of sample conversations before their last answers, at least about 300 tokens each."""
+    made: list[str] = []
+    for conversation in sample_conversations(12 * count):
+        try:
+            (place,) = places(render_log(conversation.messages), "last-answer")
+        except UsageError:
+            continue
+        text = "".join(place.texts)
+        if len(text) >= LEAST_CHARS:
+            made.append(text)
+    return made[:count]
