@@ -45,7 +45,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
             with Horizontal(id="figures"):
                 with Vertical(id="told"):
                     for name, title in (
-                        ("verdicts", "Your verdicts"),
+                        ("verdicts", "Your verdicts on what is scored"),
                         ("threshold", "Threshold"),
                         ("rate", "Completion rate"),
                     ):
@@ -67,8 +67,14 @@ class CalibrationScreen(WorkbenchScreen[None]):
         self.query_one(TitleLine).say(Content("Calibration · reading the scores…"))
 
     def refresh_data(self) -> None:
-        """Calculates everything again."""
-        self.in_background(self.services.calibration.report, self._show, group="report")
+        """Calculates everything again, the threshold first if it is due."""
+        calibration = self.services.calibration
+
+        def read() -> CalibrationReport:
+            calibration.refresh()
+            return calibration.report()
+
+        self.in_background(read, self._show, group="report")
 
     def _show(self, report: CalibrationReport) -> None:
         self._report = report

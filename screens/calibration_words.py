@@ -50,7 +50,7 @@ def verdicts_content(report: CalibrationReport) -> Content:
             f"  {incomplete.glyph} {report.incomplete:,} incomplete",
             f"bold {incomplete.tone_variable}",
         ),
-        ("  on scored conversations\n", "$tone-muted"),
+        "\n",
     ]
     if not report.enough:
         missing = max(
@@ -96,7 +96,7 @@ def threshold_content(report: CalibrationReport) -> Content:
     ):
         parts.append((f"\n{name} ", "$tone-muted"))
         parts.append((f"{estimate_words(estimate):<14}", "bold"))
-        parts.append((f"{share_words(raw)} verdicts", "$tone-muted"))
+        parts.append((share_words(raw), "$tone-muted"))
     if accuracy.why:
         parts.append((f"\n{one_line(accuracy.why)}", "$tone-borderline"))
     return Content.assemble(*parts)
@@ -112,7 +112,7 @@ def rate_content(rate: CompletionRate) -> Content:
         parts.append((estimate_words(rate.corrected), "bold $tone-bright"))
         parts.append((" complete, errors taken out", "$tone-muted"))
     if rate.apparent is not None:
-        parts.append((f"\n{rate.apparent:.0%} score above the threshold", "$tone-muted"))
+        parts.append((f"\n{rate.apparent:.0%} score above", "$tone-muted"))
     parts.append((f" · {rate.scored:,} scored ({covered:.0%})", "$tone-muted"))
     return Content.assemble(*parts)
 

@@ -24,6 +24,10 @@ EVERY = 10
 LAST = "calibration"
 """The setting that holds how many verdicts stood behind the calibrated threshold."""
 
+OWN_ERRORS = ("state", "p", "verdict")
+"""Filters by these pick conversations for their score, or for what was said of it: errors are not the same there."""
+CHOSEN_BY_SCORE = "the filter goes by the score"
+
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
@@ -70,6 +74,11 @@ class ProjectCalibration:
             def rate(wanted: ListQuery) -> CompletionRate:
                 matching = np.asarray(conversations.ids(conn, wanted), np.int64)
                 inside = _member(scored, matching)
+                if any(wanted.filter.of(field) for field in OWN_ERRORS):
+                    apparent = float(above[inside].mean()) if inside.any() else None
+                    return CompletionRate(
+                        len(matching), int(inside.sum()), apparent, None, CHOSEN_BY_SCORE
+                    )
                 return calibration.completion_rate(
                     found, int((inside & above).sum()), int(inside.sum()), len(matching)
                 )

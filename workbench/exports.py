@@ -104,6 +104,8 @@ def verdict_line(row: JudgedId) -> dict[str, Any]:
         "verdict": None if row.verdict.verdict is None else str(row.verdict.verdict),
         "note": row.verdict.note,
         "given_at": row.verdict.given_at,
+        "tags": list(row.verdict.tags),
+        "repeats": [str(verdict) for verdict in row.repeats],
     }
 
 

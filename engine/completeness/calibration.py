@@ -104,8 +104,8 @@ class Calibration:
 
 
 def calibrate(
-    scores: Sequence[float],
-    complete: Sequence[bool],
+    scores: Sequence[float] | Floats,
+    complete: Sequence[bool] | Bools,
     population: Sequence[float] | Floats,
     at: float | None = None,
 ) -> Calibration:

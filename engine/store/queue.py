@@ -213,7 +213,7 @@ def _sample(
     turns: list[tuple[int, int, int]] = []
     for group in range(groups):
         low, high = group * len(in_filter) // groups, (group + 1) * len(in_filter) // groups
-        count = min(high - low, page // groups + len(judged))
+        count = min(high - low, PAGE)  # the same however many were judged, or the order would change
         drawn = random.Random(f"{SAMPLE_SEED}:{group}").sample(range(low, high), count)
         turns += [(turn, group, in_filter[place]) for turn, place in enumerate(drawn)]
     items = [

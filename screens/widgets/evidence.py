@@ -97,7 +97,7 @@ def remaining_content(facts: Facts) -> Content:
 def note_content(facts: Facts) -> Content:
     """The verdict that stands, bright, and the note."""
     current = facts.current
-    if current is None or (current.verdict is None and not current.note):
+    if current is None or not (current.verdict or current.note or current.tags):
         return Content.styled("no verdict yet", "$tone-muted")
     parts: list[tuple[str, str]] = []
     if current.verdict is not None:
@@ -106,4 +106,7 @@ def note_content(facts: Facts) -> Content:
     if current.note:
         gap = "  " if parts else ""
         parts.append((gap + display_safe(current.note[:NOTE_LIMIT]), "bold"))
+    for tag in current.tags:
+        gap = "  " if parts else ""
+        parts.append((f"{gap}#{one_line(tag, 40)}", "$tone-accent"))
     return Content.assemble(*parts)

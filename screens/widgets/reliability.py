@@ -81,10 +81,16 @@ class Reliability(Widget):
 
 
 def axis_line(threshold: float | None, width: int) -> str:
-    """The ends of the score, and the threshold where it stands; the ends give way."""
-    line = list("0" + "score".center(width - 2) + "1")
-    if threshold is not None:
-        text = f" {figures.probability(threshold)} "
-        at = max(0, min(width - len(text), int(threshold * width) - 1))
+    """The ends of the score, its name, and the threshold where it stands."""
+    line = [" "] * width
+
+    def put(text: str, at: int) -> None:
+        at = max(0, min(width - len(text), at))
         line[at : at + len(text)] = text
+
+    put("0", 0)
+    put("1", width - 1)
+    put("score", width // 4 - 2 if threshold is None or threshold >= 0.5 else 3 * width // 4 - 2)
+    if threshold is not None:
+        put(f" {figures.probability(threshold)} ", int(threshold * width) - 1)
     return "".join(line)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.errors import ProjectError, ProjectReadOnly
-from engine.rows import ConversationRow, Verdict, VerdictRow
-from engine.store import verdicts
+from engine.errors import ProjectError, ProjectReadOnly, UsageError
+from engine.filters import ListQuery, parse_filter
+from engine.rows import ConversationRow, QueueOrder, TriagePlace, Verdict, VerdictRow
+from engine.store import queue, verdicts
 from engine.store.conversations import ConversationStore
 from engine.store.migrations import migrate
 from engine.store.project import Project
@@ -247,3 +248,121 @@ class TestQueue:
         triage.undo()
         triage.undo()
         assert triage.queue().items[0].conversation_id == 4
+
+    def test_a_filter_narrows_it(self, project: Project) -> None:
+        """Only what a filter matches is queued; one that asks for a state also gets complete ones."""
+        fill(project, [talk(str(n), f"hi {n}", *["more"] * n) for n in range(1, 5)])
+        give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5, 4: 0.95})
+
+        def queued(text: str) -> list[int]:
+            page = TriageStore(project).queue("threshold", ListQuery(parse_filter(text)))
+            assert page.total == len(page.items)
+            return [item.conversation_id for item in page.items]
+
+        assert queued("messages>3") == [3]
+        assert queued("state:complete") == [1, 4]
+
+    def test_lowest(self, project: Project) -> None:
+        """The lowest score first, unscored ones last."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 5)])
+        give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5})
+        page = TriageStore(project).queue("lowest")
+        assert [item.conversation_id for item in page.items] == [2, 3, 1, 4]
+        assert page.items[-1].why == "unscored: not scored yet"
+
+    def test_disagreement(self, project: Project) -> None:
+        """What two runs put into different states, the biggest difference first, with what each says."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 6)])
+        give_scores(project, {1: 0.9, 2: 0.1, 3: 0.8, 4: 0.7, 5: 0.9})
+        give_scores(
+            project, {1: 0.8, 2: 0.95, 3: 0.3, 4: 0.2, 5: None}, "config-b", make_current=False
+        )
+        page = TriageStore(project).queue("disagreement")
+        assert [item.conversation_id for item in page.items] == [2, 3, 4]
+        assert page.total == 3
+        assert page.items[0].why == (
+            "disagreement: tiny.gguf says incomplete, tiny.gguf says complete"
+        )
+
+    def test_the_list_as_it_is(self, project: Project) -> None:
+        """The order of the list is that of its query, complete ones too, judged ones left out."""
+        fill(project, [talk(str(n), "hi " * n) for n in range(1, 5)])
+        give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5})
+        triage = TriageStore(project)
+        triage.give(3, Verdict.UNSURE)
+        page = triage.queue("list", ListQuery(sort="length", descending=True))
+        assert [item.conversation_id for item in page.items] == [4, 2, 1]
+        assert page.items[2].why == "next in the list; complete"
+
+    def test_a_sample_stands_for_every_score(self, project: Project) -> None:
+        """The first twenty of a sample lie one in each twentieth of the scores; verdicts do not change what follows."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 202)])
+        give_scores(project, {n: (n * 37 % 200) / 200 for n in range(1, 201)} | {201: None})
+        triage = TriageStore(project)
+        page = triage.queue("sample")
+        assert page.total == len(page.items) == 200
+        first = [item.conversation_id * 37 % 200 // 10 for item in page.items[:20]]
+        assert sorted(first) == list(range(20))
+        for item in page.items[:7]:
+            triage.give(item.conversation_id, Verdict.COMPLETE)
+        assert triage.queue("sample").items == page.items[7:]
+
+    def test_a_page_of_a_long_queue(self, project: Project) -> None:
+        """A page holds the first of what waits and tells how many wait in all."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 31)])
+        give_scores(project, {n: n / 100 for n in range(1, 25)})
+        with project.reading() as conn:
+            whole = queue.queue(conn)
+            orders: list[QueueOrder] = ["threshold", "lowest", "sample", "list"]
+            for order in orders:
+                every, page = queue.queue(conn, order), queue.queue(conn, order, page=5)
+                assert page.items == every.items[:5]
+                assert page.total == len(every.items)
+        assert whole.total == 30
+
+
+class TestAgain:
+    def test_what_is_asked_again(self, project: Project) -> None:
+        """Blind repeats are earlier verdicts, never the newest ten, each once, and change nothing that stands."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 26)])
+        triage = TriageStore(project)
+        for n in range(1, 26):
+            triage.give(n, Verdict.COMPLETE)
+        asked = triage.to_repeat(10)
+        assert len(set(asked)) == 10
+        assert set(asked) <= set(range(1, 16))
+        for n in asked:
+            triage.repeat(n, Verdict.INCOMPLETE)
+        assert triage.tally()[Verdict.COMPLETE] == 25
+        assert set(triage.to_repeat(10)) == set(range(1, 16)) - set(asked)
+        with project.reading() as conn:
+            pairs = verdicts.repeated_pairs(conn)
+            lines = {j.external_id: j.repeats for j in verdicts.export_verdicts(conn)}
+        assert pairs == [(n, Verdict.COMPLETE, Verdict.INCOMPLETE) for n in sorted(asked)]
+        assert lines[str(asked[0])] == (Verdict.INCOMPLETE,)
+
+    def test_a_bulk_tag_is_one_step(self, project: Project) -> None:
+        """Undo takes a tag back from everything that one act gave it to, and only from that."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1, 6)])
+        triage = TriageStore(project)
+        triage.tag([2], "late")
+        triage.tag([1, 2, 3], " late ")
+        taken = triage.undo()
+        assert taken is not None
+        assert (taken.kind, taken.count, taken.tags) == ("tag", 2, ("late",))
+        assert [triage.current(n) is not None for n in (1, 2, 3)] == [False, True, False]
+        triage.redo()
+        current = triage.current(3)
+        assert current is not None
+        assert current.tags == ("late",)
+        with pytest.raises(UsageError):
+            triage.tag([1], "  ")
+
+    def test_the_place_outlives_the_session(self, tmp_path: Path) -> None:
+        """Order, filter, conversation and what was skipped are there when the project is opened again."""
+        place = TriagePlace("lowest", "turns>3", 7, (3, 5))
+        with Project.open(tmp_path / "p.wb", create=True) as project:
+            assert TriageStore(project).place() == TriagePlace()
+            TriageStore(project).keep_place(place)
+        with Project.open(tmp_path / "p.wb") as project:
+            assert TriageStore(project).place() == place

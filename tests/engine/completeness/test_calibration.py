@@ -1,0 +1,251 @@
+"""Calibration against cases worked out by hand, and against populations whose truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.calibration_rows import Estimate
+from engine.completeness.calibration import (
+    Calibration,
+    agreement,
+    calibrate,
+    completion_rate,
+    lacking,
+    reliability,
+    wilson,
+    youden,
+)
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Choose = Callable[[np.random.Generator, Floats, int], npt.NDArray[np.int64]]
+
+
+def clean(count: int = 25) -> tuple[list[float], list[bool]]:
+    """As many complete above .6 as incomplete below .4, none wrong."""
+    steps = [n / count * 0.39 for n in range(count)]
+    return steps + [1 - step for step in steps], [False] * count + [True] * count
+
+
+class TestByHand:
+    def test_wilson(self) -> None:
+        """The Wilson interval of 8 of 10 is that of the tables; none and all end at 0 and at 1."""
+        share = wilson(8, 10)
+        assert (share.low, share.high) == pytest.approx((0.4902, 0.9433), abs=1e-4)
+        assert wilson(0, 5).low == 0
+        assert wilson(5, 5).high == 1
+
+    def test_kappa(self) -> None:
+        """Cohen's kappa of a table whose kappa is .4: 20 and 15 the same, 5 and 10 not."""
+        pairs = [("y", "y")] * 20 + [("y", "n")] * 5 + [("n", "y")] * 10 + [("n", "n")] * 15
+        found = agreement(pairs)
+        assert found.kappa == pytest.approx(0.4)
+        assert found.same is not None
+        assert (found.same.part, found.same.of) == (35, 50)
+
+    def test_kappa_without_a_choice(self) -> None:
+        """Where only one answer was ever given there is no kappa, and without pairs nothing at all."""
+        assert agreement([("y", "y")] * 4).kappa is None
+        assert agreement([]).same is None
+
+    def test_youden_takes_half_where_it_may(self) -> None:
+        """Between scores that part the kinds, .5 is the threshold where it lies there, else the middle."""
+        even = np.full(4, 0.25)
+        truth = np.array([False, False, True, True])
+        assert youden(np.array([0.1, 0.3, 0.6, 0.9]), truth, even) == 0.5
+        assert youden(np.array([0.1, 0.2, 0.3, 0.9]), truth, even) == pytest.approx(0.25)
+
+    def test_youden_prefers_the_tie_near_half(self) -> None:
+        """Of two thresholds that are equally good the one nearer to .5 is taken."""
+        p = np.array([0.1, 0.2, 0.6, 0.7])
+        truth = np.array([False, True, False, True])
+        assert youden(p, truth, np.full(4, 0.25)) == pytest.approx(0.65)
+
+    def test_youden_follows_weights(self) -> None:
+        """A verdict that stands for many moves the threshold to its side."""
+        p = np.array([0.1, 0.4, 0.6, 0.9])
+        truth = np.array([False, True, False, True])
+        assert youden(p, truth, np.array([0.1, 0.1, 0.7, 0.1])) == pytest.approx(0.75)
+        assert youden(p, truth, np.array([0.1, 0.7, 0.1, 0.1])) == pytest.approx(0.25)
+
+    def test_youden_of_a_useless_score(self) -> None:
+        """A score that is lower for complete ones gives no threshold, nor does one that is always the same."""
+        truth = np.array([True, True, False, False])
+        assert youden(np.array([0.1, 0.2, 0.8, 0.9]), truth, np.full(4, 0.25)) is None
+        assert youden(np.full(4, 0.5), truth, np.full(4, 0.25)) is None
+
+    def test_reliability(self) -> None:
+        """Bins hold mean and share; the error weighs a bin by the population in it."""
+        p = np.array([0.12, 0.18, 0.9, 0.94])
+        truth = np.array([False, True, True, True])
+        population = np.array([0.1] * 3 + [0.92])
+        bins, error = reliability(p, truth, population)
+        assert [(b.low, b.high, b.observed.part, b.observed.of) for b in bins] == [
+            (0.1, 0.2, 1, 2),
+            (0.9, 1.0, 2, 2),
+        ]
+        assert [b.predicted for b in bins] == pytest.approx([0.15, 0.92])
+        assert error == pytest.approx((3 * 0.35 + 1 * 0.08) / 4)
+
+    def test_rogan_gladen(self) -> None:
+        """50% called complete with sensitivity .8 and specificity .9 are (.5 + .9 - 1) / .7 = 57% complete."""
+        errors = np.tile([0.8, 0.9], (101, 1))
+        base = calibrate(*clean(), clean()[0])
+        found = Calibration("", 0.5, base.accuracy, 1.0, (), None, errors)
+        rate = completion_rate(found, 50_000, 100_000, 100_000).corrected
+        assert rate is not None
+        assert rate.value == pytest.approx(0.4 / 0.7)
+        half = 1.96 * (0.25 / 100_000) ** 0.5 / 0.7
+        assert (rate.high - rate.low) / 2 == pytest.approx(half, rel=0.3)
+        none = completion_rate(found, 0, 100, 100).corrected
+        assert none is not None
+        assert none.value == 0  # (0 + .9 - 1) / .7 is below 0
+
+
+class TestRefusals:
+    def test_too_few(self) -> None:
+        """Fewer than 40 verdicts, or fewer than five of a kind, give no threshold and say what is missing."""
+        assert lacking(20, 20) == ""
+        assert "39 verdicts of 40" in lacking(20, 19)
+        assert "only 4 verdicts say complete" in lacking(4, 60)
+        scores, truth = clean(10)
+        assert calibrate(scores, truth, scores).best is None
+
+    def test_no_verdicts_and_no_scores(self) -> None:
+        """Nothing gives nothing, with the reason."""
+        found = calibrate([], [], [])
+        assert found.accuracy is None
+        assert completion_rate(found, 0, 0, 7).why == "nothing is scored"
+        assert "only 0 verdicts" in completion_rate(found, 3, 7, 7).why
+
+    def test_verdicts_that_reach_little(self) -> None:
+        """Verdicts in one corner of the scores are not made to stand for all: only their own shares are told."""
+        scores, truth = clean()
+        near = calibrate([0.4 + s / 5 for s in scores], truth, np.linspace(0, 1, 5000))
+        assert near.covered < 0.5
+        assert near.accuracy is not None
+        assert near.accuracy.sensitivity is None
+        assert near.accuracy.raw_sensitivity.of == 25
+        rate = completion_rate(near, 10, 20, 20)
+        assert rate.corrected is None
+        assert "reach only" in rate.why
+
+    def test_worse_than_chance(self) -> None:
+        """A pinned threshold that is no better than chance gives no corrected rate."""
+        rng = np.random.default_rng(0)
+        p = rng.random(200)
+        truth = p < 0.5
+        found = calibrate(p, truth, p, at=0.5)
+        assert found.best is None
+        rate = completion_rate(found, 100, 200, 200)
+        assert rate.why == "at this threshold the score is no better than chance"
+
+
+class TestCertainty:
+    def test_no_error_seen_is_no_certainty(self) -> None:
+        """Verdicts without a single error give an interval that ends at 1 and does not begin there."""
+        scores, truth = clean()
+        found = calibrate(scores, truth, scores)
+        assert found.best == 0.5
+        accuracy = found.accuracy
+        assert accuracy is not None
+        for estimate in (accuracy.sensitivity, accuracy.specificity, accuracy.precision):
+            assert estimate is not None
+            assert estimate.value > 0.97
+            assert 0.8 < estimate.low < 0.99
+
+    def test_the_same_again(self) -> None:
+        """Draws are seeded: the same verdicts in another order give the same figures."""
+        rng = np.random.default_rng(3)
+        p = rng.random(80)
+        truth = rng.random(80) < p
+        order = rng.permutation(80)
+        assert calibrate(p, truth, p).best == calibrate(p[order], truth[order], p[order]).best
+        first, second = calibrate(p, truth, p), calibrate(p, truth, p)
+        assert first.accuracy == second.accuracy
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 40).map(lambda n: n / 40), st.booleans()), min_size=1, max_size=90
+    ),
+    st.lists(st.floats(0, 1), max_size=60),
+    st.one_of(st.none(), st.floats(0, 1)),
+)
+def test_every_figure_is_a_share(
+    judged: list[tuple[float, bool]], others: list[float], at: float | None
+) -> None:
+    """Whatever the verdicts, each estimate lies in [0, 1] inside its interval, and the best threshold among scores."""
+    scores, truth = [p for p, _ in judged], [t for _, t in judged]
+    found = calibrate(scores, truth, [*scores, *others], at)
+    if found.best is not None:
+        assert min(scores) < found.best <= max(scores)
+    estimates: list[Estimate | None] = []
+    if found.accuracy is not None:
+        estimates += [
+            found.accuracy.sensitivity,
+            found.accuracy.specificity,
+            found.accuracy.precision,
+        ]
+    estimates.append(completion_rate(found, len(judged), len(scores) + len(others), 500).corrected)
+    for estimate in estimates:
+        if estimate is not None:
+            assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+
+
+# Populations whose truth is known
+
+
+def population(rng: np.random.Generator, size: int = 4000) -> tuple[Floats, Bools]:
+    """Scores crowded at the ends, and a truth that follows them, but not as a probability would."""
+    p = rng.beta(0.7, 0.7, size)
+    return p, rng.random(size) < 1 / (1 + np.exp(-8 * (p - 0.4)))
+
+
+def at_random(rng: np.random.Generator, p: Floats, n: int) -> npt.NDArray[np.int64]:
+    return rng.choice(len(p), n, replace=False)
+
+
+def uncertain_first(rng: np.random.Generator, p: Floats, n: int) -> npt.NDArray[np.int64]:
+    """Half of them as the queue orders them, half a sample over all scores."""
+    near = np.argsort(abs(p - 0.5))[: n // 2]
+    groups = np.array_split(np.argsort(p), n // 2)
+    return np.unique(np.concatenate([near, [rng.choice(group) for group in groups]]))
+
+
+@pytest.mark.parametrize("choose", [at_random, uncertain_first])
+def test_intervals_hold_the_truth(choose: Choose) -> None:
+    """Over 60 simulated projects about 95 of 100 intervals hold the truth, also when doubtful ones are judged first,
+    and the corrected rate is right on average where the share of complete verdicts is not."""
+    rng = np.random.default_rng(11)
+    held = {"sensitivity": 0, "specificity": 0, "rate": 0}
+    off, naive = [], []
+    runs = 60
+    for _ in range(runs):
+        p, truth = population(rng)
+        chosen = choose(rng, p, 120)
+        found = calibrate(p[chosen], truth[chosen], p)
+        assert found.accuracy is not None
+        threshold = found.accuracy.threshold
+        rate = completion_rate(found, int((p >= threshold).sum()), len(p), len(p)).corrected
+        for name, estimate, real in (
+            ("sensitivity", found.accuracy.sensitivity, (p[truth] >= threshold).mean()),
+            ("specificity", found.accuracy.specificity, (p[~truth] < threshold).mean()),
+            ("rate", rate, truth.mean()),
+        ):
+            assert estimate is not None
+            held[name] += bool(estimate.low <= real <= estimate.high)
+        assert rate is not None
+        off.append(rate.value - truth.mean())
+        naive.append(truth[chosen].mean() - truth.mean())
+    assert all(count >= 0.85 * runs for count in held.values()), held
+    assert abs(float(np.mean(off))) < 0.015
+    if choose is uncertain_first:
+        assert abs(float(np.mean(naive))) > 0.03
