@@ -128,6 +128,13 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_filter(sub)
 
+    sub = command("calibrate", "say what the verdicts say of the scores", "calibrate:calibrate")
+    sub.add_argument("project")
+    _add_filter(sub)
+    sub.add_argument(
+        "--apply", action="store_true", help="put the threshold of the verdicts in force"
+    )
+
     sub = command("prompts", "show or edit the prompts of a project", "prompts:prompts")
     sub.add_argument("project")
     sub.add_argument("name", nargs="?", help="print this prompt")
@@ -204,6 +211,18 @@ COMMANDS = (
 )  # fmt: skip
 
 
+def _joined(words: Sequence[str]) -> list[str]:
+    """The words with each filter joined to its option: one may begin with a minus, which argparse takes for another
+    option."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == "--filter":
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -213,7 +232,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         words = ["open"]
     parser = build_parser()
     try:
-        arguments = parser.parse_args(words)
+        arguments = parser.parse_args(_joined(words))
     except SystemExit as stop:
         return int(stop.code or 0)
     if arguments.version:

@@ -1,0 +1,126 @@
+"""`list`, and `--filter` wherever a command takes it, as a script sees them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.conversation import Conversation, Message
+from engine.simulate.samples import write_jsonl
+from tests.workbench.test_cli import data, workbench
+
+TABLE = """\
+state     p  turns  messages  length  date        verdict  tags  source   name   opening
+unscored  –      1         2      26  2026-03-14  –        –     a.jsonl  web/1  Refund my lamp.
+unscored  –      2         4      36  –           –        –     a.jsonl  web/2  日本語 ok
+unscored  –      1         1      15  2026-04-01  –        –     a.jsonl  app/3  ␛[2J refund?\
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three conversations, one of them with a control sequence in its first message."""
+    monkeypatch.chdir(tmp_path)
+    conversations = [
+        Conversation(
+            "web/1",
+            (Message("user", "Refund my lamp."), Message("assistant", "It is done.")),
+            created_at="2026-03-14T10:00:00Z",
+        ),
+        Conversation(
+            "web/2",
+            (
+                Message("user", "日本語 ok"),
+                Message("assistant", "Which order?"),
+                Message("user", "The last."),
+                Message("assistant", "Found."),
+            ),
+        ),
+        Conversation(
+            "app/3", (Message("user", "\x1b[2J refund?"),), created_at="2026-04-01T00:00:00Z"
+        ),
+    ]
+    write_jsonl(conversations, tmp_path / "a.jsonl")
+    path = tmp_path / "p.wb"
+    assert workbench("import", path, "a.jsonl").returncode == 0
+    return path
+
+
+class TestList:
+    def test_table(self, project: Path) -> None:
+        """The table is aligned by the cells of a terminal and holds no control character."""
+        done = workbench("list", project)
+
+        assert done.returncode == 0, done.stderr.decode()
+        assert done.stdout.decode().rstrip("\n") == TABLE
+
+    def test_filter_sort_limit(self, project: Path) -> None:
+        """The filter, the order and the limit of the command line are those of the list on the screen."""
+
+        def names(*words: str) -> list[str]:
+            lines = workbench("list", project, "--json", *words).stdout.splitlines()
+            return [json.loads(line)["id"] for line in lines]
+
+        assert names("--filter", "refund") == ["web/1", "app/3"]
+        assert names("--filter", "refund date<2026-04") == ["web/1"]
+        assert names("--sort", "turns", "--reverse", "--limit", "1") == ["web/2"]
+        assert names("--sort", "date") == ["web/1", "app/3", "web/2"]
+        assert names("--filter", "state:complete") == []
+
+    def test_json_line(self, project: Path) -> None:
+        """A line of JSON says everything that the table says, uncut and as imported."""
+        done = workbench("list", project, "--json", "--filter", "name:app")
+
+        assert json.loads(done.stdout) == {
+            "id": "app/3",
+            "source": "a.jsonl",
+            "state": "unscored",
+            "p_end": None,
+            "p_end_normalised": None,
+            "reason": None,
+            "turns": 1,
+            "messages": 1,
+            "length": len("\x1b[2J refund?"),
+            "created_at": "2026-04-01T00:00:00Z",
+            "verdict": None,
+            "tags": [],
+            "opening": "\x1b[2J refund?",
+        }
+
+    def test_nothing_listed(self, project: Path) -> None:
+        """A filter that nothing matches prints the titles only."""
+        done = workbench("list", project, "--filter", "zebra")
+
+        assert (done.returncode, done.stdout.count(b"\n")) == (0, 1)
+
+
+class TestFilterOption:
+    def test_status_counts_what_matches(self, project: Path) -> None:
+        """status counts what matches the filter and says which filter that was."""
+        status = data(workbench("status", project, "--json", "--filter", "refund"))
+
+        assert (status["filter"], status["counts"]["conversations"]) == ("refund", 2)
+        assert data(workbench("status", project, "--json"))["filter"] is None
+
+    @pytest.mark.parametrize(
+        ("what", "wanted"), [("conversations", 2), ("scores", 2), ("verdicts", 0)]
+    )
+    def test_export_writes_what_matches(self, project: Path, what: str, wanted: int) -> None:
+        """Each export writes the lines of what matches, and no others."""
+        done = workbench("export", project, what, "--filter", "-name:web/2")
+        names = [json.loads(line)["id"] for line in done.stdout.splitlines()]
+
+        assert names == ["web/1", "app/3"][:wanted]
+
+    @pytest.mark.parametrize("command", [("list",), ("status",), ("export", "scores")])
+    def test_mistake_shows_its_place(self, project: Path, command: tuple[str, ...]) -> None:
+        """A filter that is not understood is shown with a caret under the place; exit code 2."""
+        done = workbench(command[0], project, *command[1:], "--filter", "日本 turns>5 foo:3")
+        told = done.stderr.decode().splitlines()
+
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert told[0] == "workbench: There is no field “foo”."
+        assert told[1] == "  日本 turns>5 foo:3"
+        assert told[2] == "  " + " " * len("xxxx turns>5 ") + "^"
