@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from engine.errors import ProjectError
 from engine.filters import ListQuery, parse_filter
 from engine.rows import State, Verdict
-from engine.store import migrations
+from engine.store import migrations, trees, verdicts
 from engine.store import project as project_module
 from engine.store.conversations import ConversationStore
 from engine.store.migrations import SCHEMA
@@ -65,6 +66,30 @@ class TestReleased:
             current = TriageStore(project).current(3)
             assert current is not None
             assert (current.verdict, current.note) == (Verdict.INCOMPLETE, "no answer")
+
+
+def test_what_schema_2_brought(tmp_path: Path) -> None:
+    """Tags, verdicts given again, remaining tasks and trees of a file of schema 2 are found."""
+    load(RELEASED[1], tmp_path / "old.wb")
+    with Project.open(tmp_path / "old.wb") as project:
+        store = ConversationStore(project)
+        assert store.tags() == [("odd", 1)]
+        assert [row.tags for row in store.rows([1, 2])] == [("odd",), ()]
+        assert store.hits(1, parse_filter("red")) == [0]
+        remaining = store.remaining(3)
+        assert remaining is not None
+        assert remaining.text == "Say where it is."
+        with project.reading() as conn:
+            assert verdicts.repeats(conn, 3) == (Verdict.UNSURE,)
+            assert trees.frame(conn, 1, 2) == {"nodes": 3}
+
+
+def test_a_sample_has_something_in_every_table() -> None:
+    """The sample of the present schema leaves no table empty, so that a migration is tried on all of them."""
+    text = RELEASED[-1].read_text(encoding="utf-8")
+    tables = re.findall(r'^CREATE TABLE "?(\w+)', text, re.MULTILINE)
+    assert len(tables) > 15
+    assert [name for name in tables if f"INSERT INTO {name} " not in text] == []
 
 
 def _widen(conn: sqlite3.Connection) -> None:

@@ -10,10 +10,12 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from engine.rows import Verdict
-from engine.store import imports
+from engine.rows import TreeRow, Verdict
+from engine.store import imports, scores, trees
 from engine.store.migrations import SCHEMA
 from engine.store.project import Project
+from engine.store.scores import RemainingEntry
+from engine.store.trees import TreeConfig, TreeEntry
 from engine.store.triage import TriageStore
 from tests.engine.store.support import Bad, fill, give_scores, talk, with_tools
 
@@ -58,11 +60,26 @@ def sample_project(path: Path) -> None:
         fill(project, [with_tools("t"), talk("b", "Where is it?"), talk("a2", "Where is it?")], "b")
         project.write(lambda conn: imports.quarantine(conn, 2, [Bad(4, b"{\xff", "not JSON")]))
         give_scores(project, {1: 0.9, 2: None, 3: 0.2})
+        tasks = [RemainingEntry(3, "Say where it is.")]
+        project.write(lambda conn: scores.add_remaining(conn, "r", "config-a", 1, tasks))
+        project.write(_grow)
         triage = TriageStore(project)
         triage.give(1, Verdict.COMPLETE)
         triage.give(3, Verdict.INCOMPLETE, "no answer")
+        triage.tag([1, 2], "odd")
+        triage.untag([2], "odd")
+        triage.repeat(3, Verdict.UNSURE)
         triage.note(1, "taken back")
         triage.undo()
+
+
+def _grow(conn: sqlite3.Connection) -> None:
+    trees.register(conn, TreeConfig("t", 0.1, "path", "end", "tiny.gguf"))
+    row = TreeRow(
+        1, 2, "t", 1, None, 9, None, 2, 2, 3, -0.1, -0.05, 0.9, 0.1, 0.0, 0.5, 0.6, 0, 0.7, -0.2, 1, 1, 0.5,
+        0.1, "path", "end", "tiny.gguf", None,
+    )  # fmt: skip
+    trees.add(conn, "t", [TreeEntry(row, {"nodes": 3})])
 
 
 if __name__ == "__main__":
