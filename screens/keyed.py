@@ -44,7 +44,7 @@ def place_of(cls: type) -> str:
 def named(place: str, bindings: Iterable[BindingType]) -> list[BindingType]:
     """The bindings, those without an id with one: place and action, e.g. `triage.verdict-complete`.
 
-    An action whose arguments are no words is named after its description: `row-table.row-up`.
+    An action whose arguments are no words is named after its description: `table.row-up`.
     """
     return [
         dataclasses.replace(binding, id=f"{place}.{_action_name(binding)}")

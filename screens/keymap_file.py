@@ -20,20 +20,23 @@ from screens.key_table import Place, is_key, normal_keys, shown_key
 
 PRESETS: dict[str, dict[str, str]] = {
     "vim": {
-        "row-table.first-row": "home,g",
-        "row-table.last-row": "end,G",
-        "row-table.page-up": "pageup,ctrl+b,ctrl+u",
-        "row-table.page-down": "pagedown,ctrl+f,ctrl+d",
-        "row-table.open": "enter,l",
-        "choices.first": "home,g",
-        "choices.last": "end,G",
-        "choices.page-up": "pageup,ctrl+b,ctrl+u",
-        "choices.page-down": "pagedown,ctrl+f,ctrl+d",
-        "choices.select": "enter,l",
-        "reader.leave": "q,escape,h",
+        "table.first-row": "g",
+        "table.last-row": "G",
+        "table.page-up": "ctrl+b,ctrl+u",
+        "table.page-down": "ctrl+f,ctrl+d",
+        "table.open": "l",
+        "choices.first": "g",
+        "choices.last": "G",
+        "choices.page-up": "ctrl+b,ctrl+u",
+        "choices.page-down": "ctrl+f,ctrl+d",
+        "choices.select": "l",
+        "transcript.page-up": "ctrl+b,ctrl+u",
+        "transcript.page-down": "ctrl+f,ctrl+d",
+        "transcript.end": "G",
+        "reader.leave": "h",
     }
 }
-"""Sets of keys to begin with; rows go up and down with `k` and `j` anyway."""
+"""Keys that a set adds to the default ones; lines go up and down with `k` and `j` anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,8 @@ class _Reader:
         chosen = preset.get("name") if isinstance(preset, dict) else preset
         if chosen is not None:
             if isinstance(chosen, str) and chosen in PRESETS:
-                self.keys.update(PRESETS[chosen])
+                for action, more in PRESETS[chosen].items():
+                    self.keys[action] = ",".join([*self._defaults[action], *normal_keys(more)])
             else:
                 self._complain(
                     "name", f"there is no preset {chosen!r}", f"try {', '.join(PRESETS)}"

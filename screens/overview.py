@@ -78,6 +78,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             "r", "run_scoring", "Score", tooltip="Score conversations; says first what it costs"
         ),
         Binding("i", "import_files", "Import", tooltip="Import a file or a folder"),
+        Binding("K", "calibration", "Calibration", tooltip="What your verdicts say of the scores"),
         Binding("q", "app.quit", "Quit", tooltip="Quit; jobs go on where they were next time"),
     ]
 
@@ -258,8 +259,16 @@ class OverviewScreen(WorkbenchScreen[None]):
             self.action_run_scoring()
         elif step.kind == "resume" and step.run is not None:
             self.resume(step.run, self._mode)
-        elif step.kind in ("triage", "calibrate"):
+        elif step.kind == "triage":
             self.app.switch_mode("triage")
+        elif step.kind == "calibrate":
+            self.action_calibration()
+
+    def action_calibration(self) -> None:
+        """Shows what the verdicts say about the scores."""
+        from screens.calibration import CalibrationScreen
+
+        self.app.push_screen(CalibrationScreen(self.services, self.feed, self.MODE))
 
     def on_card_opened(self, message: Card.Opened) -> None:
         """Figures lead to where they come from."""

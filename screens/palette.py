@@ -11,6 +11,7 @@ from textual.app import App
 from textual.binding import ActiveBinding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
+from textual.fuzzy import Matcher
 from textual.markup import escape
 from textual.screen import Screen
 
@@ -117,11 +118,19 @@ class WorkbenchCommands(Provider):
             if score > 0:
                 yield Hit(
                     score,
-                    _shown(matcher.highlight(command.title), command),
+                    _shown(_highlighted(matcher, command.title), command),
                     command.run,
                     text=command.title,
                     help=escape(command.help),
                 )
+
+
+def _highlighted(matcher: Matcher, title: str) -> Content:
+    """The title with what matched; `Matcher.highlight` would read it as markup."""
+    content = Content(title)
+    for at in matcher.fuzzy_search.match(matcher.query, title)[1]:
+        content = content.stylize(matcher.match_style, at, at + 1)
+    return content
 
 
 def _shown(title: Content, command: Command) -> Content:

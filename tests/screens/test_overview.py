@@ -126,6 +126,14 @@ class TestNext:
             await press(pilot, "down", "enter")
             assert isinstance(pilot.app.screen, TriageScreen)
 
+    async def test_calibration_is_a_key_away(self) -> None:
+        """`K` shows what the verdicts say of the scores, escape comes back."""
+        async with opened(project(), mode="1") as pilot:
+            await press(pilot, "K")
+            assert "Completion rate" in text(pilot)
+            await press(pilot, "escape")
+            assert "What is here" in text(pilot)
+
     async def test_empty_project_asks_for_an_import(self) -> None:
         """In an empty project enter asks what to import, and imports it."""
         fake = FakeProject([])

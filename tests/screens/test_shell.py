@@ -51,7 +51,7 @@ async def asked(pilot: Pilot[None], words: str) -> None:
     await pilot.press(*["space" if char == " " else char for char in words])
     await until(pilot, lambda: palette.query_one("CommandList").option_count > 0)  # type: ignore[attr-defined]
     await settle(pilot)
-    await pilot.press("enter", "enter")
+    await pilot.press("enter")
     await settle(pilot)
 
 

@@ -1,0 +1,167 @@
+"""What is remembered for all projects, and the commands around it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from screens.themes import THEMES
+from workbench import cli, config
+from workbench.commands.tui import load_shell
+from workbench.preferences import MOST_RECENT, Chosen, Preferences
+
+NOON = datetime(2026, 10, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def preferences(tmp_path: Path) -> Preferences:
+    """Preferences in a folder that is not there yet."""
+    return Preferences(tmp_path / "config" / "preferences.json")
+
+
+@pytest.fixture(autouse=True)
+def config_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A config folder of the test's own."""
+    monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "own"))
+    return tmp_path / "own"
+
+
+class TestFile:
+    def test_nothing_was_chosen(self, preferences: Preferences) -> None:
+        """Without a file there are defaults and no complaint."""
+        assert preferences.read() == (Chosen(), None)
+
+    def test_theme_and_projects_come_back(self, preferences: Preferences, tmp_path: Path) -> None:
+        """What is remembered is there for the next program."""
+        preferences.choose_theme("light")
+        preferences.opened(tmp_path / "a.wb", NOON)
+        preferences.opened(tmp_path / "b.wb", NOON)
+        preferences.opened(tmp_path / "a.wb", NOON)
+        chosen, problem = Preferences(preferences.path).read()
+        assert problem is None
+        assert chosen.theme == "light"
+        assert [Path(entry.path).name for entry in chosen.recent] == ["a.wb", "b.wb"]
+
+    def test_list_is_bounded(self, preferences: Preferences, tmp_path: Path) -> None:
+        """Only the most recent projects are kept."""
+        for number in range(MOST_RECENT + 5):
+            preferences.opened(tmp_path / f"{number}.wb", NOON)
+        recent = preferences.read()[0].recent
+        assert len(recent) == MOST_RECENT
+        assert recent[0].path.endswith(f"{MOST_RECENT + 4}.wb")
+
+    def test_forgotten(self, preferences: Preferences, tmp_path: Path) -> None:
+        """A project can be taken off the list."""
+        preferences.opened(tmp_path / "a.wb", NOON)
+        preferences.forget(str(tmp_path / "a.wb"))
+        assert preferences.read()[0].recent == ()
+
+    @pytest.mark.parametrize(
+        "content", [b"{", b"[]", b'{"recent": 3}', b'{"recent": [{}]}', b"\xff\xfe", b""]
+    )
+    def test_broken_file(self, content: bytes, preferences: Preferences) -> None:
+        """A broken file costs nothing but what it held: it is told, and kept aside when something is remembered."""
+        preferences.path.parent.mkdir()
+        preferences.path.write_bytes(content)
+        chosen, problem = preferences.read()
+        assert chosen == Chosen()
+        assert problem is not None
+        assert str(preferences.path) in problem
+
+        preferences.choose_theme("ansi")
+        assert preferences.read() == (Chosen(theme="ansi"), None)
+        assert preferences.path.with_suffix(".broken").read_bytes() == content
+
+    def test_folder_that_cannot_be_written(self, tmp_path: Path) -> None:
+        """Where nothing can be written nothing is remembered, and nothing fails."""
+        (tmp_path / "file").touch()
+        preferences = Preferences(tmp_path / "file" / "preferences.json")
+        preferences.choose_theme("light")
+        assert preferences.read()[0] == Chosen()
+
+    def test_reader_never_sees_half(self, preferences: Preferences, tmp_path: Path) -> None:
+        """While one program writes another reads whole files only."""
+        preferences.opened(tmp_path / "a.wb", NOON)
+        problems: list[str] = []
+        stop = threading.Event()
+
+        def read() -> None:
+            while not stop.is_set():
+                problem = preferences.read()[1]
+                if problem is not None:
+                    problems.append(problem)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        for number in range(100):
+            preferences.opened(tmp_path / f"{number}.wb", NOON)
+        stop.set()
+        reader.join()
+        assert problems == []
+
+
+class TestShell:
+    def test_theme_of_the_command_line_wins(self) -> None:
+        """`--theme` is stronger than what was remembered, and an unknown remembered one falls back."""
+        preferences = Preferences(config.preferences_file())
+        preferences.choose_theme("light")
+        assert load_shell().theme == "light"
+        assert load_shell("ansi").theme == "ansi"
+        preferences.choose_theme("purple")
+        assert load_shell().theme == "dark"
+
+    def test_themes_of_the_command_line(self) -> None:
+        """The names the parser takes are those of the themes."""
+        assert tuple(THEMES) == cli.THEMES
+
+    def test_recent_projects_have_sizes(self, tmp_path: Path) -> None:
+        """Files are looked at when the list is asked for; what is gone has no size."""
+        (tmp_path / "a.wb").write_bytes(b"12345")
+        preferences = Preferences(config.preferences_file())
+        preferences.opened(tmp_path / "gone.wb", NOON)
+        preferences.opened(tmp_path / "a.wb", NOON)
+        assert [project.size for project in load_shell().recent()] == [5, None]
+
+    def test_keymap_in_force(self, config_folder: Path) -> None:
+        """keymap.toml in the config folder is read, and its mistakes are told at the start."""
+        config_folder.mkdir()
+        config.keymap_file().write_text('[keys]\n"app.help" = "f1"\n"app.x" = "f2"\n', "utf-8")
+        shell = load_shell()
+        assert dict(shell.keymap) == {"app.help": "f1"}
+        assert "keymap.toml, line 3" in shell.problems[0]
+
+
+class TestCommands:
+    def test_keys(self, config_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """`workbench keys --json` lists every action with the keys in force."""
+        config_folder.mkdir()
+        config.keymap_file().write_text('[keys]\n"app.help" = "f1"\n', "utf-8")
+        assert cli.main(["keys", "--json"]) == 0
+        found = {entry["id"]: entry for entry in json.loads(capsys.readouterr().out)["keys"]}
+        assert found["app.help"]["keys"] == ["f1"]
+        assert found["app.help"]["changed"]
+        assert found["app.jump"]["keys"] == ["semicolon"]
+
+    def test_keys_with_a_mistake(
+        self, config_folder: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A mistake in the file is narrated, and the exit code says so."""
+        config_folder.mkdir()
+        config.keymap_file().write_text("[keys", "utf-8")
+        assert cli.main(["keys"]) == 1
+        out, err = capsys.readouterr()
+        assert "app.help" in out
+        assert "keymap.toml" in err
+
+    def test_no_project_without_a_terminal(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Without a terminal there is nobody to ask for a project: usage, exit code 2."""
+        monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+        assert cli.main([]) == 2
+        assert "workbench" in capsys.readouterr().err
