@@ -135,6 +135,13 @@ def build_parser() -> argparse.ArgumentParser:
         "--apply", action="store_true", help="put the threshold of the verdicts in force"
     )
 
+    sub = command("calibrate", "say what the verdicts say of the scores", "calibrate:calibrate")
+    sub.add_argument("project")
+    _add_filter(sub)
+    sub.add_argument(
+        "--apply", action="store_true", help="put the threshold of the verdicts in force"
+    )
+
     sub = command("prompts", "show or edit the prompts of a project", "prompts:prompts")
     sub.add_argument("project")
     sub.add_argument("name", nargs="?", help="print this prompt")
@@ -206,8 +213,8 @@ def _positive(text: str) -> int:
 
 
 COMMANDS = (
-    "open", "demo", "import", "run", "status", "list", "tree", "export", "prompts", "models", "keys", "doctor",
-    "bench",
+    "open", "demo", "import", "run", "status", "list", "tree", "export", "calibrate", "prompts", "models", "keys",
+    "doctor", "bench",
 )  # fmt: skip
 
 

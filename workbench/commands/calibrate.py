@@ -1,0 +1,98 @@
+"""`workbench calibrate`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from engine.calibration_rows import Agreement, CalibrationReport, CompletionRate, Estimate, Share
+from engine.errors import WorkbenchError
+from engine.filters import ListQuery
+from engine.text import one_line
+from workbench.commands.filtering import asked_filter
+from workbench.commands.narration import show, tell
+from workbench.services import Workspace
+
+
+def calibrate(arguments: argparse.Namespace) -> int:
+    """Says what the verdicts say about the scores, and with --apply puts their threshold in force.
+
+    Raises:
+        UsageError: The filter cannot be understood.
+        WorkbenchError: --apply, and the verdicts give no threshold.
+    """
+    query = ListQuery(asked_filter(arguments.filter))
+    with Workspace(Path(arguments.project), read_only=not arguments.apply) as workspace:
+        calibration = workspace.services().calibration
+        report = calibration.report(query)
+        if arguments.apply:
+            if report.best is None:
+                raise WorkbenchError(
+                    f"The verdicts give no threshold: {report.why}.", "Give more in triage."
+                )
+            calibration.pin(None)
+            report = calibration.report(query)
+            tell(f"The threshold is {report.rule.threshold:.3f}, {report.rule.source}.")
+    if arguments.json:
+        show(asdict(report))
+    else:
+        print("\n".join(_lines(report)))
+    return 0
+
+
+def _lines(report: CalibrationReport) -> list[str]:
+    best = "none" if report.best is None else f"{report.best:.3f}"
+    lines = [
+        f"verdicts           {report.complete} complete, {report.incomplete} incomplete,"
+        f" in tenths of the scores that hold {report.covered:.0%} of them",
+        f"threshold          {report.rule.threshold:.3f} in force ({report.rule.source}),"
+        f" by the verdicts {best}" + (f": {report.why}" if report.why else ""),
+    ]
+    accuracy = report.accuracy
+    if accuracy is not None:
+        lines += [
+            f"recall             {_estimate(accuracy.sensitivity)}{_share(accuracy.raw_sensitivity)}",
+            f"precision          {_estimate(accuracy.precision)}{_share(accuracy.raw_precision)}",
+            f"specificity        {_estimate(accuracy.specificity)}{_share(accuracy.raw_specificity)}",
+        ]
+        if accuracy.why:
+            lines.append(f"                   {accuracy.why}")
+    if report.calibration_error is not None:
+        lines.append(f"calibration error  {report.calibration_error:.1%}")
+    lines += [
+        f"you and the model  {_agreement(report.model)}",
+        f"you, blind again   {_agreement(report.itself)}",
+        f"completion rate    {_rate(report.rate)}",
+    ]
+    lines += [
+        f"  {one_line(one.name, 16):<16} {_rate(one.rate)}  ({one_line(one.filter)})"
+        for one in report.filters
+    ]
+    return lines
+
+
+def _estimate(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "–"
+    return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
+
+
+def _share(share: Share | None) -> str:
+    if share is None:
+        return ""
+    interval = f"{share.low:.1%} to {share.high:.1%}"
+    return f"; of the verdicts alone {share.part} of {share.of} ({interval})"
+
+
+def _agreement(found: Agreement) -> str:
+    if found.same is None:
+        return "–"
+    kappa = "" if found.kappa is None else f", kappa {found.kappa:.2f}"
+    return f"{found.same.part / found.same.of:.0%} of {found.n}{kappa}"
+
+
+def _rate(rate: CompletionRate) -> str:
+    told = _estimate(rate.corrected) if rate.corrected else f"– {rate.why}"
+    seen = "" if rate.apparent is None else f"; {rate.apparent:.1%} score above the threshold"
+    return f"{told}{seen}; {rate.scored:,} of {rate.conversations:,} scored"
