@@ -79,7 +79,7 @@ class AskingScreen(MarkingScreen):
         line.edit(words=words)
 
         def known(found: tuple[list[str], list[tuple[str, int]]]) -> None:
-            line.known = {"source": found[0], "tag": [tag for tag, _ in found[1]]}
+            line.know({"source": found[0], "tag": [tag for tag, _ in found[1]]})
 
         conversations = self.services.conversations
         self.in_background(

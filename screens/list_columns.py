@@ -67,10 +67,10 @@ class ListColumns:
             Column("length", "length", 8, _length_cell, right=True, keep=4),
             Column("date", "date", 10, _date_cell, keep=CHOSEN_KEEP),
             Column("source", "source", 14, _source_cell, keep=3),
-            Column("name", "name", NAME_WIDTH, _name_cell, keep=5),
+            Column("name", "name", NAME_WIDTH, _name_cell, keep=6),
             Column("opening", "opening", 30, self._opening_cell, flexible=True),
             Column("verdict", "you", 12, _verdict_cell, keep=8),
-            Column("tag", "tags", 14, _tags_cell, keep=2),
+            Column("tag", "tags", 14, _tags_cell, keep=5),
         ]
 
     def _p_end_cell(self, row: ConversationRow) -> Sequence[Piece]:

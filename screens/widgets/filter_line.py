@@ -118,8 +118,7 @@ class FilterLine(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.known: Mapping[str, Sequence[str]] = {}
-        """Values that occur in the project, by field; only such as can be shown as they are are offered."""
+        self._known: Mapping[str, Sequence[str]] = {}
         self._timer: Timer | None = None
         self._asked = Filter()
         self._found: list[Completion] = []
@@ -148,6 +147,11 @@ class FilterLine(Vertical):
     @property
     def _input(self) -> FilterInput:
         return self.query_one(FilterInput)
+
+    def know(self, known: Mapping[str, Sequence[str]]) -> None:
+        """Offers these values, by field; of them only such as can be shown as they are."""
+        self._known = known
+        self._offer()
 
     def put(self, wanted: Filter) -> None:
         """Writes a filter that was asked for elsewhere."""
@@ -246,7 +250,7 @@ class FilterLine(Vertical):
         text, cursor = self._input.value, self._input.cursor_position
         self._found = [
             found
-            for found in completions(text, cursor, self.known)
+            for found in completions(text, cursor, self._known)
             if display_safe(found.text) == found.text
         ]
         offered = self.query_one(OptionList)
@@ -302,6 +306,8 @@ class FilterLine(Vertical):
         self._input.focus()
 
     def _take(self) -> None:
+        if not self._found:
+            return
         found = self._found[self.query_one(OptionList).highlighted or 0]
         value, cursor = self._input.value, self._input.cursor_position
         # A field goes on with its value; after a value the next term may follow.
