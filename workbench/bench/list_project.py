@@ -5,16 +5,17 @@ from __future__ import annotations
 import datetime
 import json
 import random
-import sqlite3
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
 
 from engine.conversation import Conversation, Message, Role
 from engine.formats.records import Parsed
 from engine.rows import Verdict
-from engine.store import imports, runs, scores, settings, verdicts
+from engine.store import imports, runs, scores, settings
 from engine.store.project import Project
+from engine.store.triage import TriageStore
 
 RARE_WORD, COMMON_WORD = "zeppelin", "please"
 """A word of about one conversation in a hundred, and one of about every second."""
@@ -39,33 +40,38 @@ def write_list_project(
     made = _conversations(rng)
     messages = 0
     with Project.open(path, create=True) as project:
-        run_id = project.write(_begin)
+        run_id = _begin(project)
         size = min(_BATCH, -(-rows // len(SOURCES)))
         for start in range(0, rows, size):
             if start % 100_000 < size:
                 progress(f"writing {rows:,} conversations, {start:,} done")
             batch = list(islice(made, min(size, rows - start)))
             messages += sum(len(record.conversation.messages) for record in batch)
+            _add(project, SOURCES[start * len(SOURCES) // rows], batch)
             entries = _scores(rng, start + 1, len(batch))
-
-            def work(conn: sqlite3.Connection) -> None:
-                label = SOURCES[start * len(SOURCES) // rows]  # noqa: B023 - runs before the next
-                source = imports.source(conn, f"/{label}", label, "uniform", "generated")
-                imports.add(conn, source, batch)  # noqa: B023
-                scores.add(conn, _CONFIG, run_id, entries)  # noqa: B023
-
-            project.write(work)
-        project.write(lambda conn: _judge(conn, rng, rows))
+            project.write(partial(scores.add, config_hash=_CONFIG, run_id=run_id, entries=entries))
+        _judge(project, rng, rows)
         project.write(lambda conn: runs.finish(conn, run_id, "done", "generated"))
     return messages
 
 
-def _begin(conn: sqlite3.Connection) -> int:
-    scores.register(conn, scores.ScoreConfig(_CONFIG, "base", "generated"))
-    settings.put_score_config(conn, _CONFIG)
-    return runs.create(
-        conn, stage="complete", config_hash=_CONFIG, params={}, fingerprints={}, code_version="bench"
+def _begin(project: Project) -> int:
+    config = scores.ScoreConfig(_CONFIG, "base", "generated")
+    project.write(lambda conn: scores.register(conn, config))
+    project.write(lambda conn: settings.put_score_config(conn, _CONFIG))
+    return project.write(
+        lambda conn: runs.create(
+            conn, stage="complete", config_hash=_CONFIG, params={}, fingerprints={},
+            code_version="bench",
+        )
     )  # fmt: skip
+
+
+def _add(project: Project, label: str, batch: list[Parsed]) -> None:
+    source = project.write(
+        lambda conn: imports.source(conn, f"/{label}", label, "uniform", "generated")
+    )
+    project.write(lambda conn: imports.add(conn, source, batch))
 
 
 def _conversations(rng: random.Random) -> Iterator[Parsed]:
@@ -117,9 +123,10 @@ def _scores(rng: random.Random, first: int, count: int) -> list[scores.ScoreEntr
     return found
 
 
-def _judge(conn: sqlite3.Connection, rng: random.Random, rows: int) -> None:
+def _judge(project: Project, rng: random.Random, rows: int) -> None:
     """A few thousand verdicts at most, as many as a person gives, and a tag on about as many."""
+    triage = TriageStore(project)
     some = min(rows // 50 + 1, 5_000)
     for key in rng.sample(range(1, rows + 1), some):
-        verdicts.give(conn, key, rng.choice(list(Verdict)), "seen" if rng.random() < 0.1 else "")
-    verdicts.tag(conn, rng.sample(range(1, rows + 1), some), TAG)
+        triage.give(key, rng.choice(list(Verdict)), "seen" if rng.random() < 0.1 else "")
+    triage.tag(rng.sample(range(1, rows + 1), some), TAG)
