@@ -32,6 +32,7 @@ from engine.rows import (
     Verdict,
     VerdictRow,
 )
+from screens.tree_rows import AnswerRow, Bounds, ConfigRow, OpenTree, TreeItem, TreeWish
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +214,47 @@ class Exports(Protocol):
         written."""
 
 
+class Trees(Protocol):
+    """Response trees: measured over the data set, walked through, grown on."""
+
+    def items(self, query: ListQuery) -> list[TreeItem]:
+        """The trees that are shown, of the conversations that match, by conversation and step."""
+
+    def steps(self, conversation_id: int) -> list[int]:
+        """Quick. Steps of a conversation at which there is a tree, in order."""
+
+    def open(self, conversation_id: int, step: int, config_hash: str | None = None) -> OpenTree:
+        """One tree, under the configuration that is shown or another; raises UsageError when there is none."""
+
+    def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
+        """Its complete answers, most probable first."""
+
+    def bounds(self, conversation_id: int, step: int, config_hash: str, text: str) -> Bounds:
+        """What the tree proves of a property such as `contains two years`; raises UsageError for another text."""
+
+    def configs(self, place: tuple[int, int] | None = None) -> list[ConfigRow]:
+        """The configurations that have trees, or have one at this conversation and step; oldest first."""
+
+    def shown(self) -> str | None:
+        """Quick. Config hash of the trees that are shown; None before any was grown."""
+
+    def show(self, config_hash: str) -> None:
+        """Shows the trees of another configuration; raises ProjectReadOnly."""
+
+    def estimate(self, wish: TreeWish, query: ListQuery) -> Estimate:
+        """How many conversations a run would still grow, and how long that takes where it is known."""
+
+    def start(self, wish: TreeWish, query: ListQuery) -> int:
+        """Grows the trees of what matches in the background; returns the job id."""
+
+    def grow_on(self, item: TreeItem, node: int | None, alpha: float | None) -> int:
+        """Grows a tree on in the background, below a node to a lower alpha, or everywhere to its own; returns the job
+        id. Raises UsageError when the model that it was grown with is not here."""
+
+    def export(self, item: TreeItem, path: str) -> None:
+        """Writes a tree as one JSON line to a new file; raises ProjectError as `Exports.export` does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """Everything a screen may use."""
@@ -224,3 +266,4 @@ class Services:
     saved: Saved
     exports: Exports
     calibration: Calibration
+    trees: Trees

@@ -34,6 +34,7 @@ from screens.ports import ProjectInfo, Services
 from workbench import config
 from workbench.calibrations import ProjectCalibration
 from workbench.exports import ExportFiles
+from workbench.tree_services import ProjectTrees, wished_options
 
 PROMPT_KEY = "prompt."
 TABLES = {
@@ -41,6 +42,7 @@ TABLES = {
     "complete": frozenset({"score"}),
     "remaining": frozenset({"remaining"}),
     "trees": frozenset({"tree"}),
+    "grow": frozenset({"tree"}),
     "tune": frozenset[str](),
 }
 TUNING_CHARS = 24_000
@@ -290,6 +292,16 @@ class Workspace:
             SavedStore(self.project),
             ExportFiles(self.project),
             ProjectCalibration(self.project, self._tell("rule")),
+            ProjectTrees(
+                self.project,
+                self.process,
+                self.catalog,
+                lambda wish, query: self.tree_stages(
+                    TreeRunOptions(wished_options(wish), wish.where, filter=query.filter)
+                ),
+                self.runner.start,
+                self._tell("tree"),
+            ),
         )
 
 

@@ -181,16 +181,16 @@ class TreeStage:
         return [(one, work["seconds"] * len(one.tree.nodes) / nodes) for one in grown]
 
 
-def _entry(
-    spot: _Spot, result: tuple[GrownTree, float] | str, run_id: int, key: str
-) -> TreeEntry:
+def _entry(spot: _Spot, result: tuple[GrownTree, float] | str, run_id: int, key: str) -> TreeEntry:
     step = spot.place.step if spot.place else 0
     if isinstance(result, str):
         none = tree_row(spot.conversation_id, step, None, 0.0, run_id, key)
         return TreeEntry(replace(none, reason=result), None)
     grown, seconds = result
     row = tree_row(spot.conversation_id, step, grown, seconds, run_id, key)
-    return TreeEntry(row, record(grown.tree).as_frame())
+    # The recorded answer's tokens stand beside the columns, so that its path can be shown.
+    answer = list(grown.answer[: len(grown.answer_log_probs)])
+    return TreeEntry(row, {**record(grown.tree).as_frame(), "answer": answer})
 
 
 NO_TREE = GrownTree(Tree(TreeOptions(1.0), frozenset(), lambda token: b""), (), (), 0, None)

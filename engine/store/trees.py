@@ -67,6 +67,26 @@ def chosen(conn: sqlite3.Connection) -> str | None:
     return value
 
 
+def choose(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Shows the trees of another registered configuration."""
+    settings.put(conn, _KEY, config_hash)
+
+
+def configs(
+    conn: sqlite3.Connection, place: tuple[int, int] | None = None
+) -> list[tuple[TreeConfig, int]]:
+    """The configurations that have trees, with how many; `place`, a conversation and a step, limits it to those that
+    have one there."""
+    where = "" if place is None else " AND t.conversation_id = ? AND t.step = ?"
+    rows = conn.execute(
+        "SELECT c.config_hash, c.alpha, c.mode, c.place, c.model, c.adapter, count(*)"
+        " FROM tree AS t JOIN tree_config AS c ON c.config_hash = t.config_hash"
+        f" WHERE t.packed IS NOT NULL{where} GROUP BY c.config_hash ORDER BY min(t.id)",
+        place or (),
+    )
+    return [(TreeConfig(*row[:-1]), row[-1]) for row in rows]
+
+
 def lacking(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Ids of the conversations that have neither a tree nor a reason for none under a configuration; in id order."""
     rows = conn.execute(
@@ -100,20 +120,24 @@ def _values(config_hash: str, entry: TreeEntry) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def trees(conn: sqlite3.Connection, conversation_id: int) -> list[TreeRow]:
-    """The trees of one conversation under the configuration that is shown, by step."""
+def trees(
+    conn: sqlite3.Connection, conversation_id: int, config_hash: str | None = None
+) -> list[TreeRow]:
+    """The trees of one conversation under a configuration, by default the one that is shown, by step."""
     rows = conn.execute(
         f"SELECT {_COLUMNS}{_FROM} WHERE t.conversation_id = ? AND t.config_hash = ? ORDER BY t.step",
-        (conversation_id, chosen(conn)),
+        (conversation_id, config_hash or chosen(conn)),
     )
     return [TreeRow(*row) for row in rows]
 
 
-def frame(conn: sqlite3.Connection, conversation_id: int, step: int) -> dict[str, Any] | None:
-    """The packed tree at a step under the configuration that is shown; None when there is none."""
+def frame(
+    conn: sqlite3.Connection, conversation_id: int, step: int, config_hash: str | None = None
+) -> dict[str, Any] | None:
+    """The packed tree at a step under a configuration, by default the one that is shown; None when there is none."""
     row = conn.execute(
         "SELECT packed FROM tree WHERE conversation_id = ? AND config_hash = ? AND step = ?",
-        (conversation_id, chosen(conn), step),
+        (conversation_id, config_hash or chosen(conn), step),
     ).fetchone()
     if row is None or row[0] is None:
         return None
@@ -159,3 +183,14 @@ def measures(conn: sqlite3.Connection) -> list[TreeRow]:
         (chosen(conn),),
     )
     return [TreeRow(*row) for row in rows]
+
+
+def seconds(conn: sqlite3.Connection, alpha: float) -> float | None:
+    """Seconds that a conversation took on the average of the trees grown with an alpha; None without any."""
+    row = conn.execute(
+        "SELECT sum(t.seconds) / count(DISTINCT t.conversation_id) FROM tree AS t"
+        " JOIN tree_config AS c ON c.config_hash = t.config_hash"
+        " WHERE c.alpha = ? AND t.packed IS NOT NULL",
+        (alpha,),
+    ).fetchone()
+    return None if row[0] is None else float(row[0])

@@ -26,7 +26,7 @@ from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import Prompt
 from engine.trees.growth import Budget
 from engine.trees.places import Place
-from engine.trees.record import options_frame
+from engine.trees.record import TreeRecord, options_frame
 from engine.trees.tree import TreeOptions
 from engine.worker import protocol
 from engine.worker.protocol import Frame, GrownTree
@@ -155,6 +155,35 @@ class ModelProcess:
             progress,
         )
         return [protocol.tree_from(frame) for frame in answer["trees"]], answer["work"]
+
+    def grow_on(
+        self,
+        place: Place,
+        tree: TreeRecord,
+        budget: Budget,
+        progress: OnProgress | None = None,
+        *,
+        alpha: float | None = None,
+        below: int | None = None,
+    ) -> tuple[GrownTree, Frame]:
+        """Grows a recorded tree on, below one node to a lower alpha or everywhere to its own.
+
+        A cancel ends the growth early with what has grown; it raises `Cancelled` only before growth began.
+
+        Returns:
+            As `grow`; the recorded answer is not scored again.
+        """
+        answer = self.request(
+            {
+                "type": "grow",
+                "items": [[list(place.texts), place.kept, place.answer]],
+                "options": dict(tree.options),
+                "budget": asdict(budget),
+                "on": {"tree": tree.as_frame(), "alpha": alpha, "below": below},
+            },
+            progress,
+        )
+        return protocol.tree_from(answer["trees"][0]), answer["work"]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit-length embeddings, shape (texts, dimensions); the model must be loaded with `embedding`."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.completeness.logs import log_tokens
+from engine.errors import Cancelled
 from engine.model.interface import TokenModel
 from engine.trees.growth import Budget, Grower, Job
-from engine.trees.record import options_from, record
-from engine.trees.tree import Tree
+from engine.trees.record import TreeRecord, options_from, record, restore
+from engine.trees.tree import Tree, TreeOptions
 from engine.worker.protocol import Frame
 
 
@@ -16,6 +17,9 @@ def grow_trees(model: TokenModel, request: Frame, report: Callable[[int], None])
     """Grows one tree for each item of a request.
 
     Args:
+        request: `on` is None, or a recorded tree that the only item goes on from: its `tree`, and `alpha` and
+            `below`, the lower alpha and the node below which it holds, or None for both. Such growth gives what
+            has grown when it is cancelled.
         report: Gets the nodes read since the last call; raises Cancelled when the request was cancelled.
 
     Returns:
@@ -23,6 +27,7 @@ def grow_trees(model: TokenModel, request: Frame, report: Callable[[int], None])
         the log was left out, or None); `work`: nodes, tokens, decodes, seconds, model_seconds, finished.
     """
     options = options_from(request["options"])
+    on = request.get("on")
     jobs: list[Job] = []
     notes: list[str | None] = []
     start = model.tokenize("", special=True, start=True)
@@ -32,17 +37,24 @@ def grow_trees(model: TokenModel, request: Frame, report: Callable[[int], None])
         # A recorded answer of any length must not crowd out the log: only its beginning is scored.
         room = max(room, model.capacity.context // 2)
         tokens, note = log_tokens(model, texts, kept, room)
-        tree = Tree(options, model.stop_tokens, model.token_bytes)
-        jobs.append(Job(tree, [*start, *tokens], recorded))
+        tree = _new(model, options) if on is None else _begun(model, on)
+        jobs.append(Job(tree, [*start, *tokens], recorded if on is None else ()))
         notes.append(note)
     read = 0
 
     def progress(nodes: int) -> None:
         nonlocal read
-        report(nodes - read)
-        read = nodes
+        read, more = nodes, nodes - read
+        report(more)
 
-    work = Grower(model).grow(jobs, Budget(**request["budget"]), progress=progress)
+    try:
+        work = Grower(model).grow(jobs, Budget(**request["budget"]), progress=progress)
+        told = {name: getattr(work, name) for name in type(work).__slots__}
+    except Cancelled:
+        # What was being read waits again, so a tree that was grown on is whole; new ones are not worth keeping.
+        if on is None:
+            raise
+        told = {"nodes": read, "seconds": 0.0, "finished": False}
     return {
         "trees": [
             {
@@ -54,5 +66,25 @@ def grow_trees(model: TokenModel, request: Frame, report: Callable[[int], None])
             }
             for job, note in zip(jobs, notes, strict=True)
         ],
-        "work": {name: getattr(work, name) for name in type(work).__slots__},
+        "work": told,
     }
+
+
+def _new(model: TokenModel, options: TreeOptions) -> Tree:
+    return Tree(options, model.stop_tokens, model.token_bytes)
+
+
+def _begun(model: TokenModel, on: Frame) -> Tree:
+    tree = restore(TreeRecord.from_frame(on["tree"]))
+    tree.spelling = model.token_bytes  # a record spells only the tokens that it holds
+    if on["below"] is not None:
+        # Nodes elsewhere that an earlier budget left unread keep waiting: the lower alpha is not theirs.
+        inside = {on["below"]}
+        for at in range(on["below"] + 1, len(tree.nodes)):
+            if tree.nodes[at].parent in inside:
+                inside.add(at)
+        waiting = iter(tree.take, None)
+        for at in [at for at in waiting if at in inside]:
+            tree.give_back(at)
+        tree.lower(on["alpha"], on["below"])
+    return tree

@@ -29,8 +29,8 @@ from engine.rows import (
 from screens.ports import ProjectInfo, Services
 from tests.screens.fake_calibration import FakeCalibration
 from tests.screens.fake_filter import matches
-from tests.screens.fake_calibration import FakeCalibration
 from tests.screens.fake_saved import FakeExports, FakeSaved
+from tests.screens.fake_trees import NoTrees
 from tests.screens.fake_triage import RULE, FakeTriage
 
 GOALS = (
@@ -145,13 +145,15 @@ class FakeProject(FakeTriage):
         self.saved = FakeSaved()
         self.exports = FakeExports()
         self.calibration = FakeCalibration(self)
-        self.calibration = FakeCalibration(self)
+        self.trees = NoTrees()
 
     # The app's side
 
     def services(self) -> Services:
         info = ProjectInfo("support-october.wb", "support-october.wb", self.read_only)
-        return Services(info, self, self, self, self.saved, self.exports, self.calibration)
+        return Services(
+            info, self, self, self, self.saved, self.exports, self.calibration, self.trees
+        )
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         self.listeners.append(listener)

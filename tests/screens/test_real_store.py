@@ -19,6 +19,7 @@ from engine.store.triage import TriageStore
 from screens.ports import ProjectInfo, Services
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, press, settle, text
+from tests.screens.fake_trees import stored_trees
 from workbench.app import WorkbenchApp
 from workbench.calibrations import ProjectCalibration
 from workbench.exports import ExportFiles
@@ -89,6 +90,7 @@ def services(project: Project) -> Services:
         SavedStore(project),
         ExportFiles(project),
         ProjectCalibration(project),
+        stored_trees(project),
     )
 
 

@@ -12,9 +12,7 @@ from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
 from workbench.exits import DONE, WITH_GAPS
 from workbench.services import TreeRunOptions, Workspace
-
-STEP_STOP = "\n\nTURN"
-"""The beginning of the next step's header, where an answer ends."""
+from workbench.tree_services import STEP_STOP
 
 
 def tree_options(arguments: argparse.Namespace) -> TreeOptions:

@@ -1,0 +1,74 @@
+"""The port `Trees` of a project in which no tree was grown, and the real one without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.errors import UsageError
+from engine.filters import ListQuery
+from engine.jobs import Stage
+from engine.model.catalog import Catalog
+from engine.rows import Estimate
+from engine.store.project import Project
+from engine.worker.client import ModelProcess
+from screens.tree_rows import AnswerRow, Bounds, ConfigRow, OpenTree, TreeItem, TreeWish
+from workbench.tree_services import ProjectTrees
+
+
+class NoTrees:
+    """There are none, and what is started is only noted."""
+
+    def __init__(self) -> None:
+        self.wished: list[tuple[TreeWish, ListQuery]] = []
+
+    def items(self, query: ListQuery) -> list[TreeItem]:
+        return []
+
+    def steps(self, conversation_id: int) -> list[int]:
+        return []
+
+    def open(self, conversation_id: int, step: int, config_hash: str | None = None) -> OpenTree:
+        raise UsageError("There is no tree here.")
+
+    def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
+        raise UsageError("There is no tree here.")
+
+    def bounds(self, conversation_id: int, step: int, config_hash: str, text: str) -> Bounds:
+        raise UsageError("There is no tree here.")
+
+    def configs(self, place: tuple[int, int] | None = None) -> list[ConfigRow]:
+        return []
+
+    def shown(self) -> str | None:
+        return None
+
+    def show(self, config_hash: str) -> None:
+        raise UsageError("There is no such configuration.")
+
+    def estimate(self, wish: TreeWish, query: ListQuery) -> Estimate:
+        return Estimate(812, None, None, 11_400.0, "SmolLM2-135M-Instruct")
+
+    def start(self, wish: TreeWish, query: ListQuery) -> int:
+        self.wished.append((wish, query))
+        return len(self.wished)
+
+    def grow_on(self, item: TreeItem, node: int | None, alpha: float | None) -> int:
+        raise UsageError("There is no tree here.")
+
+    def export(self, item: TreeItem, path: str) -> None:
+        raise UsageError("There is no tree here.")
+
+
+def stored_trees(project: Project) -> ProjectTrees:
+    """The trees of a project file, none of which can be grown because nothing runs stages."""
+
+    def plan(wish: TreeWish, query: ListQuery) -> list[Stage]:
+        raise UsageError("No model is here.")
+
+    def begin(stages: Sequence[Stage]) -> int:
+        raise UsageError("No model is here.")
+
+    folder = Path(project.path).parent
+    process = ModelProcess(folder / "model.log")
+    return ProjectTrees(project, process, Catalog(folder, folder), plan, begin, lambda: None)

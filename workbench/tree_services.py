@@ -1,0 +1,252 @@
+"""Response trees as the screens see them, from the project file and the pure rooms."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+
+from engine.errors import ProjectError, UsageError
+from engine.filters import ListQuery
+from engine.jobs import Stage
+from engine.model.catalog import Catalog, RunnableModel
+from engine.rows import Estimate, RunRow, TreeRow
+from engine.stages.growing_on import Below, GrowOnStage
+from engine.stages.trees import TreeStage
+from engine.store import conversations, runs, trees
+from engine.store.project import Project
+from engine.trees.guarantee import guarantee, parse_predicate
+from engine.trees.measures import answers, subtree_mass
+from engine.trees.record import TreeRecord, restore
+from engine.trees.tree import ROOT, Tree, TreeOptions
+from engine.worker.client import ModelProcess
+from screens.tree_rows import (
+    AnswerRow,
+    Bounds,
+    ConfigRow,
+    NodeColumns,
+    NodeKind,
+    OpenTree,
+    TreeItem,
+    TreeWish,
+)
+from workbench.exports import write_file
+from workbench.tree_lines import stored_tree_line
+
+KINDS: tuple[NodeKind, ...] = ("frontier", "inner", "ended", "cut", "long")
+STEP_STOP = "\n\nTURN"
+"""The beginning of the next step's header, where an answer ends."""
+
+KEPT = 3
+"""Trees kept unpacked, so that answers and properties of the tree in sight need not unpack it again."""
+
+NAME_BATCH = 500
+
+
+class ProjectTrees:
+    """The trees of one project; satisfies `screens.ports.Trees`."""
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        catalog: Catalog,
+        plan: Callable[[TreeWish, ListQuery], list[Stage]],
+        begin: Callable[[Sequence[Stage]], int],
+        changed: Callable[[], None],
+    ) -> None:
+        """Puts the parts together.
+
+        Args:
+            plan: The stages of a run that grows trees; the last one is a `TreeStage`.
+            begin: Starts stages in the background and returns the job id.
+            changed: Called when other trees are shown.
+        """
+        self._project, self._process, self._catalog = project, process, catalog
+        self._plan, self._begin, self._changed = plan, begin, changed
+        self._kept: OrderedDict[tuple[int, int, str, int], tuple[Tree, list[int]]] = OrderedDict()
+        self._guard = Lock()
+
+    # Reading
+
+    def items(self, query: ListQuery) -> list[TreeItem]:
+        """See `screens.ports.Trees`."""
+        with self._project.reading() as conn:
+            rows = trees.measures(conn)
+            if query.filter:
+                wanted = frozenset(conversations.ids(conn, query))
+                rows = [row for row in rows if row.conversation_id in wanted]
+            ids = sorted({row.conversation_id for row in rows})
+            names = {
+                found.id: found.external_id
+                for at in range(0, len(ids), NAME_BATCH)
+                for found in conversations.rows(conn, ids[at : at + NAME_BATCH])
+            }
+        return [TreeItem(row, names.get(row.conversation_id, "")) for row in rows]
+
+    def steps(self, conversation_id: int) -> list[int]:
+        """See `screens.ports.Trees`."""
+        with self._project.reading() as conn:
+            return [row.step for row in trees.trees(conn, conversation_id) if row.reason is None]
+
+    def open(self, conversation_id: int, step: int, config_hash: str | None = None) -> OpenTree:
+        """See `screens.ports.Trees`."""
+        with self._project.reading() as conn:
+            row = _row(trees.trees(conn, conversation_id, config_hash), step)
+            found = conversations.rows(conn, [conversation_id])
+        item = TreeItem(row, found[0].external_id if found else "")
+        return OpenTree(item, columns(*self._tree(row)))
+
+    def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
+        """See `screens.ports.Trees`."""
+        tree, _ = self._find(conversation_id, step, config_hash)
+        return [
+            AnswerRow(a.text, a.probability, len(a.leaves), KINDS[a.end]) for a in answers(tree)
+        ]
+
+    def bounds(self, conversation_id: int, step: int, config_hash: str, text: str) -> Bounds:
+        """See `screens.ports.Trees`."""
+        predicate = parse_predicate(text)
+        tree, _ = self._find(conversation_id, step, config_hash)
+        found = guarantee(tree, predicate)
+        return Bounds(text, found.low, found.high)
+
+    def configs(self, place: tuple[int, int] | None = None) -> list[ConfigRow]:
+        """See `screens.ports.Trees`."""
+        with self._project.reading() as conn:
+            found = trees.configs(conn, place)
+        return [
+            ConfigRow(c.config_hash, c.alpha, c.mode, c.place, c.model, c.adapter, count)
+            for c, count in found
+        ]
+
+    def shown(self) -> str | None:
+        """See `screens.ports.Trees`."""
+        with self._project.reading() as conn:
+            return trees.chosen(conn)
+
+    def show(self, config_hash: str) -> None:
+        """See `screens.ports.Trees`."""
+        self._project.write(lambda conn: trees.choose(conn, config_hash))
+        self._changed()
+
+    def _find(self, conversation_id: int, step: int, config_hash: str) -> tuple[Tree, list[int]]:
+        with self._project.reading() as conn:
+            row = _row(trees.trees(conn, conversation_id, config_hash), step)
+        return self._tree(row)
+
+    def _tree(self, row: TreeRow) -> tuple[Tree, list[int]]:
+        """A tree and the tokens of its recorded answer; a tree that was grown on has another count of nodes."""
+        key = (row.conversation_id, row.step, row.config_hash, row.nodes)
+        with self._guard:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        with self._project.reading() as conn:
+            frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
+        if frame is None:
+            raise UsageError("There is no tree here.", row.reason or "")
+        found = restore(TreeRecord.from_frame(frame)), list(frame.get("answer", ()))
+        with self._guard:
+            self._kept[key] = found
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+    # Work
+
+    def estimate(self, wish: TreeWish, query: ListQuery) -> Estimate:
+        """See `screens.ports.Trees`. The time is that of the trees that were grown with the same alpha before."""
+        stage = self._plan(wish, query)[-1]
+        assert isinstance(stage, TreeStage)
+        with self._project.reading() as conn:
+            wanted = set(conversations.ids(conn, query))
+            left = len(wanted.intersection(trees.lacking(conn, stage.config_hash)))
+            known = trees.seconds(conn, wish.alpha)
+        model = stage.fingerprints
+        return Estimate(
+            left, None, None, None if known is None else known * left, str(model["model"])
+        )
+
+    def start(self, wish: TreeWish, query: ListQuery) -> int:
+        """See `screens.ports.Trees`."""
+        return self._begin(self._plan(wish, query))
+
+    def grow_on(self, item: TreeItem, node: int | None, alpha: float | None) -> int:
+        """See `screens.ports.Trees`."""
+        row = item.row
+        with self._project.reading() as conn:
+            run = runs.get(conn, row.run_id)
+        if run is None:
+            raise UsageError("The run that grew this tree is not recorded.")
+        model = self._model_of(run)
+        below = None if node is None or alpha is None else Below(node, alpha)
+        stage = GrowOnStage(self._project, self._process, lambda: model, row, below)
+        return self._begin([stage])
+
+    def _model_of(self, run: RunRow) -> RunnableModel:
+        """The model of a run, as the catalogue has it or as it was before it was tuned."""
+        keys = ("model_sha256", "adapter_sha256")
+        wanted = [run.fingerprints.get(key) for key in keys]
+        for entry in self._catalog.entries():
+            for known in (entry, replace(entry, tuning=None)):
+                model = self._catalog.runnable(known)
+                if [model.fingerprints.get(key) for key in keys] == wanted:
+                    options = replace(model.options, context=run.params.get("context"))
+                    return replace(model, options=options)
+        named = [run.fingerprints.get(key) for key in ("model", "adapter")]
+        told = " with the adapter ".join(str(name) for name in named if name)
+        raise UsageError(
+            f"The tree was grown with {told}, which the catalogue does not hold.",
+            "Grow new trees with a model that it holds.",
+        )
+
+    def export(self, item: TreeItem, path: str) -> None:
+        """See `screens.ports.Trees`."""
+        target = Path(path).expanduser()
+        if target.exists() or target.is_symlink():
+            raise ProjectError(
+                f"{path} is there already.", "Choose another name; nothing was written."
+            )
+        row = item.row
+        with self._project.reading() as conn:
+            frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
+        write_file(iter([stored_tree_line(item.name, row, frame)]), target, "jsonl")
+
+
+def wished_options(wish: TreeWish) -> TreeOptions:
+    """How the trees of a run grow that was asked for on the screen."""
+    return TreeOptions(alpha=wish.alpha, mode=wish.mode, stop=(STEP_STOP,))
+
+
+def _row(rows: Sequence[TreeRow], step: int) -> TreeRow:
+    for row in rows:
+        if row.step == step and row.reason is None:
+            return row
+    raise UsageError("There is no tree here.", next((r.reason for r in rows if r.reason), "") or "")
+
+
+def columns(tree: Tree, answer: Sequence[int]) -> NodeColumns:
+    """The columns of a tree, and the path of the recorded answer's tokens as far as it is in the tree."""
+    nodes = tree.nodes
+    said: list[int] = []
+    at = ROOT
+    for token in answer:
+        found = [child for child in nodes[at].children if nodes[child].token == token]
+        if not found:
+            break
+        at = found[0]
+        said.append(at)
+    return NodeColumns(
+        parent=[n.parent for n in nodes],
+        token=[n.token for n in nodes],
+        spelling=[b"" if n.token < 0 else tree.spelling(n.token) for n in nodes],
+        log_p=[n.log_p for n in nodes],
+        path=[n.path for n in nodes],
+        below=subtree_mass(tree),
+        kind=[KINDS[n.kind] for n in nodes],
+        entropy=[n.entropy for n in nodes],
+        said=said,
+    )
