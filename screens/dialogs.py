@@ -37,8 +37,12 @@ class TextDialog(Keyed, ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
 
-    def __init__(self, title: str, *, value: str = "", placeholder: str = "") -> None:
+    def __init__(
+        self, title: str, *, value: str = "", placeholder: str = "", adding: bool = False
+    ) -> None:
+        """Asks with `value` already there: `adding` writes behind it, else the first key replaces it."""
         super().__init__()
+        self._adding = adding
         self._title, self._value, self._placeholder = title, value, placeholder
 
     def compose(self) -> ComposeResult:
@@ -47,7 +51,7 @@ class TextDialog(Keyed, ModalScreen[str | None]):
             box.border_title = Content(one_line(self._title))
             # What stands there already may come from another program's hand.
             value = display_safe(" ".join(self._value.split()))
-            yield Input(value, placeholder=self._placeholder)
+            yield Input(value, placeholder=self._placeholder, select_on_focus=not self._adding)
             yield Static(hint_line(("enter", "takes it"), ("escape", "leaves it")))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 
 from engine.errors import WorkbenchError
 from engine.rows import QueueOrder, TriagePlace, Verdict, VerdictRow
+from engine.text import display_safe
 from screens import triage_words
 from screens.background import write_in_order
 from screens.bridge import EngineFeed
@@ -117,7 +118,10 @@ class TriageScreen(TriageDesk):
         if conversation is None or self.blind is not None or not self.may_write():
             return
         current = self.services.triage.current(conversation)
-        before = current.tags if current is not None else ()
+        # As they are written in the line: without a comma, and without what could act on a terminal.
+        before = {
+            display_safe(name).replace(",", "‚"): name for name in (current.tags if current else ())
+        }
 
         def answered(text: str | None) -> None:
             if text is None:
@@ -126,15 +130,21 @@ class TriageScreen(TriageDesk):
             triage = self.services.triage
 
             def write() -> None:
-                for name in sorted(set(before) - after):
-                    triage.untag([conversation], name)
-                for name in sorted(after - set(before)):
+                for shown in before.keys() - after:
+                    triage.untag([conversation], before[shown])
+                for name in sorted(after - before.keys()):
                     triage.tag([conversation], name)
 
             write_in_order(self, write, lambda _: self.show_current(again=True), self.show_error)
 
         self.app.push_screen(
-            TextDialog("Tags", value=", ".join(before), placeholder="refund, too slow"), answered
+            TextDialog(
+                "Tags",
+                value="".join(f"{name}, " for name in before),
+                placeholder="refund, too slow",
+                adding=True,
+            ),
+            answered,
         )
 
     def _written(self, row: VerdictRow | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.errors import ProjectError
 from engine.events import DataChanged
+from engine.filters import ListQuery, parse_filter
 from engine.rows import TriageItem, TriagePage, Verdict
 from screens.dialogs import ErrorDialog
 from screens.reader import ReaderScreen
@@ -218,3 +219,174 @@ class TestQueue:
 
         pace.tick(5020)
         assert pace.per_hour == 360
+
+    def test_restore(self) -> None:
+        """A restored queue has what was skipped behind the current item, in its order, so that it comes at the end."""
+        queue = TriageQueue()
+        queue.refresh(page(1, 2, 3, 4, 5))
+        queue.restore(3, (4, 1))
+        assert queue.ids == [4, 1, 3, 2, 5]
+        assert queue.skipped == (4, 1)
+        for _ in range(3):
+            queue.judge()
+        assert queue.current == TriageItem(4, "because 4")
+
+    def test_restore_of_what_is_gone(self) -> None:
+        """When the conversation was judged elsewhere meanwhile, the queue goes on with the next one."""
+        queue = TriageQueue()
+        queue.refresh(page(1, 2))
+        queue.restore(9, (2,))
+        assert queue.current == TriageItem(1, "because 1")
+        empty = TriageQueue()
+        empty.restore(9, ())
+        assert empty.current is None
+
+    def test_a_long_queue_counts_what_is_not_read_yet(self) -> None:
+        """The total holds all that waits, and the next page is wanted before the first one ends."""
+        queue = TriageQueue()
+        queue.refresh(page(*range(1, 151), beyond=850))
+        wanted = [queue.wants_more]
+        for _ in range(60):
+            queue.judge()
+        assert [*wanted, queue.wants_more] == [False, True]
+        assert queue.total == 1000
+
+
+class TestOrderAndFilter:
+    async def test_another_order(self) -> None:
+        """`O` offers the orders with their reasons; the queue begins anew in the chosen one, which is shown."""
+        async with opened(project(), mode="3") as pilot:
+            assert "near the threshold first" in lines(pilot)[2]
+            await press(pilot, "O")
+            assert "spread over all scores" in text(pilot)
+            await press(pilot, "down", "enter")
+
+            assert "lowest p end first" in lines(pilot)[2]
+            assert "1 of 36" in lines(pilot)[0]
+            assert "support/0011" in lines(pilot)[1]
+
+    async def test_the_lists_order(self) -> None:
+        """In the list's order the queue has the list's filter and sorting."""
+        fake = project()
+        fake.saved.kept_view = (ListQuery(parse_filter("state:complete")), None)
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "O", "up", "enter")
+
+            assert "the list's order" in lines(pilot)[2]
+            assert "1 of 15" in lines(pilot)[0]
+
+    async def test_filter(self) -> None:
+        """`f` narrows the queue to what a filter matches; a filter nothing matches says how to go on."""
+        async with opened(project(), mode="3") as pilot:
+            await press(pilot, "f", *"state:unscored", "enter")
+            assert "▽ state:unscored" in text(pilot)
+            assert "1 of 3" in lines(pilot)[0]
+
+            await press(pilot, "c", "c", "c")
+            assert "Nothing waits for a verdict in this order and filter." in text(pilot)
+
+
+class TestRestart:
+    async def test_place(self) -> None:
+        """After a restart the order, the filter, the conversation and what was skipped are as they were."""
+        fake = project()
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "O", "down", "enter", "s", "c", "s")
+            before, position = lines(pilot)[1], fake.kept_place
+        assert position.order == "lowest"
+        assert len(position.skipped) == 2
+        async with opened(fake, mode="3") as pilot:
+            assert lines(pilot)[1] == before
+            assert "lowest p end first" in lines(pilot)[2]
+            assert "3 of " in lines(pilot)[0]
+
+
+class TestTags:
+    async def test_tags_are_edited_as_a_line(self) -> None:
+        """`t` shows the tags that stand; what is added is tagged, what is taken away untagged, undo says which."""
+        fake = project()
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "t", *"late, odd", "enter")
+            assert "#late" in text(pilot)
+            assert "#odd" in text(pilot)
+
+            await press(pilot, "t", *["backspace"] * 5, "enter")  # “ odd,”
+            assert "#late" in text(pilot)
+            assert "#odd" not in text(pilot)
+            assert [(row.kind, row.tags) for row in fake.given] == [
+                ("tag", ("late",)), ("tag", ("odd",)), ("untag", ("odd",)),
+            ]  # fmt: skip
+
+            await press(pilot, "u")
+            assert "Removal of the tag “odd” on 1 conversation taken back." in text(pilot)
+            assert "#odd" in text(pilot)
+            assert "support/0002" in lines(pilot)[1]
+
+
+def judged(count: int, verdicts: int) -> FakeProject:
+    """Conversations with scores all over, the first of them judged as a person would who draws the line at .3."""
+    steps = [n * 0.618 % 1 for n in range(1, count + 1)]
+    fake = FakeProject([conversation(n, round(p, 3)) for n, p in enumerate(steps, 1)])
+    for n, p in enumerate(steps[:verdicts], 1):
+        fake.give(n, Verdict.COMPLETE if p >= 0.3 else Verdict.INCOMPLETE)
+    return fake
+
+
+class TestBlind:
+    async def test_ten_again(self) -> None:
+        """`b` asks ten again without the model's opinion and without the verdict, and says how well they agree."""
+        fake = judged(60, 30)
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "b")
+            assert "Blind repeat 1 of 10" in text(pilot)
+            for hidden in ("threshold .50", "Remaining tasks", "Why it is here", "no verdict yet"):
+                assert hidden not in text(pilot)
+
+            for n in fake.to_repeat(10):
+                current = fake.current(n)
+                assert current is not None
+                await press(pilot, "c" if current.verdict is Verdict.COMPLETE else "i")
+
+            assert "You agree with yourself: 100% (κ 1.0, n 10)" in text(pilot)
+            assert "Why it is here" in text(pilot)
+            assert sum(row.kind == "repeat" for row in fake.given) == 10
+            assert fake.tally()[Verdict.COMPLETE] + fake.tally()[Verdict.INCOMPLETE] == 30
+
+    async def test_undo_in_a_round(self) -> None:
+        """Undo in a blind round takes the blind answer back and asks again; `b` ends the round."""
+        fake = judged(60, 30)
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "b", "m", "m")
+            assert "Blind repeat 3 of 10" in text(pilot)
+            await press(pilot, "u")
+            assert "Blind repeat 2 of 10" in text(pilot)
+            assert sum(row.kind == "repeat" for row in fake.given) == 1
+
+            await press(pilot, "b")
+            assert "Why it is here" in text(pilot)
+            assert len(fake.tally()) == 2
+
+    async def test_too_early(self) -> None:
+        """Before twenty verdicts `b` says when; with the twentieth it is offered."""
+        fake = judged(60, 18)
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "b")
+            assert "Blind repeats begin at 20 verdicts; there are 18." in text(pilot)
+            await press(pilot, "c", "c")
+            assert "b asks ten of them again, blind" in text(pilot)
+
+
+class TestAgreement:
+    async def test_with_the_model(self) -> None:
+        """The share of verdicts that agree with the model, and kappa, stand above the conversation."""
+        async with opened(judged(60, 30), mode="3") as pilot:
+            assert "model agrees " in lines(pilot)[2]
+            assert "κ ." in lines(pilot)[2]
+
+    async def test_the_threshold_follows_and_says_so(self) -> None:
+        """With the fortieth verdict the threshold moves, and a notice says where to."""
+        fake = judged(120, 39)
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "i")
+            assert "Your verdicts put the threshold at ." in text(pilot)
+            assert fake.calibration.rule.source == "calibrated"
