@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,7 +18,7 @@ from screens.keyed import Keyed
 from screens.widgets.finding import Hit, Hits, Pattern, find
 from screens.widgets.finding_view import FindingView
 from screens.widgets.painting import HIT_CSS, HIT_STYLES, hit_spans, paint
-from screens.widgets.wrap import safe_text, spans
+from screens.widgets.wrap import Lines, break_lines, safe_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class _Broken:
     """A display-safe text and where its lines begin and end."""
 
     text: str
-    lines: list[tuple[int, int]]
+    lines: Lines
 
 
 class TextPane(Keyed, FindingView, can_focus=True):
@@ -50,7 +49,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._text = ""
-        self._broken = _Broken("", [])
+        self._broken = _Broken("", break_lines("", 2))
 
     @property
     def text(self) -> str:
@@ -73,7 +72,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
 
             def work() -> _Broken:
                 safe = safe_text(text)
-                return _Broken(safe, spans(safe, width))
+                return _Broken(safe, break_lines(safe, width))
 
             background(self, work, self._show_lines, self._show_error, group="wrap")
 
@@ -84,7 +83,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
 
     def _show_error(self, error: WorkbenchError) -> None:
         text = safe_text(f"{error.message}\n{error.hint}")
-        self._show_lines(_Broken(text, spans(text, self.size.width)))
+        self._show_lines(_Broken(text, break_lines(text, self.size.width)))
 
     # Finding
 
@@ -105,10 +104,11 @@ class TextPane(Keyed, FindingView, can_focus=True):
         """Brings the current hit into sight."""
         if self.hit is not None:
             start = self.hits.places[self.hit].start
-            self.reveal(bisect_right(self._broken.lines, start, key=lambda line: line[0]) - 1)
+            self.reveal(self._broken.lines.at(start))
 
     def _line_start(self, line: int) -> int:
-        return self._broken.lines[line][0] if line < len(self._broken.lines) else 0
+        lines = self._broken.lines
+        return lines.starts[line] if line < len(lines) else 0
 
     # Drawing
 
@@ -121,7 +121,8 @@ class TextPane(Keyed, FindingView, can_focus=True):
         width, base = self.size.width, self.rich_style
         if number >= len(self._broken.lines):
             return Strip([Segment("", base)]).crop_extend(0, width, base)
-        start, end = self._broken.lines[number]
+        lines = self._broken.lines
+        start, end = lines.starts[number], lines.ends[number]
         hits = hit_spans(self.hits.within(0, 0, start, end), self.hit, start, end)
         segments = paint(self._broken.text[start:end], base, [hits], self._look_of)
         return Strip(segments).crop_extend(0, width, base)

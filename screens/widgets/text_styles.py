@@ -7,6 +7,7 @@ highlighted is the text, and a mistaken guess costs a colour and nothing else.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -14,6 +15,9 @@ from screens.widgets.message_text import Form
 
 LONGEST = 20_000
 """Characters from the beginning of a text that get styles; what lies beyond is drawn plain."""
+
+LONGEST_CODE = 4_000
+"""Characters of a fenced piece of code that is still looked at by its language: that takes the longest by far."""
 
 HEADING, STRONG, EMPHASIS, CODE, QUOTE, MARK = (
     "text--heading",
@@ -119,6 +123,8 @@ def _line(line: str, at: int) -> Iterator[Span]:
 def _code(text: str, offset: int, language: str) -> Iterator[Span]:
     """Spans of a piece of code; all of it is code even where the language says nothing about a word."""
     at = 0
+    if len(text) > LONGEST_CODE:
+        language = ""
     for length, style in _tokens(text, language):
         if length and style:
             yield offset + at, offset + at + length, style
@@ -173,8 +179,10 @@ def _gaps(found: Iterator[Span], length: int) -> Iterator[tuple[int, str]]:
 
 def cut(found: Sequence[Span], start: int, end: int) -> list[Span]:
     """The spans between two offsets, counted from the first of them."""
-    return [
-        (max(a, start) - start, min(b, end) - start, style)
-        for a, b, style in found
-        if a < end and b > start
-    ]
+    at = bisect_right(found, start, key=lambda span: span[1])
+    pieces = []
+    while at < len(found) and found[at][0] < end:
+        first, last, style = found[at]
+        pieces.append((max(first, start) - start, min(last, end) - start, style))
+        at += 1
+    return pieces

@@ -6,16 +6,16 @@ from array import array
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engine.conversation import Role, opens_turn
 from engine.rows import LeakRow, MessageRow
 from engine.text import one_line
 from screens import figures
 from screens.widgets import text_styles
-from screens.widgets.message_text import Part, parts
+from screens.widgets.message_text import Form, Part, parts
 from screens.widgets.text_styles import Span
-from screens.widgets.wrap import safe_text, spans, wrap
+from screens.widgets.wrap import Lines, break_lines, safe_text, wrap
 
 ROLE_LABELS: dict[Role, str] = {
     "system": "sys",
@@ -35,6 +35,8 @@ PREVIEW_LINES: dict[Role, int] = {
 
 CALL_PREVIEW_LINES = 4
 CACHED_BLOCKS = 512
+LARGE = 1_000
+"""Lines from which a block is kept once it is made: making it again would hold up the drawing."""
 
 NO_PART = -1
 
@@ -61,6 +63,61 @@ class Line:
 BLANK = Line("", "")
 
 
+class _Piece:
+    """Some lines of a block: a text with its lines, whose styles are looked for when one is drawn."""
+
+    __slots__ = ("_form", "_spans", "lines", "part", "text", "tone")
+
+    def __init__(self, text: str, lines: Lines, tone: str, part: int, form: Form) -> None:
+        self.text, self.lines, self.tone, self.part = text, lines, tone, part
+        self._form = form
+        self._spans: list[Span] | None = None
+
+    def line(self, number: int, gutter: str) -> Line:
+        if self._spans is None:
+            shown = self.text[: self.lines.ends[-1]]
+            self._spans = text_styles.styles(shown, self._form)
+        start, end = self.lines.starts[number], self.lines.ends[number]
+        spans = text_styles.cut(self._spans, start, end)
+        return Line(gutter, self.text[start:end], self.tone, self.part, start, tuple(spans))
+
+
+def _note(text: str, tone: str) -> _Piece:
+    """A line of the program's own; the text is display-safe."""
+    return _Piece(text, Lines(array("q", [0]), array("q", [len(text)])), tone, NO_PART, "plain")
+
+
+class Block:
+    """The lines of one message, each made when it is asked for."""
+
+    def __init__(self, gutter: str, pieces: Sequence[_Piece], *, spaced: bool) -> None:
+        self._gutter, self._pieces, self._spaced = gutter, pieces, spaced
+        self._count = int(spaced) + sum(len(piece.lines) for piece in pieces)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, number: int) -> Line:
+        if self._spaced and number == 0:
+            return BLANK
+        number -= int(self._spaced)
+        gutter = "" if number else self._gutter
+        for piece in self._pieces:
+            if number < len(piece.lines):
+                return piece.line(number, gutter)
+            number -= len(piece.lines)
+        raise IndexError(number)
+
+    def line_of(self, part: int, at: int) -> int:
+        """Line on which a character of a part stands; the last one when it is folded away."""
+        before = int(self._spaced)
+        for piece in self._pieces:
+            if piece.part == part:
+                return before + piece.lines.at(at)
+            before += len(piece.lines)
+        return len(self) - 1
+
+
 class Layout:
     """The lines of a conversation at one width.
 
@@ -84,7 +141,8 @@ class Layout:
         self.raw = raw
         last_turn = messages[-1].turn if messages else 0
         self.gutter = 6 + max(2, len(str(last_turn)))
-        self._cache: OrderedDict[int, list[Line]] = OrderedDict()
+        self._cache: OrderedDict[int, Block] = OrderedDict()
+        self._large: dict[int, Block] = {}
         self._starts = array("q", [0])
         for index in range(len(messages)):
             self._starts.append(self._starts[-1] + self._height(index))
@@ -104,12 +162,7 @@ class Layout:
 
     def line_of(self, index: int, part: int, at: int) -> int:
         """Line on which a character of a part stands; the end of the message when it is folded away."""
-        block = self.block(index)
-        after = self._starts[index]
-        for number, line in enumerate(block):
-            if line.part == part and line.at <= at:
-                after = self._starts[index] + number
-        return after
+        return self._starts[index] + self.block(index).line_of(part, at)
 
     def message_at(self, line: int) -> int:
         """Index of the message that a line belongs to; the last one for lines below the end."""
@@ -129,16 +182,18 @@ class Layout:
             for part in parts(message, raw=self.raw)
         )
 
-    def block(self, index: int) -> list[Line]:
-        """The lines of one message with their styles."""
+    def block(self, index: int) -> Block:
+        """The lines of one message."""
+        if index in self._large:
+            return self._large[index]
         if index in self._cache:
             self._cache.move_to_end(index)
             return self._cache[index]
-        lines = self._lines(index, styled=not self.raw)
-        self._cache[index] = lines
+        block = self._make(index)
+        self._cache[index] = block
         if len(self._cache) > CACHED_BLOCKS:
             self._cache.popitem(last=False)
-        return lines
+        return block
 
     def _spaced(self, index: int) -> bool:
         return index > 0 and opens_turn(self.messages[index].role)
@@ -157,38 +212,42 @@ class Layout:
             and content[:1] not in ("{", "[")
             and message.index not in self.leaks
         )
-        return 1 + int(self._spaced(index)) if short else len(self._lines(index, styled=False))
+        if short:
+            return 1 + int(self._spaced(index))
+        block = self._make(index)
+        if len(block) > LARGE:
+            self._large[index] = block
+        return len(block)
 
-    def _lines(self, index: int, *, styled: bool) -> list[Line]:
+    def _make(self, index: int) -> Block:
         message = self.messages[index]
-        lines = self._body(message, index in self.unfolded, styled)
-        lines += [Line("", note, "tone--borderline") for note in self._notes(message)]
-        lines[0] = replace(lines[0], gutter=f"{ROLE_LABELS[message.role]:<4} {message.turn}")
-        return [BLANK, *lines] if self._spaced(index) else lines
+        pieces = self._body(message, index in self.unfolded)
+        pieces += [_note(note, "tone--borderline") for note in self._notes(message)]
+        gutter = f"{ROLE_LABELS[message.role]:<4} {message.turn}"
+        return Block(gutter, pieces, spaced=self._spaced(index))
 
-    def _body(self, message: MessageRow, unfolded: bool, styled: bool) -> list[Line]:
+    def _body(self, message: MessageRow, unfolded: bool) -> list[_Piece]:
         width = self.width - self.gutter
         quiet = "tone--muted" if message.role in ("tool", "system", "developer") else ""
-        lines: list[Line] = []
+        pieces: list[_Piece] = []
         if message.name:
-            lines.append(Line("", one_line(message.name, width), "tone--accent"))
+            pieces.append(_note(one_line(message.name, width), "tone--accent"))
         found = parts(message, raw=self.raw)
         for number, part in enumerate(found):
             room = None if unfolded else _room(message, part)
-            text, cuts, rest = _preview(part.text, width, room)
+            text, lines, rest = _preview(part.text, width, room)
             place = number
             if rest and part.packed is not None:
                 # Nothing that is found is drawn in it: it has offsets of its own, and what has a hit is unfolded.
-                text, cuts, _ = _preview(part.packed, width, room)
+                text, lines, _ = _preview(part.packed, width, room)
                 place = NO_PART
             tone = "tone--call" if part.call else quiet
-            marked = text_styles.styles(text, part.form) if styled and cuts else []
-            lines += _part_lines(text, cuts, tone, place, marked)
+            pieces.append(_Piece(text, lines, tone, place, part.form))
             if rest:
-                lines.append(Line("", f"▸ {rest}", "tone--accent"))
+                pieces.append(_note(f"▸ {rest}", "tone--accent"))
         if not found:
-            lines.append(Line("", "(empty)", "tone--muted"))
-        return lines
+            pieces.append(_note("(empty)", "tone--muted"))
+        return pieces
 
     def _notes(self, message: MessageRow) -> list[str]:
         found = [
@@ -209,40 +268,22 @@ def _room(message: MessageRow, part: Part) -> int:
     return min(room, CALL_PREVIEW_LINES) if part.call else room
 
 
-def _part_lines(
-    text: str, cuts: Sequence[tuple[int, int]], tone: str, number: int, marked: Sequence[Span]
-) -> list[Line]:
-    """The lines of a part; both the cuts and the spans are in order, so each span is looked at once a line."""
-    lines: list[Line] = []
-    first = 0
-    for start, end in cuts:
-        while first < len(marked) and marked[first][1] <= start:
-            first += 1
-        last = first
-        while last < len(marked) and marked[last][0] < end:
-            last += 1
-        styles = text_styles.cut(marked[first:last], start, end)
-        lines.append(Line("", text[start:end], tone, number, start, tuple(styles)))
-    return lines
-
-
-def _preview(whole: str, width: int, room: int | None) -> tuple[str, list[tuple[int, int]], str]:
+def _preview(whole: str, width: int, room: int | None) -> tuple[str, Lines, str]:
     """The text as drawn, the lines of it that are shown, and how much more there is in words, empty for nothing."""
     if room is None:
         text = safe_text(whole)
-        return text, spans(text, width), ""
+        return text, break_lines(text, width), ""
     # The room plus one line cannot take more characters than this, so the rest need not be looked at.
     head = whole[: (room + 1) * (width + 1) * 2]
     text = safe_text(head)
-    cuts = spans(text, width)
-    if len(cuts) <= room and len(head) == len(whole):
-        return text, cuts, ""
+    lines = break_lines(text, width)
+    if len(lines) <= room and len(head) == len(whole):
+        return text, lines, ""
     newlines = whole.count("\n")
     rest = f"{newlines + 1:,} lines"
     if newlines < room:
         rest = f"{figures.amount(len(whole))} characters"
-    cuts = cuts[:room]
-    return text[: cuts[-1][1]], cuts, rest
+    return text, lines.first(room), rest
 
 
 def turn_starts(messages: Sequence[MessageRow]) -> dict[int, int]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass
+
 from rich.cells import get_character_cell_size
 
 from engine.text import STACKED, display_safe
@@ -12,12 +16,31 @@ PIECE = 1 << 16
 
 
 def safe_text(text: str) -> str:
-    """Untrusted text of any length as display-safe text without tabs: what `spans` takes."""
+    """Untrusted text of any length as display-safe text without tabs: what `break_lines` takes."""
     if len(text) <= PIECE:
         safe = display_safe(text)
     else:
         safe = "".join(display_safe(text[at : at + PIECE]) for at in range(0, len(text), PIECE))
     return safe.expandtabs(TAB) if "\t" in safe else safe
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Where the lines of a text begin and end: arrays, because a text may have a million."""
+
+    starts: array[int]
+    ends: array[int]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def first(self, count: int) -> Lines:
+        """The first so many lines."""
+        return Lines(self.starts[:count], self.ends[:count])
+
+    def at(self, offset: int) -> int:
+        """Number of the line in which a character stands, or after which it was left out."""
+        return max(0, bisect_right(self.starts, offset) - 1)
 
 
 def wrap(text: str, width: int) -> list[str]:
@@ -26,38 +49,43 @@ def wrap(text: str, width: int) -> list[str]:
     The text must be display-safe already. An empty text is one empty line.
     """
     text = text.expandtabs(TAB) if "\t" in text else text
-    return [text[start:end] for start, end in spans(text, width)]
+    lines = break_lines(text, width)
+    return [text[start:end] for start, end in zip(lines.starts, lines.ends, strict=True)]
 
 
-def spans(text: str, width: int) -> list[tuple[int, int]]:
-    """Where the lines of `wrap` begin and end in `text`, which has no tabs; never empty."""
+def break_lines(text: str, width: int) -> Lines:
+    """Where the lines of `wrap` begin and end in `text`, which has no tabs; there is at least one."""
     width = max(width, 2)
-    found: list[tuple[int, int]] = []
+    lines = Lines(array("q"), array("q"))
     ascii_only = text.isascii()
     start = 0
     for line in text.split("\n"):
-        if len(line) <= width and (ascii_only or line.isascii()):
-            found.append((start, start + len(line)))
+        length = len(line)
+        if length <= width and (ascii_only or line.isascii()):
+            lines.starts.append(start)
+            lines.ends.append(start + length)
         else:
-            _break(line, start, width, found)
-        start += len(line) + 1
-    return found
+            _break(line, start, width, lines)
+        start += length + 1
+    return lines
 
 
-def _break(line: str, offset: int, width: int, found: list[tuple[int, int]]) -> None:
+def _break(line: str, offset: int, width: int, lines: Lines) -> None:
     start, length = 0, len(line)
     while start < length:
         end = _fit(line, start, width)
         if end >= length:
             break
         space = line.rfind(" ", start + 1, end + 1)
+        lines.starts.append(offset + start)
         if space > start and line[start:space].strip():
-            found.append((offset + start, offset + space))
+            lines.ends.append(offset + space)
             start = space + 1
         else:
-            found.append((offset + start, offset + end))
+            lines.ends.append(offset + end)
             start = end
-    found.append((offset + start, offset + length))
+    lines.starts.append(offset + start)
+    lines.ends.append(offset + length)
 
 
 def _fit(line: str, start: int, width: int) -> int:

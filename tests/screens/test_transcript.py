@@ -9,7 +9,9 @@ from rich.cells import cell_len
 from engine.conversation import Role, ToolCall
 from engine.rows import LeakRow, MessageRow
 from engine.text import display_safe
-from screens.widgets.transcript_layout import Layout, turn_starts
+from screens.widgets.message_text import part_texts
+from screens.widgets.text_styles import STRONG
+from screens.widgets.transcript_layout import NO_PART, Layout, turn_starts
 from screens.widgets.wrap import wrap
 
 
@@ -88,6 +90,68 @@ class TestLayout:
         messages = [message(0, "tool", "\n".join(f"line {n}" for n in range(42)))]
 
         assert Layout(messages, {}, 60, frozenset({0})).height == 42
+
+    def test_json_is_laid_out_when_it_is_unfolded(self) -> None:
+        """Folded JSON shows as much as imported as fits, unfolded it is laid out, raw it stays as imported."""
+        content = '{"order":{"id":"#W63","items":[{"sku":"L-1","qty":1},{"sku":"L-2","qty":2}],"paid":true}}'
+        messages = [message(0, "tool", content)]
+
+        assert shown(Layout(messages, {}, 50, frozenset())) == [
+            'tool 1  {"order":{"id":"#W63","items":[{"sku":"L-1',
+            '        ","qty":1},{"sku":"L-2","qty":2}],"paid":t',
+            "        ▸ 7 lines",
+        ]
+        assert shown(Layout(messages, {}, 50, frozenset({0}))) == [
+            "tool 1  {",
+            '          "order": {',
+            '            "id": "#W63",',
+            '            "items": [{"sku": "L-1", "qty": 1},',
+            '        {"sku": "L-2", "qty": 2}],',
+            '            "paid": true',
+            "          }",
+            "        }",
+        ]
+        raw = Layout(messages, {}, 50, frozenset({0}), raw=True)
+        assert "".join(raw.line(at).text for at in range(raw.height)) == content
+        assert not any(raw.line(at).spans for at in range(raw.height))
+
+    def test_styles_reach_across_lines(self) -> None:
+        """A style that a line break cuts goes on in the next line."""
+        text = "Take **one of these two things** now"
+        layout = Layout([message(0, "assistant", text)], {}, 26, frozenset())
+        strong = [
+            layout.line(at).text[start:end]
+            for at in range(layout.height)
+            for start, end, style in layout.line(at).spans
+            if style == STRONG
+        ]
+
+        assert strong == ["**one of", "these two things**"]
+
+    @given(
+        st.text(alphabet='ab"{}[]:,1 \n\té日', max_size=300),
+        st.sampled_from(["user", "tool"]),
+        st.booleans(),
+        st.booleans(),
+    )
+    def test_every_line_knows_its_place(
+        self, content: str, role: Role, unfolded: bool, raw: bool
+    ) -> None:
+        """A line is the piece of its part's text that begins where it says, so a hit is marked where it stands."""
+        one = message(0, role, content)
+        layout = Layout([one], {}, 40, frozenset({0} if unfolded else ()), raw=raw)
+        texts = part_texts(one, raw=raw)
+
+        for at in range(layout.height):
+            line = layout.line(at)
+            if line.part != NO_PART:
+                assert texts[line.part].startswith(line.text, line.at)
+                if line.text:
+                    assert layout.line_of(0, line.part, line.at) == at
+        if unfolded:
+            lines = [layout.line(at) for at in range(layout.height)]
+            drawn = "".join(line.text for line in lines if line.part != NO_PART)
+            assert "".join(drawn.split()) == "".join("".join(texts).split())
 
     def test_one_long_line_is_told_in_characters(self) -> None:
         """Output of a single long line says its length in characters."""
