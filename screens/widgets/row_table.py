@@ -202,9 +202,11 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
             return
         index = min(max(index, 0), len(self._ids) - 1)
         if index != self._cursor:
+            # A whole screen of rows takes ten times as long as the two that change; scrolling refreshes by itself.
+            for line in (self._cursor, index):
+                self.refresh_line(line + 1)
             self._cursor = index
             self._reveal()
-            self.refresh()
             self.post_message(self.Highlighted(self, self._ids[index]))
 
     def _reveal(self) -> None:
