@@ -16,7 +16,7 @@ from screens.overview_facts import Overview, load_overview, project_content, rat
 from screens.run_dialog import RunDialog
 from screens.triage import TriageScreen
 from screens.widgets.histogram import column_heights
-from tests.screens.driving import opened, press, settle, text, until
+from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.fakes import FakeProject, conversation, project
 
 
@@ -130,7 +130,7 @@ class TestNext:
         """`K` shows what the verdicts say of the scores, escape comes back."""
         async with opened(project(), mode="1") as pilot:
             await press(pilot, "K")
-            assert "Completion rate" in text(pilot)
+            assert "Calibration" in lines(pilot)[0]
             await press(pilot, "escape")
             assert "What is here" in text(pilot)
 
