@@ -30,6 +30,8 @@ COLUMN_TITLES: dict[str, str] = {
     "tag": "your tags",
 }
 """Every column that can be chosen, in the order in which they stand, with its name for choosing."""
+SEEN = 28
+"""Characters of an opening that are in sight on any terminal."""
 FIXED = "opening"
 """Takes the width that is left, so it is always there."""
 
@@ -81,7 +83,11 @@ class ListColumns:
         return [(figures.bar(p), tone), (" " + figures.probability(p, self.digits or 2), "")]
 
     def _opening_cell(self, row: ConversationRow) -> Sequence[Piece]:
-        return highlighted(one_line(row.opening), self.found)
+        text = one_line(row.opening)
+        first = self.found.search(text) if self.found is not None else None
+        if first is not None and first.end() > SEEN:  # brings it into sight
+            text = "…" + text[first.start() - SEEN // 2 :]
+        return highlighted(text, self.found)
 
     def _hits_cell(self, row: ConversationRow) -> Sequence[Piece]:
         count = self.hits(row.id)

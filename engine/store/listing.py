@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 
 from engine.filters import TEXT, Filter
 from engine.store.query import counted, match
 from engine.store.sql import chunks, marks, message_ids
 from engine.store.verdicts import STANDING_TAGS
+
+FEW_MESSAGES = 1_000
 
 
 def tags(conn: sqlite3.Connection) -> list[tuple[str, int]]:
@@ -39,18 +42,39 @@ def dates(conn: sqlite3.Connection) -> tuple[str, str] | None:
     return None if first is None else (first, last)
 
 
-def hits(conn: sqlite3.Connection, conversation_id: int, wanted: Filter) -> list[int]:
-    """Indices of the messages in which a word or phrase of the filter occurs, in order."""
+def hits(
+    conn: sqlite3.Connection, conversation_id: int, wanted: Filter, few: int = FEW_MESSAGES
+) -> list[int]:
+    """Indices of the messages in which a word or phrase of the filter occurs, in order.
+
+    The index of the project gathers every message that holds the beginning of a word before it looks at one
+    conversation (0.1 s for a letter, of 500,000 messages), so a conversation of at most `few` messages gets an
+    index of its own.
+    """
+    matches = [match(term) for term in counted(wanted).of(TEXT) if not term.negated]
     first, last = message_ids(conversation_id)
+    texts = conn.execute(
+        "SELECT id, content, tool_calls FROM message WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?",
+        (first, last, few + 1),
+    ).fetchall()
+    if len(texts) > few:
+        return _found(conn, matches, first, last)
+    with closing(sqlite3.connect(":memory:")) as own:
+        own.execute("CREATE VIRTUAL TABLE message_fts USING fts5 (content, tool_calls)")
+        own.executemany(
+            "INSERT INTO message_fts (rowid, content, tool_calls) VALUES (?, ?, ?)", texts
+        )
+        return _found(own, matches, first, last)
+
+
+def _found(conn: sqlite3.Connection, matches: Sequence[str], first: int, last: int) -> list[int]:
     found: set[int] = set()
-    for term in counted(wanted).of(TEXT):
-        if term.negated:
-            continue
+    for words in matches:
         found.update(
             row[0] - first
             for row in conn.execute(
                 "SELECT rowid FROM message_fts WHERE message_fts MATCH ? AND rowid BETWEEN ? AND ?",
-                (match(term), first, last),
+                (words, first, last),
             )
         )
     return sorted(found)

@@ -125,6 +125,15 @@ class TestHits:
         """Each word counts by itself, also in tool calls; what must not occur is no hit."""
         assert store.hits(key, parse_filter(wanted)) == expected
 
+    @pytest.mark.parametrize("wanted", ["red", "b", 'yes "red bicycle"', "zrh", '"*("', "é"])
+    def test_of_long_conversations(self, project: Project, wanted: str) -> None:
+        """A conversation too long for an index of its own has the same hits through that of the project."""
+        fill(project, [talk("a", "Red bicycle, blue Bicycles"), talk("b", "red, BLUE, café, yes")])
+        words = parse_filter(wanted)
+        with project.reading() as conn:
+            for key in (1, 2):
+                assert listing.hits(conn, key, words, few=0) == listing.hits(conn, key, words)
+
 
 def test_notes_are_no_tags(project: Project, store: ConversationStore) -> None:
     """A note given in triage is not listed as a tag."""
