@@ -7,7 +7,6 @@ import os
 import sys
 from typing import BinaryIO
 
-
 NICE = 5
 """How far the model process stands back; alone on a machine it costs nothing."""
 
