@@ -74,6 +74,7 @@ class PickerApp(Keyed, App[str | None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Looks at the files."""
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         for problem in self.shell.problems:
             self.notify(one_line(problem, 400), severity="warning", markup=False, timeout=15)
         self._look()

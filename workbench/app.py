@@ -107,6 +107,7 @@ class WorkbenchApp(Keyed, App[None], inherit_bindings=False):
     async def on_mount(self) -> None:
         """Listens to the engine, shows the first mode, and says what was wrong with the files of the shell."""
         self._unsubscribe = self._subscribe(self._feed.receive)
+        self.app_resume_signal.subscribe(self, lambda _: self.draw_again())
         await self.switch_mode("overview")
         for problem in self.shell.problems:
             self.notify(one_line(problem, 400), severity="warning", markup=False, timeout=15)
@@ -126,6 +127,10 @@ class WorkbenchApp(Keyed, App[None], inherit_bindings=False):
                 self.push_screen(ErrorDialog(error, f"{event.title} failed"))
             else:
                 self.notify(one_line(event.message), title=one_line(event.title), markup=False)
+
+    def draw_again(self) -> None:
+        """Draws everything: after a suspension the terminal shows nothing of what was there."""
+        self.refresh(layout=True)
 
     @property
     def log_path(self) -> str:
