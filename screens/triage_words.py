@@ -18,7 +18,7 @@ ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
     "threshold": ("near the threshold first", "the model knows least there"),
     "lowest": ("lowest p end first", "surely incomplete ones, to see what goes wrong"),
     "disagreement": ("disagreement first", "two ways of scoring say different things"),
-    "sample": ("calibration sample", "spread over all scores, so that figures stand for all"),
+    "sample": ("calibration sample", "spread over all scores, for figures of all"),
     "list": ("the list's order", "its filter and its sorting"),
 }
 """Name of each order and what it is good for."""
