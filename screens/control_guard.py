@@ -7,15 +7,12 @@ terminal driver writes itself, and text that a person copies out.
 
 from __future__ import annotations
 
-import re
-
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from engine.text import display_safe
-
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+from engine.text import STACKED, display_safe
 
 
 class ControlGuard(LineFilter):
@@ -23,12 +20,22 @@ class ControlGuard(LineFilter):
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """The segments with every control character replaced; the same list when there was none."""
-        if not any(_CONTROL.search(segment.text) for segment in segments):
+        if not any(_suspect(segment.text) for segment in segments):
             return segments
         return [
-            Segment(_flat(segment.text), segment.style, segment.control) for segment in segments
+            Segment(_flat(segment.text), segment.style, segment.control)
+            if _suspect(segment.text)
+            else segment
+            for segment in segments
         ]
 
 
+def _suspect(text: str) -> bool:
+    if not text.isprintable():
+        return True
+    return not text.isascii() and len(text) - cell_len(text) > STACKED
+
+
 def _flat(text: str) -> str:
-    return display_safe(text.replace("\n", " ").replace("\t", " "))
+    """The text made safe in as many cells as were measured for it: the rest of the line stands where it should."""
+    return set_cell_size(display_safe(text.replace("\n", " ").replace("\t", " ")), cell_len(text))

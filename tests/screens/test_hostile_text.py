@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
@@ -17,24 +18,11 @@ from engine.rows import LeakRow, RemainingRow, Verdict
 from screens.control_guard import ControlGuard
 from tests.screens.driving import opened, press, settle, text
 from tests.screens.fakes import FakeProject, conversation
+from tests.terminal.payloads import PAYLOADS
 
 CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
 )
-PAYLOADS = {
-    "closing markup": "[/foo] a [/] b [/red]",
-    "markup action": "[@click=app.bell]press[/] [@click='app.quit']x[/]",
-    "markup colour": "[red]gone?[/red] [link=https://example.org]l[/link]",
-    "clipboard": "a\x1b]52;c;ZXZpbA==\x07b",
-    "clear screen": "a\x1b[2J\x1b[Hb",
-    "eight-bit controls": "a\x9b2Jb\x9d52;c;x\x9c\x90q\x9c",
-    "bidi": "a\u202egnp.exe\u202c\u2066x\u2069 \u061cb",
-    "zero width": "a\u200bb\u200dc\ufeffd\u2060e",
-    "combining flood": "a" + "\u0301\u0489" * 5_000 + "b",
-    "NUL and friends": "a\x00b\x08\x08c\x0bd\x0ce\x7ff\rg",
-    "lone surrogate": "a\ud800b\udfffc",
-    "wide": "日本語" * 50 + "👩‍👩‍👧‍👦" * 20 + "e\u0301",
-}
 
 
 def hostile(payload: str) -> FakeProject:
@@ -146,7 +134,17 @@ class TestControlGuard:
 
         guarded = ControlGuard().apply(segments, Color(0, 0, 0))
 
-        assert guarded == [Segment("a␛]52;c;x␇b\ufffd2J", style), Segment("plain")]
+        assert guarded[0].text.startswith("a␛]52;c;x␇b")
+        assert guarded[0].style is style
+        assert guarded[1] is segments[1]
+
+    @pytest.mark.parametrize("text", list(PAYLOADS.values()), ids=list(PAYLOADS))
+    def test_net_keeps_the_width(self, text: str) -> None:
+        """What the net rewrites takes the cells that were measured for it, and holds nothing that acts."""
+        guarded = ControlGuard().apply([Segment(text), Segment("|")], Color(0, 0, 0))
+
+        assert cell_len(guarded[0].text) == cell_len(text)
+        assert not CONTROL.search(guarded[0].text)
 
     def test_clean_lines_pass_untouched(self) -> None:
         """A clean line costs no copy."""
