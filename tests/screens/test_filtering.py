@@ -52,7 +52,9 @@ class TestSearch:
             await filtered(pilot, "boston")
 
             assert "hits" in lines(pilot)[3]
-            assert lines(pilot)[4].split("Please")[0].split()[-1] == "1"
+            before, _, opening = lines(pilot)[4].partition("…")
+            assert before.split()[-1] == "1"
+            assert "flight to Boston" in opening  # brought into sight
             found = [segment for segment in strip(pilot, 4) if segment.text == "Boston"]
             assert [bool(s.style and s.style.bold and s.style.underline) for s in found] == [True]
 
