@@ -174,7 +174,7 @@ def project_content(project: RecentProject) -> Content:
     size = "not there any more" if project.size is None else f"{figures.amount(project.size)}B"
     return Content.assemble(
         (f"{name:<28} ", "$tone-muted" if gone else "bold"),
-        (f"{size:>8}  ", "$tone-incomplete" if gone else ""),
+        (f"{size:<18}  ", "$tone-incomplete" if gone else ""),
         (f"{one_line(project.opened_at[:10])}  ", "$tone-muted"),
         (one_line(str(path.parent), 120), "$tone-muted"),
     )
