@@ -23,9 +23,10 @@ from dataclasses import replace
 from engine.filters import Filter, ListQuery, Term
 from engine.rows import DecisionRule, QueueOrder, State, TriageItem, TriagePage
 from engine.store import conversations, settings
+from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql
 from engine.store.sql import chunks, marks, snapshot
-from engine.store.verdicts import STANDING_VERDICTS
+from engine.store.verdicts import STANDING_VERDICTS, scored_values
 
 PAGE = 5_000
 SAMPLE_GROUPS = 20
@@ -35,18 +36,6 @@ _SCORED = (
     "SELECT conversation_id, p_end_normalised FROM score"
     " WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
 )
-
-
-class _Among:
-    """A set of ids, a bit over one byte each however many there are."""
-
-    def __init__(self, ids: array[int]) -> None:
-        self._held = bytearray(max(ids, default=0) + 1)
-        for key in ids:
-            self._held[key] = 1
-
-    def __contains__(self, key: int) -> bool:
-        return key < len(self._held) and self._held[key] == 1
 
 
 def queue(
@@ -75,19 +64,19 @@ def queue(
         if order == "list":
             shown = waiting[:page]
             return TriagePage(_as_listed(conn, shown, rule, config), len(waiting))
-        among = _Among(waiting)
+        among = IdSet.every(conn).of(waiting)
         if order == "disagreement":
             found, total = _disagreeing(conn, rule, config, among, page)
             return TriagePage(tuple(found), total)
         if order == "sample":
-            found, total = _sample(conn, config, among, page)
+            found, total = _sample(conn, among, page)
             return TriagePage(tuple(found), total)
         walk = _nearest(conn, rule, config) if order == "threshold" else _lowest(conn, config)
         scored: list[tuple[int, float]] = []
         for key, p in walk:
             if len(scored) == page:
                 break
-            if key in among:
+            if among.flags[key]:
                 scored.append((key, p))
         items = [TriageItem(key, _why(p, rule)) for key, p in scored]
         if len(items) < page:
@@ -163,7 +152,7 @@ def _as_listed(
 
 
 def _disagreeing(
-    conn: sqlite3.Connection, rule: DecisionRule, config: str | None, among: _Among, page: int
+    conn: sqlite3.Connection, rule: DecisionRule, config: str | None, among: IdSet, page: int
 ) -> tuple[list[TriageItem], int]:
     """Every conversation once, with the configuration that differs most from the one that is shown."""
     names = {
@@ -175,15 +164,16 @@ def _disagreeing(
     shown_state, shown_values = state_sql(rule, "a.p_end_normalised")
     other_state, other_values = state_sql(rule, "b.p_end_normalised")
     for key, shown, other, name in conn.execute(
+        # CROSS JOIN keeps the order: one walk through the table, and for each other score a look at the one beside it.
         "SELECT a.conversation_id, a.p_end_normalised, b.p_end_normalised, b.config_hash"
-        " FROM score AS a CROSS JOIN score AS b ON b.conversation_id = a.conversation_id"
-        " AND b.config_hash <> a.config_hash WHERE a.config_hash = ?"
-        " AND a.p_end_normalised IS NOT NULL AND b.p_end_normalised IS NOT NULL"
+        " FROM score AS b NOT INDEXED CROSS JOIN score AS a"
+        " ON a.conversation_id = b.conversation_id AND a.config_hash = ?"
+        " WHERE b.config_hash <> a.config_hash AND a.p_end_normalised IS NOT NULL AND b.p_end_normalised IS NOT NULL"
         f" AND {shown_state} <> {other_state}"
         " ORDER BY abs(a.p_end_normalised - b.p_end_normalised) DESC, a.conversation_id",
         (config, *shown_values, *other_values),
     ):
-        if key in seen or key not in among:
+        if key in seen or not among.flags[key]:
             continue
         seen.add(key)
         if len(items) < page:
@@ -199,27 +189,24 @@ def _disagreeing(
     return items, len(seen)
 
 
-def _sample(
-    conn: sqlite3.Connection, config: str | None, among: _Among, page: int
-) -> tuple[list[TriageItem], int]:
+def _sample(conn: sqlite3.Connection, waiting: IdSet, page: int) -> tuple[list[TriageItem], int]:
     """Round by round one of each group; what has a verdict has used its turn, so the order never changes."""
-    ranked = array("q")
-    cursor = conn.execute(f"{_SCORED} ORDER BY p_end_normalised, conversation_id", (config,))
-    while rows := cursor.fetchmany(10_000):
-        ranked.extend([row[0] for row in rows])
-    judged = {row[0] for row in conn.execute(f"SELECT conversation_id FROM ({STANDING_VERDICTS})")}
-    in_filter = array("q", (key for key in ranked if key in among or key in judged))
+    ids, _ = scored_values(conn)
+    judged = read_ids(conn, f"SELECT conversation_id FROM ({STANDING_VERDICTS})")
+    drawable = (waiting | IdSet.every(conn).of(judged)).flags
+    in_filter = array("q", [key for key in ids if drawable[key]])
     groups = min(SAMPLE_GROUPS, len(in_filter))
     turns: list[tuple[int, int, int]] = []
     for group in range(groups):
         low, high = group * len(in_filter) // groups, (group + 1) * len(in_filter) // groups
-        count = min(high - low, PAGE)  # the same however many were judged, or the order would change
+        count = min(
+            high - low, PAGE
+        )  # the same however many were judged, or the order would change
         drawn = random.Random(f"{SAMPLE_SEED}:{group}").sample(range(low, high), count)
         turns += [(turn, group, in_filter[place]) for turn, place in enumerate(drawn)]
     items = [
         TriageItem(key, f"calibration sample: score group {group + 1} of {groups}")
         for _, group, key in sorted(turns)
-        if key in among
+        if waiting.flags[key]
     ]
-    total = sum(1 for key in ranked if key in among)
-    return items[:page], total
+    return items[:page], sum(map(waiting.flags.__getitem__, in_filter))

@@ -217,8 +217,9 @@ def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
         (settings.score_config(conn),),
     )
     while rows := cursor.fetchmany(10_000):
-        ids.extend([row[0] for row in rows])
-        values.extend([row[1] for row in rows])
+        some_ids, some_values = zip(*rows, strict=True)
+        ids.extend(some_ids)
+        values.extend(some_values)
     return ids, values
 
 
