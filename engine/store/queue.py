@@ -31,6 +31,8 @@ from engine.store.verdicts import STANDING_VERDICTS, scored_values
 PAGE = 5_000
 SAMPLE_GROUPS = 20
 SAMPLE_SEED = 7
+DRAWN = 1_000
+"""Of each group; more than anybody judges."""
 
 _SCORED = (
     "SELECT conversation_id, p_end_normalised FROM score"
