@@ -14,8 +14,8 @@ from tests.workbench.test_cli import data, workbench
 TABLE = """\
 state     p  turns  messages  length  date        verdict  tags  source   name   opening
 unscored  –      1         2      26  2026-03-14  –        –     a.jsonl  web/1  Refund my lamp.
-unscored  –      2         4      36  –           –        –     a.jsonl  web/2  日本語 ok
-unscored  –      1         1      15  2026-04-01  –        –     a.jsonl  app/3  ␛[2J refund?\
+unscored  –      2         4      33  –           –        –     a.jsonl  web/2  日本語 ok
+unscored  –      1         1      12  2026-04-01  –        –     a.jsonl  app/3  ␛[2J refund?\
 """
 
 
