@@ -82,14 +82,22 @@ def background(
         try:
             result = await in_thread(work)
         except WorkbenchError as error:
-            failed(error)
+            if _is_there(node):
+                failed(error)
         except Exception as error:
             logging.getLogger(__name__).exception("background work failed")
-            failed(unforeseen(error))
+            if _is_there(node):
+                failed(unforeseen(error))
         else:
-            then(result)
+            if _is_there(node):
+                then(result)
 
     return node.run_worker(body, group=group, exclusive=True)
+
+
+def _is_there(node: DOMNode) -> bool:
+    """Whether it is still shown: what is inside of a screen that closes goes before its work is cancelled."""
+    return node.is_attached and not node._pruning
 
 
 def unforeseen(error: Exception) -> WorkbenchError:
@@ -128,7 +136,8 @@ def write_in_order(
             logging.getLogger(__name__).exception("a write failed")
             failed(unforeseen(error))
         else:
-            then(result)
+            if _is_there(node):
+                then(result)
 
     return node.run_worker(body, group="write")
 
