@@ -67,19 +67,25 @@ def matching(conn: sqlite3.Connection, wanted: Filter) -> IdSet:
 
 
 def ordered(conn: sqlite3.Connection, sort: SortKey, descending: bool, among: IdSet) -> array[int]:
-    """Those of some conversations that have a value of `sort`, in its order; equal ones by id."""
-    direction = "DESC" if descending else "ASC"
+    """Those of some conversations that have a value of `sort`, in its order; equal ones by id.
+
+    Descending is the same turned round, equal ones included: an index walked in one direction needs no sorting.
+    """
+    found = _ascending(conn, sort, among)
+    return found[::-1] if descending else found
+
+
+def _ascending(conn: sqlite3.Connection, sort: SortKey, among: IdSet) -> array[int]:
     if sort == "id":
-        ids = among.ascending()
-        return ids[::-1] if descending else ids
+        return among.ascending()
     if sort == "source":
-        return _by_source(conn, descending, among)
+        return _by_source(conn, among)
     if sort == "p":
         chosen, flags = among.condition("conversation_id")
         return read_ids(
             conn,
             "SELECT conversation_id FROM score WHERE config_hash = ? AND p_end_normalised"
-            f" IS NOT NULL AND {chosen} ORDER BY p_end_normalised {direction}, conversation_id",
+            f" IS NOT NULL AND {chosen} ORDER BY p_end_normalised, conversation_id",
             (settings.score_config(conn), *flags),
         )
     if sort in _STANDING:
@@ -89,27 +95,26 @@ def ordered(conn: sqlite3.Connection, sort: SortKey, descending: bool, among: Id
             conn,
             f"SELECT conversation_id FROM (SELECT conversation_id, min({column}) AS value"
             f" FROM ({rows}) GROUP BY conversation_id) WHERE {chosen}"
-            f" ORDER BY value {direction}, conversation_id",
+            " ORDER BY value, conversation_id",
             flags,
         )
     column = _COLUMNS[sort]
     chosen, flags = among.condition("id")
     return read_ids(
         conn,
-        f"SELECT id FROM conversation WHERE {column} IS NOT NULL AND {chosen}"
-        f" ORDER BY {column} {direction}, id",
+        f"SELECT id FROM conversation WHERE {column} IS NOT NULL AND {chosen} ORDER BY {column}, id",
         flags,
     )
 
 
-def _by_source(conn: sqlite3.Connection, descending: bool, among: IdSet) -> array[int]:
+def _by_source(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     """Source by source, because the index has them in another order than that of the names; a name may have several."""
     by_label: dict[str, list[int]] = {}
     for source, label in conn.execute("SELECT id, label FROM source"):
         by_label.setdefault(label, []).append(source)
     chosen, flags = among.condition("id")
     found = array("q")
-    for label in sorted(by_label, reverse=descending):
+    for label in sorted(by_label):
         ids: list[int] = []
         for source in by_label[label]:
             sql = f"SELECT id FROM conversation WHERE source_id = ? AND {chosen}"

@@ -186,7 +186,9 @@ class FakeProject(FakeTriage):
         key = named.get(query.sort, query.sort)
         valued = [row for row in rows if getattr(row, key) is not None]
         rest = [row for row in rows if getattr(row, key) is None]
-        valued.sort(key=lambda row: getattr(row, key), reverse=query.descending)
+        valued.sort(key=lambda row: getattr(row, key))
+        if query.descending:
+            valued.reverse()
         return array("q", [row.id for row in valued + rest])
 
     def _matches(self, item: FakeConversation, query: ListQuery) -> bool:

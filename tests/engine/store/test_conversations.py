@@ -92,15 +92,15 @@ class TestFinding:
         ("sort", "up", "down"),
         [
             ("name", [2, 1, 3, 4, 6, 5], [5, 6, 4, 3, 1, 2]),
-            ("source", [1, 2, 3, 4, 5, 6], [4, 5, 6, 1, 2, 3]),
+            ("source", [1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1]),
             ("p", [2, 3, 1, 4, 5, 6], [1, 3, 2, 4, 5, 6]),
-            ("turns", [1, 3, 4, 2, 6, 5], [5, 2, 6, 1, 3, 4]),
+            ("turns", [1, 3, 4, 2, 6, 5], [5, 6, 2, 4, 3, 1]),
         ],
     )
     def test_sorting(
         self, store: ConversationStore, sort: SortKey, up: list[int], down: list[int]
     ) -> None:
-        """Equal ones stand in id order, and what has no score stands last in either direction."""
+        """Descending is ascending turned round, and what has no score stands last in either direction."""
         assert find(store, ListQuery(sort=sort)) == up
         assert find(store, ListQuery(sort=sort, descending=True)) == down
 

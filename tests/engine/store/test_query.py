@@ -164,7 +164,9 @@ def expected(all_known: list[Known], query: ListQuery, rule: DecisionRule) -> li
         if all(holds(term, it, rule) != term.negated for term in counted(query.filter))
     ]
     with_value = [key for key in found if value(key) is not None]
-    with_value.sort(key=value, reverse=query.descending)
+    with_value.sort(key=value)
+    if query.descending:
+        with_value.reverse()
     return with_value + [key for key in found if value(key) is None]
 
 
@@ -265,7 +267,7 @@ class TestIdSet:
 
         project.write(lose)
         store = ConversationStore(project)
-        assert list(store.ids(ListQuery())) == [1, 3, 4]
+        assert list(store.ids(ListQuery())) == [4, 3, 1]
         assert list(store.ids(ListQuery(parse_filter("state:unscored"), "turns", True))) == [
             1,
             3,
