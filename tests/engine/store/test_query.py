@@ -267,11 +267,11 @@ class TestIdSet:
 
         project.write(lose)
         store = ConversationStore(project)
-        assert list(store.ids(ListQuery())) == [4, 3, 1]
+        assert list(store.ids(ListQuery())) == [1, 3, 4]
         assert list(store.ids(ListQuery(parse_filter("state:unscored"), "turns", True))) == [
-            1,
-            3,
             4,
+            3,
+            1,
         ]
         assert store.counts(ListQuery(parse_filter("-hi"))).conversations == 0
         assert store.counts().unscored == 3
