@@ -219,7 +219,8 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         top = round(self.scroll_offset.y)
         first = self._layout.message_at(top)
         last = self._layout.message_at(top + self.size.height - 1)
-        if not first <= self._at <= last:
+        # Without a height or a line to show, no message is in sight.
+        if min(first, last) >= 0 and not first <= self._at <= last:
             self._set_message(first if self._at < first else last)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
