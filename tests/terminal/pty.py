@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.terminal.output import Screen
+from tests.terminal.output import Refused, Screen
 from workbench.bench.terminal import Terminal
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -93,7 +93,10 @@ class Session:
 
     def _take(self, seconds: float) -> bool:
         more = self.terminal.read(seconds)
-        self.screen.feed(more)
+        try:
+            self.screen.feed(more)
+        except Refused as refused:
+            raise Refused(f"{refused}, on\n{self.screen.text()}") from None
         return bool(more)
 
 
