@@ -38,6 +38,7 @@ MODES = (
     ("overview", "1", "Overview"),
     ("conversations", "2", "Conversations"),
     ("triage", "3", "Triage"),
+    ("trees", "4", "Trees"),
 )
 """The modes of the app: name, key and title."""
 

@@ -62,11 +62,13 @@ class NodeColumns:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """Leaves of equal text: the text without a stop text, their probability, how many, and the kind of the best."""
+    """Leaves of equal text: the text without a stop text, their probability, how many they are, and of the most
+    probable one its node and kind."""
 
     text: str
     probability: float
     leaves: int
+    node: int
     kind: NodeKind
 
 

@@ -29,6 +29,7 @@ from screens.overview import OverviewScreen
 from screens.ports import Services
 from screens.shell import Shell
 from screens.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
+from screens.tree_set import TreeSetScreen
 from screens.triage import TriageScreen
 
 Subscribe = Callable[[Listener], Callable[[], None]]
@@ -92,6 +93,7 @@ class WorkbenchApp(Keyed, App[None], inherit_bindings=False):
         self.add_mode("overview", lambda: OverviewScreen(services, self._feed, clock))
         self.add_mode("conversations", lambda: ConversationsScreen(services, self._feed))
         self.add_mode("triage", lambda: TriageScreen(services, self._feed, clock))
+        self.add_mode("trees", lambda: TreeSetScreen(services, self._feed))
         register_themes(self)
         self.theme = THEMES[self.shell.theme].name
         self.set_keymap(self.shell.keymap)

@@ -103,7 +103,8 @@ class ProjectTrees:
         """See `screens.ports.Trees`."""
         tree, _ = self._find(conversation_id, step, config_hash)
         return [
-            AnswerRow(a.text, a.probability, len(a.leaves), KINDS[a.end]) for a in answers(tree)
+            AnswerRow(a.text, a.probability, len(a.leaves), a.leaves[0], KINDS[a.end])
+            for a in answers(tree)
         ]
 
     def bounds(self, conversation_id: int, step: int, config_hash: str, text: str) -> Bounds:

@@ -1,0 +1,205 @@
+"""Tables over a tree: its complete answers, and the tokens of one path."""
+
+from __future__ import annotations
+
+import codecs
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from engine.text import one_line
+from screens import figures
+from screens.background import background
+from screens.clipboard import copy
+from screens.dialogs import ErrorDialog, hint_line
+from screens.keyed import Keyed
+from screens.ports import Trees
+from screens.tree_columns import log_probability
+from screens.tree_rows import AnswerRow, NodeColumns, TreeItem
+from screens.widgets.row_table import Column, Piece, RowTable
+from screens.widgets.tree_view import KIND_LOOKS, shown_text
+
+
+class AnswersDialog(Keyed, ModalScreen[int | None]):
+    """The complete answers with their probabilities; answers with the node of the one that was chosen."""
+
+    PLACE = "answers"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "copy", "Copy", tooltip="Copy this answer"),
+        Binding("escape,l,q", "dismiss(None)", "Leave"),
+    ]
+
+    def __init__(self, trees: Trees, item: TreeItem) -> None:
+        super().__init__()
+        self._trees, self._item = trees, item
+        self._answers: Sequence[AnswerRow] = ()
+        self.table = RowTable[tuple[int, AnswerRow]](
+            [
+                Column("kind", "", 1, self._kind),
+                Column("p", "probability", figures.BAR_WIDTH + 5, self._p),
+                Column("leaves", "leaves", 7, lambda r: [(f"{r[1].leaves:,}", "tone--muted")],
+                       right=True, keep=3),
+                Column("text", "answer", 20, lambda r: [(shown_text(r[1].text) or "(nothing)", "")],
+                       flexible=True),
+            ],
+            self._fetch,
+            lambda row: row[0],
+        )  # fmt: skip
+
+    def compose(self) -> ComposeResult:
+        """Table, the whole answer under the cursor, keys."""
+        with Vertical(classes="dialog tall") as box:
+            box.border_title = Content("Complete answers, equal texts put together")
+            yield self.table
+            yield Static(id="whole")
+            yield Static(
+                hint_line(("enter", "goes to it"), ("y", "copies it"), ("escape", "leaves"))
+            )
+
+    def on_mount(self) -> None:
+        """Reads the answers."""
+        row = self._item.row
+
+        def arrived(found: list[AnswerRow]) -> None:
+            self._answers = found
+            self.table.show(array("q", range(len(found))))
+            self.table.focus()
+
+        background(
+            self,
+            lambda: self._trees.answers(row.conversation_id, row.step, row.config_hash),
+            arrived,
+            lambda error: (self.app.push_screen(ErrorDialog(error)), None)[1],
+            group="answers",
+        )
+
+    def _fetch(self, ids: Sequence[int]) -> list[tuple[int, AnswerRow]]:
+        return [(at, self._answers[at]) for at in ids if at < len(self._answers)]
+
+    @staticmethod
+    def _kind(row: tuple[int, AnswerRow]) -> Sequence[Piece]:
+        glyph, tone, _ = KIND_LOOKS[row[1].kind]
+        return [(glyph, tone)]
+
+    @staticmethod
+    def _p(row: tuple[int, AnswerRow]) -> Sequence[Piece]:
+        p = row[1].probability
+        return [(figures.bar(p), "tone--complete"), (f" {figures.probability(p, 3)}", "")]
+
+    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
+        """Shows more of the answer than its line has."""
+        text = one_line(self._answers[message.row_id].text, 400)
+        self.query_one("#whole", Static).update(Content.styled(text, "$tone-muted"))
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter goes to the leaf."""
+        self.dismiss(self._answers[message.row_id].node)
+
+    def action_copy(self) -> None:
+        """Copies the answer under the cursor."""
+        at = self.table.cursor_id
+        if at is not None:
+            copy(self, self._answers[at].text, f"answer {at + 1}")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """One token of a path; `text` is what it completes, empty while a character's bytes are still to come."""
+
+    at: int
+    token: int
+    spelling: bytes
+    text: str
+    log_p: float
+    path: float
+    entropy: float | None
+
+
+def token_rows(columns: NodeColumns, nodes: Sequence[int]) -> list[TokenRow]:
+    """The tokens of a path. A character whose bytes are split stands at the token that completes it."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    rows = []
+    for at, node in enumerate(nodes):
+        text = decoder.decode(columns.spelling[node], final=at == len(nodes) - 1)
+        rows.append(
+            TokenRow(
+                at,
+                columns.token[node],
+                columns.spelling[node],
+                text,
+                columns.log_p[node],
+                columns.path[node],
+                columns.entropy[columns.parent[node]],
+            )
+        )
+    return rows
+
+
+class TokensDialog(Keyed, ModalScreen[None]):
+    """The tokens of one path: ids, bytes, log-probabilities."""
+
+    PLACE = "tokens"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,t,q", "dismiss(None)", "Leave")]
+
+    def __init__(self, columns: NodeColumns, nodes: Sequence[int]) -> None:
+        super().__init__()
+        self._rows = token_rows(columns, nodes)
+        self.table = RowTable[TokenRow](
+            [
+                Column("at", "", 4, lambda r: [(str(r.at + 1), "tone--muted")], right=True, keep=4),
+                Column("token", "id", 7, lambda r: [(str(r.token), "")], right=True),
+                Column("text", "text", 14, _text_cell, flexible=True),
+                Column("bytes", "bytes", 18, lambda r: [(hexes(r.spelling), "tone--muted")]),
+                Column("p", "p", figures.BAR_WIDTH + 4, _p_cell, keep=5),
+                Column("log_p", "log p", 8, lambda r: [(log_probability(r.log_p), "")], right=True),
+                Column("path", "path", 8, lambda r: [(log_probability(r.path), "")], right=True),
+                Column("bits", "bits", 5, _bits_cell, right=True, keep=3),
+            ],
+            self._fetch,
+            lambda row: row.at,
+        )
+
+    def compose(self) -> ComposeResult:
+        """Table, keys."""
+        with Vertical(classes="dialog tall") as box:
+            box.border_title = Content(f"Tokens of this path, {len(self._rows):,}")
+            yield self.table
+            yield Static(hint_line(("escape", "leaves")))
+
+    def on_mount(self) -> None:
+        """Begins at the last token, which is the one under the cursor."""
+        self.table.show(array("q", range(len(self._rows))))
+        self.table.focus()
+        self.call_after_refresh(self.table.action_move_to, -1)
+
+    def _fetch(self, ids: Sequence[int]) -> list[TokenRow]:
+        return [self._rows[at] for at in ids if at < len(self._rows)]
+
+
+def hexes(data: bytes) -> str:
+    """Bytes as hexadecimal, `e2 82 ac`; long ones are cut."""
+    return data[:6].hex(" ") + (" …" if len(data) > 6 else "")
+
+
+def _text_cell(row: TokenRow) -> Sequence[Piece]:
+    if row.text:
+        return [(shown_text(row.text), "")]
+    return [("part of a character" if row.spelling else "no text", "tone--muted")]
+
+
+def _p_cell(row: TokenRow) -> Sequence[Piece]:
+    p = math.exp(row.log_p)
+    return [(figures.bar(p), "tone--complete"), (f" {figures.probability(p)}", "")]
+
+
+def _bits_cell(row: TokenRow) -> Sequence[Piece]:
+    return [] if row.entropy is None else [(f"{row.entropy:.1f}", "tone--muted")]

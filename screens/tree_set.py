@@ -1,0 +1,308 @@
+"""The trees of the data set: how sure the model was, conversation by conversation."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.errors import WorkbenchError
+from engine.filters import ListQuery
+from engine.text import one_line
+from screens import figures
+from screens.base import WorkbenchScreen
+from screens.bridge import EngineFeed
+from screens.dialogs import ChoiceDialog
+from screens.ports import Services
+from screens.tree_columns import ORDERS, STANDS_OUT, Deciles, columns, ordered
+from screens.tree_rows import ConfigRow, TreeItem, TreeWish
+from screens.tree_run import TreeRunDialog
+from screens.trees import TreeScreen
+from screens.widgets.filter_line import FilterLine
+from screens.widgets.row_table import RowTable
+from screens.widgets.scatter import Point, Scatter
+
+
+class TreeSetScreen(WorkbenchScreen[None]):
+    """A table of trees beside a scatter of leaves against the log-probability of the best answer."""
+
+    PLACE = "trees"
+    MODE = "trees"
+    CSS_PATH = "tree_set.tcss"
+    AUTO_FOCUS = "#trees"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f", "edit_filter", "Filter", tooltip="Write a filter"),
+        Binding("slash", "search", "Find", key_display="/", tooltip="Find words in the messages"),
+        Binding("s", "sort", "Sort", tooltip="Sort by a column"),
+        Binding("S", "reverse", "Reverse", tooltip="Reverse the order", show=False),
+        Binding("c", "configuration", "Set", tooltip="Trees of another alpha, place or model"),
+        Binding("r", "run_trees", "Grow", tooltip="Grow trees; says first how many"),
+        Binding("v", "view", "Scatter", tooltip="Table or scatter, on a narrow terminal"),
+        Binding("escape", "clear", "Clear", tooltip="Clear the filter", show=False),
+        Binding("q", "app.quit", "Quit", show=False),
+    ]
+
+    def __init__(self, services: Services, feed: EngineFeed) -> None:
+        super().__init__(services, feed)
+        self._query = ListQuery()
+        self._sort = ("leaves", True)
+        self._items: Sequence[TreeItem] = ()
+        self._by_id: dict[int, TreeItem] = {}
+        self._points: dict[int, int] = {}  # places in the scatter by id
+        self._deciles = Deciles()
+        self.table = RowTable[TreeItem](
+            columns(lambda: self._deciles), self._fetch, lambda item: item.id, id="trees"
+        )
+
+    def compose_body(self) -> ComposeResult:
+        """Summary, filter line, table and scatter, or what to do when there is no tree."""
+        yield Static(id="summary")
+        yield FilterLine(id="filter")
+        with Horizontal(id="main"):
+            yield self.table
+            with Vertical(id="side"):
+                yield Scatter("leaves", "−log P of the best answer")
+                yield Static(id="legend")
+        yield Static(classes="empty")
+
+    # Reading
+
+    def refresh_data(self) -> None:
+        """Reads the trees of the query."""
+        query, trees = self._query, self.services.trees
+
+        def arrived(found: tuple[list[TreeItem], ConfigRow | None]) -> None:
+            self._show_items(*found)
+
+        def failed(error: WorkbenchError) -> None:
+            if query.filter:
+                self.query_one(FilterLine).complain(error)
+            else:
+                self.show_error(error)
+
+        def read() -> tuple[list[TreeItem], ConfigRow | None]:
+            items, shown = trees.items(query), trees.shown()
+            return items, next((c for c in trees.configs() if c.config_hash == shown), None)
+
+        self.in_background(read, arrived, group="listing", failed=failed)
+
+    def _show_items(self, items: list[TreeItem], config: ConfigRow | None) -> None:
+        self.query_one(FilterLine).complain(None)
+        self._items = items
+        self._by_id = {item.id: item for item in items}
+        self._deciles = Deciles.of(items)
+        self._show_order()
+        grown = [item for item in items if item.row.max_log_prob is not None]
+        self._points = {item.id: at for at, item in enumerate(grown)}
+        points = [
+            Point(
+                item.row.leaves,
+                -(item.row.max_log_prob or 0.0),
+                self._deciles.many(item.row) or self._deciles.unsure(item.row),
+            )
+            for item in grown
+        ]
+        self.query_one(Scatter).show(points)
+        self._point()
+        self.query_one("#legend", Static).update(_legend(self._deciles, len(points)))
+        self.query_one("#summary", Static).update(_summary(items, config))
+        self.set_class(not items, "-empty")
+        self.query_one(".empty", Static).update(_empty_content(self._query))
+        if self.focused is None and items:  # it was hidden while there was nothing to list
+            self.table.focus()
+
+    def _show_order(self) -> None:
+        found = ordered(self._items, *self._sort)
+        self.table.show(array("q", (item.id for item in found)), self._sort)
+
+    def _fetch(self, ids: Sequence[int]) -> list[TreeItem]:
+        by_id = self._by_id
+        return [by_id[row_id] for row_id in ids if row_id in by_id]
+
+    def _point(self) -> None:
+        at = self.table.cursor_id
+        self.query_one(Scatter).point_to(None if at is None else self._points.get(at))
+
+    def on_row_table_highlighted(self) -> None:
+        """The cursor's tree is marked in the scatter."""
+        self._point()
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter opens the explorer."""
+        item = self._by_id[message.row_id]
+        if item.row.reason is not None:
+            self.notify(one_line(item.row.reason), title="No tree", markup=False)
+            return
+        row = item.row
+        self.app.push_screen(
+            TreeScreen(self.services, self.feed, row.conversation_id, row.step, self.MODE)
+        )
+
+    # Asking differently
+
+    def _ask(self, query: ListQuery) -> None:
+        if query != self._query:
+            self._query = query
+            self.refresh_data()
+
+    def on_filter_line_asked(self, message: FilterLine.Asked) -> None:
+        """What is written in the filter line is listed."""
+        self._ask(replace(self._query, filter=message.filter))
+
+    def on_filter_line_left(self) -> None:
+        """Back to the list."""
+        self.table.focus()
+
+    def action_edit_filter(self) -> None:
+        """Goes into the filter line."""
+        self._edit(words=False)
+
+    def action_search(self) -> None:
+        """Goes into the filter line to write words behind what stands there."""
+        self._edit(words=True)
+
+    def _edit(self, *, words: bool) -> None:
+        line = self.query_one(FilterLine)
+        line.edit(words=words)
+
+        def known(found: tuple[list[str], list[tuple[str, int]]]) -> None:
+            line.know({"source": found[0], "tag": [tag for tag, _ in found[1]]})
+
+        conversations = self.services.conversations
+        self.in_background(
+            lambda: (conversations.sources(), conversations.tags()), known, group="known"
+        )
+
+    def action_clear(self) -> None:
+        """Takes the filter away."""
+        if self._query.filter:
+            self.query_one(FilterLine).put(ListQuery().filter)
+            self._ask(ListQuery())
+
+    def action_sort(self) -> None:
+        """Asks for the order."""
+
+        def chosen(key: str | None) -> None:
+            if key is not None:
+                self._sort_by(key)
+
+        choices = [(key, order.title) for key, order in ORDERS.items()]
+        self.app.push_screen(
+            ChoiceDialog("Sort by; again turns it round", choices, self._sort[0]), chosen
+        )
+
+    def _sort_by(self, key: str) -> None:
+        same = self._sort[0] == key
+        self._sort = (key, not self._sort[1] if same else ORDERS[key].falling)
+        self._show_order()
+
+    def action_reverse(self) -> None:
+        """Turns the order round."""
+        self._sort_by(self._sort[0])
+
+    def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
+        """A click on a column's title sorts by it."""
+        self._sort_by(message.key)
+
+    def action_view(self) -> None:
+        """Changes between table and scatter where both have no room."""
+        self.toggle_class("-scatter")
+
+    def action_configuration(self) -> None:
+        """Asks which set of trees is shown."""
+        if not self.may_write():
+            return
+        trees = self.services.trees
+
+        def chosen(key: str | None) -> None:
+            if key is not None:
+                self.in_background(
+                    lambda: trees.show(key), lambda _: self.refresh_data(), group="set"
+                )
+
+        def ask(found: tuple[list[ConfigRow], str | None]) -> None:
+            if not found[0]:
+                self.notify("No tree was grown yet; r grows them.", markup=False)
+                return
+            choices = [(c.config_hash, config_words(c)) for c in found[0]]
+            self.app.push_screen(ChoiceDialog("Trees of", choices, found[1]), chosen)
+
+        self.in_background(lambda: (trees.configs(), trees.shown()), ask, group="configs")
+
+    def action_run_trees(self) -> None:
+        """Shows how many trees a run would grow, and starts it."""
+        if not self.may_write():
+            return
+        query, trees = self._query, self.services.trees
+
+        def chosen(wish: TreeWish | None) -> None:
+            if wish is not None:
+                self._start(lambda: trees.start(wish, query))
+
+        self.app.push_screen(TreeRunDialog(trees, query), chosen)
+
+
+def config_words(config: ConfigRow) -> str:
+    """What produced a set of trees, and how many it holds."""
+    adapter = f" + {config.adapter}" if config.adapter else ""
+    return one_line(
+        f"alpha {config.alpha:g} · {config.mode} · {config.place} · {config.model}{adapter}"
+        f" · {figures.counted(config.trees, 'tree')}"
+    )
+
+
+def _summary(items: Sequence[TreeItem], config: ConfigRow | None) -> Content:
+    grown = sorted(item.row.leaves for item in items if item.row.reason is None)
+    parts = [figures.counted(len(grown), "tree")]
+    if grown:
+        parts.append(
+            f"leaves median {grown[len(grown) // 2]:,}, p90 {grown[int(0.9 * len(grown))]:,}"
+        )
+    if len(items) > len(grown):
+        parts.append(f"{len(items) - len(grown):,} without")
+    told = Content(" · ".join(parts))
+    if config is None:
+        return told
+    about = config_words(config).rpartition(" · ")[0]
+    return Content.assemble(told, (f"   {about}", "$tone-muted"))
+
+
+def _legend(deciles: Deciles, points: int) -> Content:
+    if not points:
+        return Content("")
+    if deciles == Deciles():
+        return Content.styled(" ◆ under the cursor", "$tone-muted")
+    return Content.assemble(
+        ("◆", "$tone-accent"),
+        (" under the cursor  ", "$tone-muted"),
+        (STANDS_OUT, "$tone-borderline"),
+        (
+            f" top decile: {deciles.leaves:,.0f} leaves or more, or best at −{deciles.surprise:.2f} or below",
+            "$tone-muted",
+        ),
+    )
+
+
+def _empty_content(query: ListQuery) -> Content:
+    if query.filter:
+        return Content.assemble(
+            "No tree of a conversation that matches ",
+            (one_line(str(query.filter), 80), "bold"),
+            ".\n\n",
+            ("r", "bold $tone-accent"),
+            " grows them, ",
+            ("escape", "bold $tone-accent"),
+            " clears the filter.",
+        )
+    return Content.assemble(
+        "No response trees yet: every continuation above a probability, for each conversation.\n\n",
+        ("r", "bold $tone-accent"),
+        " grows them, and says first how many conversations that concerns.",
+    )

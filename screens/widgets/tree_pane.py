@@ -1,0 +1,127 @@
+"""One tree with its account: the header, the lines, and what is known of the segment under the cursor."""
+
+from __future__ import annotations
+
+import math
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.rows import TreeRow
+from engine.text import one_line
+from screens import figures
+from screens.tree_columns import bits, log_probability
+from screens.tree_rows import Bounds, OpenTree
+from screens.widgets.tree_layout import Folding, Segment
+from screens.widgets.tree_view import KIND_LOOKS, SAID, TreeView
+
+
+class TreePane(Vertical):
+    """Shows one stored tree; two of them stand side by side to be compared."""
+
+    DEFAULT_CSS = """
+    TreePane { width: 1fr; }
+    TreePane Static { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    TreePane TreeView { height: 1fr; }
+    """
+
+    def __init__(self, config_hash: str | None, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.config_hash = config_hash
+        self.opened: OpenTree | None = None
+        self.bounds: Bounds | None = None
+        self.view = TreeView()
+
+    def compose(self) -> ComposeResult:
+        """Account, measures, tree, segment."""
+        yield Static(classes="account")
+        yield Static(classes="measures")
+        yield self.view
+        yield Static(classes="under")
+
+    def show(self, opened: OpenTree, folding: Folding) -> None:
+        """Shows a tree as `TreeView.lay_out` laid it out."""
+        self.opened = opened
+        self.config_hash = opened.item.row.config_hash
+        row = opened.item.row
+        self.query_one(".account", Static).update(account_content(row))
+        self.view.show(folding)
+        self._tell()
+
+    def prove(self, bounds: Bounds | None) -> None:
+        """Shows what the tree proves of a property; None forgets it."""
+        self.bounds = bounds
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.opened is not None:
+            self.query_one(".measures", Static).update(
+                measures_content(self.opened.item.row, self.bounds)
+            )
+
+    def on_tree_view_highlighted(self) -> None:
+        """Tells about the segment under the cursor."""
+        segment = self.view.segment
+        content = Content("") if segment is None else segment_content(segment)
+        self.query_one(".under", Static).update(content)
+
+
+def account_content(row: TreeRow) -> Content:
+    """How the tree was grown, and where all probability is."""
+    adapter = f" + {row.adapter}" if row.adapter else ""
+    return Content.assemble(
+        ("covered ", "$tone-muted"),
+        (figures.probability(row.covered), "bold $tone-complete"),
+        ("  pruned ", "$tone-muted"),
+        (figures.probability(row.pruned), "bold"),
+        ("  unexpanded ", "$tone-muted"),
+        (figures.probability(row.unexpanded), "bold $tone-accent" if row.unexpanded else "bold"),
+        (f"   alpha {row.alpha:g} · {row.mode} · ", "$tone-muted"),
+        (one_line(f"{row.model}{adapter}", 60), "$tone-muted"),
+        (f" · {one_line(row.note, 60)}" if row.note else "", "$tone-borderline"),
+    )
+
+
+def measures_content(row: TreeRow, bounds: Bounds | None) -> Content:
+    """The figures of the tree on one line; what was proved comes first."""
+    proved: list[Content | tuple[str, str] | str] = []
+    if bounds is not None:
+        low, high = figures.probability(bounds.low), figures.probability(bounds.high)
+        proved = [
+            (f"P({one_line(bounds.text, 40)}) in [{low}, {high}]", "bold $tone-accent"),
+            " · ",
+        ]
+    parts = [
+        figures.counted(row.leaves, "leaf").replace("leafs", "leaves"),
+        figures.counted(row.answers, "distinct answer"),
+        f"best {log_probability(row.max_log_prob)}",
+        f"entropy {bits(row)} bits",
+    ]
+    if row.answer_log_prob is not None:
+        parts.append(
+            f"{SAID[2:]} {log_probability(row.answer_log_prob)}, {row.answer_held:,} of "
+            f"{row.answer_tokens:,} tokens in the tree"
+        )
+    parts.append(f"{row.nodes:,} nodes")
+    return Content.assemble(*proved, " · ".join(parts))
+
+
+def segment_content(segment: Segment) -> Content:
+    """What ends a segment, and its figures with more digits than its line has."""
+    parts: list[str] = []
+    if segment.forks:
+        parts.append(f"fork · {figures.counted(segment.leaves, 'leaf').replace('leafs', 'leaves')}")
+    else:
+        parts.append(KIND_LOOKS[segment.kind][2])
+    if segment.entropy is not None:
+        parts.append(f"next token {segment.entropy:.1f} bits")
+    parts.append(f"P {segment.probability:.4f} (log {_log(segment.probability)})")
+    parts.append(f"leaves below {segment.below:.4f}")
+    parts.append(figures.counted(len(segment.nodes), "token"))
+    return Content.styled(" · ".join(parts), "$tone-muted")
+
+
+def _log(probability: float) -> str:
+    return log_probability(math.log(probability)) if probability > 0 else "−∞"
