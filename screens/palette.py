@@ -9,7 +9,14 @@ from typing import Any, Protocol, cast
 
 from textual.app import App
 from textual.binding import ActiveBinding
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import (
+    CommandList,
+    CommandPalette,
+    DiscoveryHit,
+    Hit,
+    Hits,
+    Provider,
+)
 from textual.content import Content
 from textual.fuzzy import Matcher
 from textual.markup import escape
@@ -47,6 +54,14 @@ class Command:
     help: str
     keys: str
     run: Callable[[], Any]
+
+
+class Palette(CommandPalette):
+    """Textual's palette, which may empty its list after it was closed and then looks for widgets that are gone."""
+
+    def _watch__list_visible(self) -> None:
+        if self.is_running and self.query(CommandList):
+            super()._watch__list_visible()
 
 
 class WorkbenchCommands(Provider):

@@ -107,7 +107,7 @@ async def test_session_on_a_project_file(path: Path) -> None:
             await press(pilot, "slash", *"lamp", "enter")
             assert "100 of 500" in lines(pilot)[1]
 
-            await press(pilot, "s", "down", "enter", "home", "enter", "n")
+            await press(pilot, "s", "down", "enter", "home", "enter", "right")
             assert "2 of 100" in lines(pilot)[0]
             await press(pilot, "o")
             assert '{"id": "c' in text(pilot)
