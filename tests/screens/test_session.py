@@ -65,7 +65,7 @@ def score(number: int) -> float:
 
 
 async def test_an_hour_of_work(source: Path, tmp_path: Path) -> None:
-    """Import, filter, search, judge sixty, calibrate, quit, open again, undo five, export: all by keys, all of it held."""
+    """Import, filter, search, judge sixty, calibrate, quit, come back, undo five, export: by keys, and it held."""
     path = tmp_path / "work.wb"
     async with opened(path) as pilot:
         await press(pilot, "2", "i")
