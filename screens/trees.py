@@ -107,7 +107,7 @@ class TreeScreen(WorkbenchScreen[None]):
     def _title(self, opened: OpenTree) -> None:
         item = opened.item
         self.query_one(TitleLine).say(
-            Content.assemble((one_line(item.name, 60), "bold"), f" · step {item.row.step}")
+            Content.assemble(f"step {item.row.step} of ", (one_line(item.name, 60), "bold"))
         )
 
     # Walking

@@ -66,7 +66,7 @@ class ProjectTrees:
         """
         self._project, self._process, self._catalog = project, process, catalog
         self._plan, self._begin, self._changed = plan, begin, changed
-        self._kept: OrderedDict[tuple[int, int, str, int], tuple[Tree, list[int]]] = OrderedDict()
+        self._kept: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
         self._guard = Lock()
 
     # Reading
@@ -139,19 +139,18 @@ class ProjectTrees:
         return self._tree(row)
 
     def _tree(self, row: TreeRow) -> tuple[Tree, list[int]]:
-        """A tree and the tokens of its recorded answer; a tree that was grown on has another count of nodes."""
-        key = (row.conversation_id, row.step, row.config_hash, row.nodes)
+        """A tree and the tokens of its recorded answer, kept by its row: one that was grown on has another."""
         with self._guard:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
+            if row in self._kept:
+                self._kept.move_to_end(row)
+                return self._kept[row]
         with self._project.reading() as conn:
             frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
         if frame is None:
             raise UsageError("There is no tree here.", row.reason or "")
         found = restore(TreeRecord.from_frame(frame)), list(frame.get("answer", ()))
         with self._guard:
-            self._kept[key] = found
+            self._kept[row] = found
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return found

@@ -25,6 +25,7 @@ class TreePane(Vertical):
     TreePane { width: 1fr; }
     TreePane Static { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     TreePane TreeView { height: 1fr; }
+    TreePane .who { display: none; }
     """
 
     def __init__(self, config_hash: str | None, *, id: str | None = None) -> None:
@@ -35,7 +36,8 @@ class TreePane(Vertical):
         self.view = TreeView()
 
     def compose(self) -> ComposeResult:
-        """Account, measures, tree, segment."""
+        """What grew it, where it is beside another; account, measures, tree, segment."""
+        yield Static(classes="who")
         yield Static(classes="account")
         yield Static(classes="measures")
         yield self.view
@@ -46,6 +48,7 @@ class TreePane(Vertical):
         self.opened = opened
         self.config_hash = opened.item.row.config_hash
         row = opened.item.row
+        self.query_one(".who", Static).update(Content.styled(grown_words(row), "bold"))
         self.query_one(".account", Static).update(account_content(row))
         self.view.show(folding)
         self._tell()
@@ -68,9 +71,14 @@ class TreePane(Vertical):
         self.query_one(".under", Static).update(content)
 
 
+def grown_words(row: TreeRow) -> str:
+    """What grew the tree, display-safe."""
+    adapter = f" + {row.adapter}" if row.adapter else ""
+    return one_line(f"{row.model}{adapter} · alpha {row.alpha:g} · {row.mode}", 90)
+
+
 def account_content(row: TreeRow) -> Content:
     """How the tree was grown, and where all probability is."""
-    adapter = f" + {row.adapter}" if row.adapter else ""
     return Content.assemble(
         ("covered ", "$tone-muted"),
         (figures.probability(row.covered), "bold $tone-complete"),
@@ -78,8 +86,7 @@ def account_content(row: TreeRow) -> Content:
         (figures.probability(row.pruned), "bold"),
         ("  unexpanded ", "$tone-muted"),
         (figures.probability(row.unexpanded), "bold $tone-accent" if row.unexpanded else "bold"),
-        (f"   alpha {row.alpha:g} · {row.mode} · ", "$tone-muted"),
-        (one_line(f"{row.model}{adapter}", 60), "$tone-muted"),
+        (f"   {grown_words(row)}", "$tone-muted"),
         (f" · {one_line(row.note, 60)}" if row.note else "", "$tone-borderline"),
     )
 

@@ -46,6 +46,9 @@ class NoJobs:
     def interrupted(self) -> list[RunRow]:
         return []
 
+    def run(self, run_id: int) -> RunRow | None:
+        return None
+
 
 def fill(path: Path, count: int = 500) -> Project:
     """A project file with conversations that differ in words and length."""
