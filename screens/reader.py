@@ -24,6 +24,7 @@ from screens.dialogs import TextDialog
 from screens.facts import Facts, load_facts
 from screens.ports import Services
 from screens.provenance import OriginalDialog, ProvenanceDialog
+from screens.trees import TreeScreen
 from screens.widgets.curve import Curve
 from screens.widgets.evidence import curve_data, note_content, remaining_content
 from screens.widgets.find_line import FindLine
@@ -80,6 +81,7 @@ class ReaderScreen(WorkbenchScreen[int]):
             show=False,
             tooltip="Go to the steepest fall of the curve",
         ),
+        Binding("t", "tree", "Tree", show=False, tooltip="The response tree grown at this turn"),
         Binding("w", "why", "Why", tooltip="Where the number comes from"),
         Binding("o", "original", "Original", tooltip="The record as imported"),
         Binding("m", "raw", "Raw", tooltip="Styled and laid out, or as imported"),
@@ -337,6 +339,24 @@ class ReaderScreen(WorkbenchScreen[int]):
         else:
             word = "last" if delta > 0 else "first"
             self.notify(f"This is the {word} conversation of the list.", markup=False)
+
+    def action_tree(self) -> None:
+        """Opens the response tree at the current turn, or at the nearest step that has one."""
+        if self._facts is None or self.query_one(Transcript).message is None:
+            return
+        shown, read = self.conversation_id, self.query_one(Transcript).last_of_turn + 1
+        step = sum(not message.hidden for message in self._facts.messages[:read])
+
+        def arrived(steps: list[int]) -> None:
+            if not steps:
+                self.notify(
+                    "No response tree was grown here; 4 and then r grows them.", markup=False
+                )
+                return
+            nearest = min(steps, key=lambda found: abs(found - step))
+            self.app.push_screen(TreeScreen(self.services, self.feed, shown, nearest, self.MODE))
+
+        self.in_background(lambda: self.services.trees.steps(shown), arrived, group="trees")
 
     def action_why(self) -> None:
         """Shows where the number comes from."""

@@ -273,3 +273,16 @@ class TestGrowing:
             assert whole.leaves > stopped.leaves
             assert whole.unexpanded == 0
             assert whole.covered + whole.pruned == pytest.approx(1, abs=1e-4)
+
+
+class TestFromTheReader:
+    async def test_the_tree_of_a_turn(self, growing: Growing) -> None:
+        """t opens the tree of the conversation that is read; escape goes back to it."""
+        app = WorkbenchApp(growing.services(), growing.subscribe)
+        async with app.run_test(size=(120, 36), notifications=True) as pilot:
+            await settle(pilot)
+            await press(pilot, "2", "down", "enter", "t")
+            assert isinstance(app.screen, TreeScreen)
+            assert "step 2 of warranty/002" in lines(pilot)[0]
+            await press(pilot, "escape")
+            assert "2 of 12" in lines(pilot)[0]

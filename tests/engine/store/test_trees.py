@@ -1,0 +1,65 @@
+"""Trees in the project file: configurations side by side, replaced when grown on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.store import trees
+from engine.store.project import Project
+from engine.trees.tree import TreeOptions
+from tests.screens.tree_project import CONFIG, entry, grown, imported, run_of, store
+
+OTHER = replace(CONFIG, config_hash="beef", alpha=0.1, model="toy-two")
+OPTIONS = TreeOptions(0.05, max_tokens=3)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """Two conversations with a tree each, the first one with another under a later configuration."""
+    with imported(tmp_path / "p.wb", 3) as made:
+        run_id = run_of(made, CONFIG)
+        store(made, [entry(n, grown(b"a%d" % n, OPTIONS), run_id) for n in (1, 2)])
+        store(made, [entry(1, grown(b"b", OPTIONS), run_id, OTHER)], OTHER)
+        yield made
+
+
+def test_configurations(project: Project) -> None:
+    """In the order in which they began, with their trees; asked for one place, those that have one there."""
+    with project.reading() as conn:
+        assert trees.configs(conn) == [(CONFIG, 2), (OTHER, 1)]
+        assert trees.configs(conn, (2, 2)) == [(CONFIG, 1)]
+        assert trees.configs(conn, (3, 2)) == []
+
+
+def test_the_one_that_is_shown(project: Project) -> None:
+    """The newest is shown until another is chosen; a tree of any can be read by its configuration."""
+    with project.reading() as conn:
+        assert [row.model for row in trees.measures(conn)] == ["toy-two"]
+        assert trees.trees(conn, 2) == []
+        assert len(trees.trees(conn, 2, "cafe")) == 1
+        assert trees.frame(conn, 2, 2) is None
+        assert trees.frame(conn, 2, 2, "cafe") is not None
+    project.write(lambda conn: trees.choose(conn, "cafe"))
+    with project.reading() as conn:
+        assert [row.conversation_id for row in trees.measures(conn)] == [1, 2]
+
+
+def test_grown_on(project: Project) -> None:
+    """A tree that is stored again takes the place of the one before."""
+    more = grown(b"a1", TreeOptions(0.01, max_tokens=3))
+    run_id = run_of(project, CONFIG)
+    project.write(lambda conn: trees.add(conn, "cafe", [entry(1, more, run_id)]))
+    with project.reading() as conn:
+        (row,) = trees.trees(conn, 1, "cafe")
+    assert (row.nodes, row.run_id) == (len(more.tree.nodes), run_id)
+
+
+def test_seconds(project: Project) -> None:
+    """What a conversation took on the average, with this alpha only."""
+    with project.reading() as conn:
+        assert trees.seconds(conn, 0.02) == 0.25
+        assert trees.seconds(conn, 0.5) is None
