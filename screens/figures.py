@@ -68,3 +68,14 @@ def amount(number: float) -> str:
             value = number / divisor
             return f"{value:.0f}{unit}" if divisor == 1 or value >= 100 else f"{value:.1f}{unit}"
     return f"{number / 1e9:.1f}G"
+
+
+def log_probability(value: float | None) -> str:
+    """A natural log-probability, `−0.97`; a dash for None."""
+    return "–" if value is None else f"{value:.2f}".replace("-", "−")
+
+
+def between(low: float, high: float) -> str:
+    """Two bounds with one digit, `2.9-3.3`; one number when they read the same."""
+    texts = f"{low:.1f}", f"{high:.1f}"
+    return texts[0] if texts[0] == texts[1] else "-".join(texts)

@@ -82,17 +82,6 @@ def held_share(row: TreeRow) -> float | None:
     return row.answer_held / row.answer_tokens if row.answer_tokens else None
 
 
-def log_probability(value: float | None) -> str:
-    """A natural log-probability, `−0.97`; a dash for None."""
-    return "–" if value is None else f"{value:.2f}".replace("-", "−")
-
-
-def bits(row: TreeRow) -> str:
-    """The bounds of the entropy, `2.9-3.3`."""
-    low, high = f"{row.entropy_low:.1f}", f"{row.entropy_high:.1f}"
-    return low if low == high else f"{low}-{high}"
-
-
 def columns(deciles: Callable[[], Deciles]) -> list[Column[TreeItem]]:
     """The columns; `deciles` says what stands out now."""
 
@@ -107,7 +96,9 @@ def columns(deciles: Callable[[], Deciles]) -> list[Column[TreeItem]]:
         return _number(item, f"{item.row.leaves:,}", deciles().many(item.row))
 
     def best(item: TreeItem) -> Sequence[Piece]:
-        return _number(item, log_probability(item.row.max_log_prob), deciles().unsure(item.row))
+        return _number(
+            item, figures.log_probability(item.row.max_log_prob), deciles().unsure(item.row)
+        )
 
     def covered(item: TreeItem) -> Sequence[Piece]:
         if item.row.reason is not None:
@@ -150,11 +141,13 @@ def _number(item: TreeItem, text: str, stands_out: bool) -> Sequence[Piece]:
 
 
 def _bits_cell(row: TreeRow) -> Sequence[Piece]:
-    return _NONE if row.reason is not None else [(bits(row), "")]
+    if row.reason is not None:
+        return _NONE
+    return [(figures.between(row.entropy_low, row.entropy_high), "")]
 
 
 def _said_cell(row: TreeRow) -> Sequence[Piece]:
-    return [(log_probability(row.answer_log_prob), "tone--muted")]
+    return [(figures.log_probability(row.answer_log_prob), "tone--muted")]
 
 
 def _grown(row: TreeRow, value: float) -> float | None:

@@ -23,7 +23,6 @@ from screens.clipboard import copy
 from screens.dialogs import ErrorDialog, hint_line
 from screens.keyed import Keyed
 from screens.ports import Trees
-from screens.tree_columns import log_probability
 from screens.tree_rows import AnswerRow, NodeColumns, TreeItem
 from screens.widgets.row_table import Column, Piece, RowTable
 from screens.widgets.tree_view import KIND_LOOKS, shown_text
@@ -160,8 +159,16 @@ class TokensDialog(Keyed, ModalScreen[None]):
                 Column("text", "text", 14, _text_cell, flexible=True),
                 Column("bytes", "bytes", 18, lambda r: [(hexes(r.spelling), "tone--muted")]),
                 Column("p", "p", figures.BAR_WIDTH + 4, _p_cell, keep=5),
-                Column("log_p", "log p", 8, lambda r: [(log_probability(r.log_p), "")], right=True),
-                Column("path", "path", 8, lambda r: [(log_probability(r.path), "")], right=True),
+                Column(
+                    "log_p",
+                    "log p",
+                    8,
+                    lambda r: [(figures.log_probability(r.log_p), "")],
+                    right=True,
+                ),
+                Column(
+                    "path", "path", 8, lambda r: [(figures.log_probability(r.path), "")], right=True
+                ),
                 Column("bits", "bits", 5, _bits_cell, right=True, keep=3),
             ],
             self._fetch,

@@ -12,7 +12,6 @@ from textual.widgets import Static
 from engine.rows import TreeRow
 from engine.text import one_line
 from screens import figures
-from screens.tree_columns import bits, log_probability
 from screens.tree_rows import Bounds, OpenTree
 from screens.widgets.tree_layout import Folding, Segment
 from screens.widgets.tree_view import KIND_LOOKS, SAID, TreeView
@@ -103,12 +102,12 @@ def measures_content(row: TreeRow, bounds: Bounds | None) -> Content:
     parts = [
         figures.counted(row.leaves, "leaf").replace("leafs", "leaves"),
         figures.counted(row.answers, "distinct answer"),
-        f"best {log_probability(row.max_log_prob)}",
-        f"entropy {bits(row)} bits",
+        f"best {figures.log_probability(row.max_log_prob)}",
+        f"entropy {figures.between(row.entropy_low, row.entropy_high)} bits",
     ]
     if row.answer_log_prob is not None:
         parts.append(
-            f"{SAID[2:]} {log_probability(row.answer_log_prob)}, {row.answer_held:,} of "
+            f"{SAID[2:]} {figures.log_probability(row.answer_log_prob)}, {row.answer_held:,} of "
             f"{row.answer_tokens:,} tokens in the tree"
         )
     parts.append(f"{row.nodes:,} nodes")
@@ -131,4 +130,4 @@ def segment_content(segment: Segment) -> Content:
 
 
 def _log(probability: float) -> str:
-    return log_probability(math.log(probability)) if probability > 0 else "−∞"
+    return figures.log_probability(math.log(probability)) if probability > 0 else "−∞"

@@ -104,7 +104,7 @@ class TestTable:
                 assert "1 without" in lines(pilot)[1]
                 await press(pilot, "end", "enter")
                 assert not isinstance(pilot.app.screen, TreeScreen)
-                assert text(pilot).count("longer than the context") == 2
+                assert "longer than the context" in text(pilot)
                 await press(pilot, "home", "enter")
                 assert isinstance(pilot.app.screen, TreeScreen)
 
