@@ -106,7 +106,8 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         return self._folding
 
     def show(self, folding: Folding) -> None:
-        """Shows a tree. Where it is the one before, grown on, the cursor stays on its node."""
+        """Shows a tree. Where it is the one before, grown on, the cursor stays on its node, whose new branches are
+        unfolded."""
         before = self.segment
         self._folding = folding
         self._found = frozenset()
@@ -115,6 +116,8 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             at = folding.layout.of_node(before.nodes[0])
             if at is not None:
                 self._line = folding.reveal(at)
+                if not before.forks:
+                    folding.unfold(at)
         self._changed()
 
     def mark(self, numbers: frozenset[int]) -> None:

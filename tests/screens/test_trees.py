@@ -211,13 +211,12 @@ class TestGrowing:
         """g lowers alpha below the segment under the cursor only; the cursor stays, the rest is as it was."""
         async with explored(growing) as pilot:
             before = layout(pilot)
-            await press(pilot, "C", "home", "n")
+            view(pilot).go_to(before.leaves_with("")[0])
             segment = view(pilot).segment
             assert segment is not None
-            inside = set(before.columns.parent) & set(segment.nodes)
             await press(pilot, "g")
             assert "to alpha" in text(pilot)
-            await press(pilot, "enter")
+            await press(pilot, *"0.0002", "enter")
             await until(pilot, lambda: not growing.runner.active())
             await settle(pilot)
             after = layout(pilot)
@@ -226,7 +225,10 @@ class TestGrowing:
             assert now is not None
             assert now.nodes[0] == segment.nodes[0]
             assert now.leaves > segment.leaves
-            assert inside
+            cursor, folding = view(pilot).cursor, view(pilot).folding
+            assert cursor is not None
+            assert folding is not None
+            assert folding.is_open(cursor)
             added = range(len(before.columns.parent), len(after.columns.parent))
             assert added
             for node in added:
