@@ -187,6 +187,13 @@ class WorkbenchApp(Keyed, App[None], inherit_bindings=False):
 
         self.push_screen(JumpScreen(self.screen), chosen)
 
+    def action_command_palette(self) -> None:
+        """Opens the palette unless it is open."""
+        from screens.palette import Palette
+
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette())
+
     def action_help(self) -> None:
         """Shows the keys that work here."""
         from screens.help import HelpScreen

@@ -135,13 +135,6 @@ def build_parser() -> argparse.ArgumentParser:
         "--apply", action="store_true", help="put the threshold of the verdicts in force"
     )
 
-    sub = command("calibrate", "say what the verdicts say of the scores", "calibrate:calibrate")
-    sub.add_argument("project")
-    _add_filter(sub)
-    sub.add_argument(
-        "--apply", action="store_true", help="put the threshold of the verdicts in force"
-    )
-
     sub = command("prompts", "show or edit the prompts of a project", "prompts:prompts")
     sub.add_argument("project")
     sub.add_argument("name", nargs="?", help="print this prompt")
