@@ -14,7 +14,7 @@ CHECKS = (
     "ruff check",
     "lint-imports --no-logo",
     "mypy",
-    "pytest",
+    "pytest --numprocesses auto --dist loadfile",
 )
 
 

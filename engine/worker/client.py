@@ -1,27 +1,16 @@
-"""The client side: starts the model process, sends requests, survives its death."""
+"""What can be asked of the model process, each request with its types."""
 
 from __future__ import annotations
 
-import logging
-import os
-import queue
-import signal
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine import errors
 from engine.completeness.block import ItemScore, LogItem, Question
-from engine.errors import Cancelled, ModelCrashed, ModelError, WorkbenchError
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import Prompt
 from engine.trees.growth import Budget
@@ -29,64 +18,14 @@ from engine.trees.places import Place
 from engine.trees.record import TreeRecord, options_frame
 from engine.trees.tree import TreeOptions
 from engine.worker import protocol
+from engine.worker.process import OnProgress, WorkerProcess
 from engine.worker.protocol import Frame, GrownTree
 
-log = logging.getLogger(__name__)
-
-START_SECONDS = 60.0
-GRACE_SECONDS = 5.0
-POLL_SECONDS = 0.2
-OnProgress = Callable[[int, str], None]
+__all__ = ["ModelProcess", "OnProgress"]
 
 
-class ModelProcess:
-    """One model process. Requests are answered one at a time; any thread may ask, cancel or close.
-
-    The process is started by the first request and started anew by the first one after it died. The model that was
-    loaded last is loaded again then, so a caller only sees one `ModelCrashed` for the request in flight.
-    """
-
-    def __init__(self, log_path: Path, command: Sequence[str] | None = None) -> None:
-        """Prepares, without starting.
-
-        Args:
-            log_path: File that gets the standard error of the process.
-            command: What to run; by default this program's own worker.
-        """
-        self.log_path = log_path
-        self._command = list(command or (sys.executable, "-m", "engine.worker"))
-        self._process: subprocess.Popen[bytes] | None = None
-        self._answers: queue.Queue[Frame | None] = queue.Queue()
-        self._turn = threading.RLock()
-        self._write = threading.Lock()
-        self._next_id = 0
-        self._in_flight: int | None = None
-        self._cancelled_at: float | None = None
-        self._closed = False
-        self._load: Frame | None = None
-        self.loaded: Frame | None = None
-
-    # Requests
-
-    def load(self, path: Path, options: LoadOptions, adapter: Path | None = None) -> Frame:
-        """Loads a model unless it is loaded already, and switches to an adapter or back.
-
-        Returns:
-            `name`, `architecture`, `context` (tokens), `forkable`, `memory_bytes`, `vocabulary`.
-
-        Raises:
-            ModelFileError: Weights or adapter cannot be used.
-            ModelCrashed: The process died while loading.
-        """
-        request = protocol.load_request(path, options, adapter)
-        with self._turn:
-            self._cancelled_at = None
-            if self.loaded is not None and self._load == request and self._alive():
-                return self.loaded
-            self._load = None
-            self.loaded = self._ask(request)
-            self._load = request
-            return self.loaded
+class ModelProcess(WorkerProcess):
+    """The model process with a method for each request. Requests are answered one at a time; any thread may ask."""
 
     def score(
         self, items: Sequence[LogItem], question: Question, progress: OnProgress | None = None
@@ -243,186 +182,3 @@ class ModelProcess:
     def machine(self) -> Frame:
         """`system`: llama.cpp's line about the CPU; `gpu_offload`: whether it can use a GPU."""
         return self.request({"type": "machine"}, needs_model=False)
-
-    def request(
-        self, request: Frame, progress: OnProgress | None = None, *, needs_model: bool = True
-    ) -> Frame:
-        """Sends one request and waits for its answer.
-
-        Raises:
-            Cancelled: `cancel` was called while it ran.
-            ModelCrashed: The process died; the next request starts it anew.
-            WorkbenchError: What the process says is wrong with the request.
-        """
-        with self._turn:
-            self._cancelled_at = None
-            if needs_model and self._load is not None and not self._alive():
-                self.loaded = self._ask(self._load)
-            return self._ask(request, progress)
-
-    def cancel(self) -> None:
-        """Cancels what is being asked, if anything, also while the process starts or loads for it; the asking thread
-        gets `Cancelled`."""
-        with self._write:
-            self._cancelled_at = time.monotonic()
-            process, request = self._process, self._in_flight
-            if process is not None and request is not None:
-                # One that died takes no cancel; the asking thread learns that from the closed pipe.
-                with suppress(OSError):
-                    protocol.write_frame(
-                        cast(BinaryIO, process.stdin), {"type": "cancel", "id": request}
-                    )
-
-    def close(self) -> None:
-        """Kills the process at once; a request in flight raises `Cancelled`."""
-        self._closed = True
-        self._end()
-
-    @property
-    def pid(self) -> int | None:
-        """Process id while it runs."""
-        process = self._process
-        return process.pid if process is not None and process.poll() is None else None
-
-    # The process
-
-    def _alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    def _start(self) -> None:
-        self._check_open()
-        self.log_path.parent.mkdir(parents=True, exist_ok=True)
-        with self.log_path.open("ab") as log:
-            # A session of its own: ctrl+c in the terminal must reach the program, which then decides.
-            process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-            )
-        self._process = process
-        self._check_open()
-        self._answers = queue.Queue()
-        reader = threading.Thread(
-            target=_read_answers, args=(process.stdout, self._answers), daemon=True
-        )
-        reader.start()
-        hello = self._hello()
-        if hello is None:
-            raise self._crash("could not start")
-        if hello.get("version") != protocol.VERSION:
-            self._end()
-            raise ModelError(
-                "The model process speaks another version.", "Install the program anew."
-            )
-
-    def _hello(self) -> Frame | None:
-        """What the process says when it is ready, None when it ended instead."""
-        started = time.monotonic()
-        while True:
-            try:
-                return self._answers.get(timeout=POLL_SECONDS)
-            except queue.Empty:
-                if self._cancelled_at is not None:
-                    self._end()
-                    raise Cancelled("The request was cancelled.") from None
-                if time.monotonic() - started > START_SECONDS:
-                    self._end()
-                    raise self._crash("did not answer") from None
-
-    def _check_open(self) -> None:
-        if self._closed:
-            self._end()
-            raise Cancelled("The model process was closed.")
-
-    def _end(self) -> None:
-        process = self._process
-        if process is not None and process.poll() is None:
-            process.kill()
-            process.wait()
-
-    def _ask(self, request: Frame, progress: OnProgress | None = None) -> Frame:
-        if not self._alive():
-            self._start()
-        process = cast("subprocess.Popen[bytes]", self._process)
-        with self._write:
-            self._next_id += 1
-            if self._cancelled_at is not None:
-                raise Cancelled("The request was cancelled.")
-            number = self._in_flight = self._next_id
-            try:
-                protocol.write_frame(cast(BinaryIO, process.stdin), {**request, "id": number})
-            except OSError:
-                raise self._crash("died") from None
-        try:
-            return self._wait(number, progress)
-        finally:
-            self._in_flight = None
-
-    def _wait(self, number: int, progress: OnProgress | None) -> Frame:
-        while True:
-            try:
-                answer = self._answers.get(timeout=POLL_SECONDS)
-            except queue.Empty:
-                self._kill_if_deaf()
-                continue
-            if answer is None:
-                raise self._crash("died")
-            if answer["id"] != number:
-                continue
-            kind = answer["type"]
-            if kind == "result":
-                return answer
-            if kind == "cancelled":
-                raise Cancelled("The request was cancelled.")
-            if kind == "error":
-                raise _error_from(answer)
-            if progress is not None:
-                progress(answer["done"], answer.get("note", ""))
-
-    def _kill_if_deaf(self) -> None:
-        """Ends a process that does not heed a cancel: native code may be stuck where no flag is asked for."""
-        asked = self._cancelled_at
-        if asked is not None and time.monotonic() - asked > GRACE_SECONDS:
-            self._end()
-            raise Cancelled("The request was cancelled; the model process had to be ended for it.")
-
-    def _crash(self, what: str) -> WorkbenchError:
-        if self._closed:
-            return Cancelled("The model process was closed.")
-        process = cast("subprocess.Popen[bytes]", self._process)
-        try:
-            status = process.wait(GRACE_SECONDS)
-        except (
-            subprocess.TimeoutExpired
-        ):  # it closed its pipe, or wrote nonsense into it, and lives on
-            self._end()
-            status = process.wait()
-        return ModelCrashed(
-            f"The model process {what} ({_status_text(status)}).",
-            f"Its log is {self.log_path}. The work can be run again and goes on where it stopped.",
-        )
-
-
-def _read_answers(stream: BinaryIO, answers: queue.Queue[Frame | None]) -> None:
-    try:
-        while (answer := protocol.read_frame(stream)) is not None:
-            answers.put(answer)
-    except ValueError as error:
-        log.warning("the model process wrote what is no answer: %s", error)
-    finally:
-        answers.put(None)
-
-
-def _error_from(answer: Frame) -> WorkbenchError:
-    kind: Any = getattr(errors, answer["kind"], ModelError)
-    return cast(WorkbenchError, kind(answer["message"], answer["hint"]))
-
-
-def _status_text(status: int) -> str:
-    if status >= 0:
-        return f"exit status {status}"
-    name = signal.Signals(-status).name
-    return f"killed by {name}, perhaps for want of memory" if name == "SIGKILL" else f"by {name}"

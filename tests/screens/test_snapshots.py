@@ -14,6 +14,12 @@ from workbench.app import WorkbenchApp
 
 JOB = JobProgress(7, "score", "Scoring", 412, 812, "conversations", 2.5, 160.0, "support/0412")
 PICTURES = {
+    "overview_narrow_dark": ((80, 24), False, ["1"]),
+    "overview_wide_light": ((160, 50), True, ["1"]),
+    "filter_mistake_dark": ((80, 24), False, ["2", "f", *"turns", "greater_than_sign", "x", "enter"]),
+    "calibration_light": ((80, 24), True, ["3", "c", "i", "K"]),
+    "trees_wide_dark": ((160, 50), False, ["4"]),
+    "tree_narrow_light": ((80, 24), True, ["4", "enter"]),
     "list_narrow_dark": ((80, 24), False, ["2", "down"]),
     "list_wide_light": ((160, 50), True, ["2", "down"]),
     "reader_narrow_light": ((80, 24), True, ["2", "down", "enter", "right_square_bracket"]),

@@ -14,7 +14,7 @@ import pytest
 
 from engine.errors import Cancelled, ModelCrashed, ModelError, ModelFileError
 from engine.model.interface import LoadOptions
-from engine.worker import client as client_module
+from engine.worker import process as process_module
 from engine.worker.client import ModelProcess
 
 FAKE = Path(__file__).with_name("fake.py")
@@ -117,7 +117,7 @@ class TestStarting:
 
     def test_says_nothing(self, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process that never says hello is ended after a while."""
-        monkeypatch.setattr(client_module, "START_SECONDS", 0.3)
+        monkeypatch.setattr(process_module, "START_SECONDS", 0.3)
         client = fake.client("silent")
         with pytest.raises(ModelCrashed, match="did not answer"):
             count(client)
@@ -173,7 +173,7 @@ class TestAnswers:
 
     def test_garbage(self, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process that writes nonsense and lives on is ended; the request fails as in a crash."""
-        monkeypatch.setattr(client_module, "GRACE_SECONDS", 0.2)
+        monkeypatch.setattr(process_module, "GRACE_SECONDS", 0.2)
         client = fake.client("garbage")
         with pytest.raises(ModelCrashed):
             count(client)
@@ -221,7 +221,7 @@ class TestCancel:
 
     def test_deaf(self, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process that does not heed a cancel is ended, and the next request gets a new one."""
-        monkeypatch.setattr(client_module, "GRACE_SECONDS", 0.2)
+        monkeypatch.setattr(process_module, "GRACE_SECONDS", 0.2)
         client = fake.client("deaf")
         asking = Asking(lambda: count(client))
         until(lambda: fake.sent("count"))
