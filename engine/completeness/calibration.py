@@ -309,9 +309,9 @@ def completion_rate(
     rate = (apparent + specificity - 1) / (sensitivity + specificity - 1), where apparent is the share of the scored
     conversations at or above the threshold, and the other two are as the verdicts have them: that the threshold was
     chosen on the same verdicts takes itself out, because the same choice made the apparent rate. The interval is that
-    of the draws of sensitivity and specificity with a binomial draw of the apparent rate for each; a draw that is no
+    of the draws of sensitivity and specificity with a draw of the apparent rate for each (Jeffreys); a draw that is no
     better than chance says nothing and counts as 0 below and as 1 above. For a part of the project it assumes that
-    errors are as frequent there as everywhere.
+    errors are as frequent there as everywhere; where that cannot be, there is no number.
     """
     if scored == 0:
         return CompletionRate(conversations, 0, None, None, "nothing is scored")
@@ -326,11 +326,15 @@ def completion_rate(
         return CompletionRate(conversations, scored, apparent, None, why)
     value = min(1.0, max(0.0, (apparent + specificity - 1) / (sensitivity + specificity - 1)))
     random = np.random.default_rng([SEED, called_complete, scored])
-    seen = random.binomial(scored, apparent, size=len(draws)) / scored
+    # Jeffreys: that all of a few were called complete does not mean that all of many are.
+    seen = random.beta(called_complete + 0.5, scored - called_complete + 0.5, size=len(draws))
     gain = draws.sum(axis=1) - 1
     telling = gain > 0
     rates = np.clip((seen + draws[:, 1] - 1) / np.where(telling, gain, 1.0), 0.0, 1.0)
     interval = _interval(value, np.where(telling, rates, 0.0), np.where(telling, rates, 1.0))
+    if interval.low == interval.high:
+        why = "no completion rate gives such a share with these errors: they must be others here"
+        return CompletionRate(conversations, scored, apparent, None, why)
     return CompletionRate(conversations, scored, apparent, interval)
 
 

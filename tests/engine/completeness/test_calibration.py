@@ -103,9 +103,20 @@ class TestByHand:
         assert rate.value == pytest.approx(0.4 / 0.7)
         half = 1.96 * (0.25 / 100_000) ** 0.5 / 0.7
         assert (rate.high - rate.low) / 2 == pytest.approx(half, rel=0.3)
-        none = completion_rate(found, 0, 100, 100).corrected
-        assert none is not None
-        assert none.value == 0  # (0 + .9 - 1) / .7 is below 0
+
+    def test_a_share_that_cannot_be(self) -> None:
+        """None of 100 called complete, where one in ten of the incomplete ones would be: no rate, and why."""
+        base = calibrate(*clean(), clean()[0])
+        errors = np.tile([0.8, 0.9], (101, 1))
+        found = Calibration("", 0.5, base.accuracy, 1.0, (), None, errors)
+
+        for called in (0, 100):
+            rate = completion_rate(found, called, 100, 100)
+            assert rate.corrected is None
+            assert "must be others" in rate.why
+        few = completion_rate(found, 0, 3, 3).corrected
+        assert few is not None
+        assert few.value == 0  # (0 + .9 - 1) / .7 is below 0
 
 
 class TestRefusals:
