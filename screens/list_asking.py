@@ -12,6 +12,7 @@ from engine.text import display_safe, one_line
 from screens.background import write_in_order
 from screens.bridge import EngineFeed
 from screens.dialogs import ChoiceDialog, TextDialog, TicksDialog
+from screens.filter_editing import edit_filter
 from screens.list_columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED
 from screens.list_marking import MarkingScreen
 from screens.list_query import SORT_TITLES, next_state, sort_of_column, toggle_sort
@@ -68,23 +69,11 @@ class AskingScreen(MarkingScreen):
 
     def action_edit_filter(self) -> None:
         """Goes into the filter line."""
-        self._edit(words=False)
+        edit_filter(self)
 
     def action_search(self) -> None:
         """Goes into the filter line to write words behind what stands there."""
-        self._edit(words=True)
-
-    def _edit(self, *, words: bool) -> None:
-        line = self.query_one(FilterLine)
-        line.edit(words=words)
-
-        def known(found: tuple[list[str], list[tuple[str, int]]]) -> None:
-            line.know({"source": found[0], "tag": [tag for tag, _ in found[1]]})
-
-        conversations = self.services.conversations
-        self.in_background(
-            lambda: (conversations.sources(), conversations.tags()), known, group="known"
-        )
+        edit_filter(self, words=True)
 
     def action_next_state(self) -> None:
         """Steps through the state filters."""

@@ -20,6 +20,7 @@ from screens import figures
 from screens.base import WorkbenchScreen
 from screens.bridge import EngineFeed
 from screens.dialogs import ChoiceDialog
+from screens.filter_editing import edit_filter
 from screens.ports import Services
 from screens.tree_columns import ORDERS, STANDS_OUT, Deciles, columns, ordered
 from screens.tree_rows import ConfigRow, TreeItem, TreeWish
@@ -162,23 +163,11 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def action_edit_filter(self) -> None:
         """Goes into the filter line."""
-        self._edit(words=False)
+        edit_filter(self)
 
     def action_search(self) -> None:
         """Goes into the filter line to write words behind what stands there."""
-        self._edit(words=True)
-
-    def _edit(self, *, words: bool) -> None:
-        line = self.query_one(FilterLine)
-        line.edit(words=words)
-
-        def known(found: tuple[list[str], list[tuple[str, int]]]) -> None:
-            line.know({"source": found[0], "tag": [tag for tag, _ in found[1]]})
-
-        conversations = self.services.conversations
-        self.in_background(
-            lambda: (conversations.sources(), conversations.tags()), known, group="known"
-        )
+        edit_filter(self, words=True)
 
     def action_clear(self) -> None:
         """Takes the filter away."""

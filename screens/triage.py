@@ -17,6 +17,7 @@ from screens.background import write_in_order
 from screens.bridge import EngineFeed
 from screens.calibration import CalibrationScreen
 from screens.dialogs import ChoiceDialog, TextDialog
+from screens.filter_editing import edit_filter
 from screens.ports import Services
 from screens.reader import ReaderScreen
 from screens.triage_desk import TriageDesk
@@ -228,7 +229,7 @@ class TriageScreen(TriageDesk):
 
     def action_filter(self) -> None:
         """Goes to the filter line."""
-        self.query_one(FilterLine).edit()
+        edit_filter(self)
 
     def on_filter_line_asked(self, message: FilterLine.Asked) -> None:
         """Another filter: the queue begins anew."""

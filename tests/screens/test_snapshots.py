@@ -16,7 +16,11 @@ JOB = JobProgress(7, "score", "Scoring", 412, 812, "conversations", 2.5, 160.0, 
 PICTURES = {
     "overview_narrow_dark": ((80, 24), False, ["1"]),
     "overview_wide_light": ((160, 50), True, ["1"]),
-    "filter_mistake_dark": ((80, 24), False, ["2", "f", *"turns", "greater_than_sign", "x", "enter"]),
+    "filter_mistake_dark": (
+        (80, 24),
+        False,
+        ["2", "f", *"turns", "greater_than_sign", "x", "enter"],
+    ),
     "calibration_light": ((80, 24), True, ["3", "c", "i", "K"]),
     "trees_wide_dark": ((160, 50), False, ["4"]),
     "tree_narrow_light": ((80, 24), True, ["4", "enter"]),
