@@ -5,17 +5,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from engine.completeness.remaining import remaining_tasks
 from engine.conversation import render_log
-from engine.jobs import Progress, config_hash
+from engine.jobs import Progress
 from engine.model.catalog import RunnableModel
 from engine.model.interface import Sampling
 from engine.model.prompting import Prompt
+from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
-from engine.stages.model_work import ModelWork
-from engine.store import conversations, runs, scores
+from engine.store import conversations, scores
 from engine.store.project import Project
 from engine.store.scores import RemainingEntry
 from engine.worker.client import ModelProcess, OnProgress
@@ -23,12 +23,10 @@ from engine.worker.client import ModelProcess, OnProgress
 SAMPLING = Sampling()
 
 
-class RemainingStage:
+class RemainingStage(BlockStage[int, RemainingEntry]):
     """Generates what is missing for the scores of one configuration, in id order."""
 
     name = "remaining"
-    lane: Literal["model", "cpu"] = "model"
-    unit = "conversations"
 
     def __init__(
         self,
@@ -44,9 +42,8 @@ class RemainingStage:
             choose: Names the model when the stage's turn has come.
             scores_key: Gives the config hash of the scores that the tasks belong to, then too.
         """
-        self._project, self._prompt = project, prompt
-        self._scores_key = scores_key
-        self._work = ModelWork(process, choose)
+        super().__init__(project, process, choose)
+        self._prompt, self._scores_key = prompt, scores_key
         self.written = self.empty = 0
 
     @property
@@ -59,11 +56,6 @@ class RemainingStage:
         """What was asked."""
         return {"prompt": self._prompt.as_params(), "scores": self._scores_key()}
 
-    @property
-    def fingerprints(self) -> Mapping[str, Any]:
-        """What answered."""
-        return self._work.model.fingerprints
-
     def run(self, run_id: int) -> Iterator[Progress]:
         """Generates block by block; each is one transaction, with the run's counter.
 
@@ -71,59 +63,34 @@ class RemainingStage:
             ModelError: The model cannot be loaded.
             Cancelled: `interrupt` was called.
         """
-        key = config_hash(self.name, self.params, self.fingerprints)
         with self._project.reading() as conn:
             below = scores.below_threshold(conn, self._scores_key())
-            missing = set(scores.lacking_remaining(conn, key, self._scores_key()))
+            missing = set(scores.lacking_remaining(conn, self.config_hash, self._scores_key()))
             chars = [row.chars for row in conversations.rows(conn, below)]
-        total = len(missing)
-        if not total:
+        if not missing:
             return
-        yield Progress(0, total, "loading the model")
+        yield Progress(0, len(missing), "loading the model")
         self._work.load()
-        done = 0
-        for block in blocks(below, chars):
-            wanted = missing.intersection(block)
-            if not wanted:
-                continue
-            self._work.check()
-            found: list[RemainingEntry] = []
-            for count, _ in self._work.live(partial(self._write, block), found.extend):
-                yield Progress(done + min(count, len(wanted)), total)
-            entries = [entry for entry in found if entry.conversation_id in wanted]
-            done += len(entries)
-            self._project.write(
-                partial(
-                    self._commit, key=key, run_id=run_id, entries=entries, done=done, total=total
-                )
-            )
-            self.empty += sum(1 for entry in entries if not entry.text)
-            self.written += sum(1 for entry in entries if entry.text)
-            yield Progress(done, total)
-
-    def interrupt(self) -> None:
-        """Ends the request in flight; the block at hand is dropped."""
-        self._work.interrupt()
+        yield from self._in_blocks(run_id, blocks(below, chars), missing)
 
     def summary(self) -> str:
         """What came of it in one sentence with counts."""
         text = f"Spelled out remaining tasks of {self.written:,} conversations"
         return text + (f", the model named none for {self.empty:,}." if self.empty else ".")
 
-    def _commit(
-        self,
-        conn: sqlite3.Connection,
-        *,
-        key: str,
-        run_id: int,
-        entries: Sequence[RemainingEntry],
-        done: int,
-        total: int,
-    ) -> None:
-        scores.add_remaining(conn, key, self._scores_key(), run_id, entries)
-        runs.count(conn, run_id, done, total)
+    def _key_of(self, entry: RemainingEntry) -> int:
+        return entry.conversation_id
 
-    def _write(self, block: Sequence[int], report: OnProgress) -> list[RemainingEntry]:
+    def _store(
+        self, conn: sqlite3.Connection, run_id: int, entries: Sequence[RemainingEntry]
+    ) -> None:
+        scores.add_remaining(conn, self.config_hash, self._scores_key(), run_id, entries)
+
+    def _tally(self, entries: Sequence[RemainingEntry]) -> None:
+        self.empty += sum(1 for entry in entries if not entry.text)
+        self.written += sum(1 for entry in entries if entry.text)
+
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[RemainingEntry]:
         with self._project.reading() as conn:
             found = conversations.conversations_for(conn, block)
         items = []

@@ -5,20 +5,19 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.boundaries import boundaries
 from engine.conversation import LogPiece, Message, render_log
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from engine.jobs import Progress, config_hash
+from engine.jobs import Progress
 from engine.model.catalog import RunnableModel
 from engine.model.prompting import Prompt
 from engine.rows import Mode
+from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
-from engine.stages.model_work import ModelWork
 from engine.store import conversations, runs, scores, settings
 from engine.store.project import Project
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
@@ -54,12 +53,10 @@ class _Log:
         return LogItem(texts, tuple(self.boundaries), kept)
 
 
-class ScoringStage:
+class ScoringStage(BlockStage[int, ScoreEntry]):
     """Scores what has no score under this configuration yet, in id order."""
 
     name = "complete"
-    lane: Literal["model", "cpu"] = "model"
-    unit = "conversations"
 
     def __init__(
         self,
@@ -79,9 +76,10 @@ class ScoringStage:
             limit: Score only the first so many conversations of the project; None scores all.
             measured: Gets tokens a second and noise of a model that had no figures yet.
         """
-        self._project, self._mode, self._question, self._limit = project, mode, question, limit
-        self._work = ModelWork(process, choose)
+        super().__init__(project, process, choose)
+        self._mode, self._question, self._limit = mode, question, limit
         self._measured = measured
+        self._tokens = 0
         self.scored = self.unscored = self.skipped = 0
 
     @property
@@ -99,16 +97,6 @@ class ScoringStage:
             "end_tag": self._question.end_tag,
             "context": self._work.model.options.context,
         }
-
-    @property
-    def fingerprints(self) -> Mapping[str, Any]:
-        """What answered."""
-        return self._work.model.fingerprints
-
-    @property
-    def config_hash(self) -> str:
-        """The key of the scores that this stage writes."""
-        return config_hash(self.name, self.params, self.fingerprints)
 
     def waiting(self, conn: sqlite3.Connection) -> set[int]:
         """Ids of the conversations that a run would score now."""
@@ -140,28 +128,7 @@ class ScoringStage:
             noise=noise,
         )
         self._project.write(lambda conn: _choose(conn, config, run_id, total))
-        done = tokens = 0
-        for block in blocks(every, chars):
-            wanted = missing.intersection(block)
-            if not wanted:
-                continue
-            self._work.check()
-            found: list[ScoreEntry] = []
-            for count, _ in self._work.live(partial(self._score, block), found.extend):
-                yield Progress(done, total, f"{tokens + count:,} tokens read")
-            tokens += sum(entry.tokens for entry in found)
-            entries = [entry for entry in found if entry.conversation_id in wanted]
-            done += len(entries)
-            self._project.write(
-                partial(_commit, key=key, run_id=run_id, entries=entries, done=done, total=total)
-            )
-            self.unscored += sum(1 for entry in entries if not entry.boundaries)
-            self.scored += sum(1 for entry in entries if entry.boundaries)
-            yield Progress(done, total, f"{tokens:,} tokens read")
-
-    def interrupt(self) -> None:
-        """Ends the request in flight; the block at hand is dropped."""
-        self._work.interrupt()
+        yield from self._in_blocks(run_id, blocks(every, chars), missing)
 
     def summary(self) -> str:
         """What came of it in one sentence with counts."""
@@ -186,7 +153,21 @@ class ScoringStage:
             self._measured(self._work.model, speed, noise)
         return noise
 
-    def _score(self, block: Sequence[int], report: OnProgress) -> list[ScoreEntry]:
+    def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
+        return Progress(done, total, f"{self._tokens + count:,} tokens read")
+
+    def _key_of(self, entry: ScoreEntry) -> int:
+        return entry.conversation_id
+
+    def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[ScoreEntry]) -> None:
+        scores.add(conn, self.config_hash, run_id, entries)
+
+    def _tally(self, entries: Sequence[ScoreEntry]) -> None:
+        self._tokens += sum(entry.tokens for entry in entries)
+        self.unscored += sum(1 for entry in entries if not entry.boundaries)
+        self.scored += sum(1 for entry in entries if entry.boundaries)
+
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[ScoreEntry]:
         with self._project.reading() as conn:
             found = conversations.conversations_for(conn, block)
         logs = [_log(conversation_id, messages) for conversation_id, messages in found]
@@ -225,16 +206,3 @@ def _choose(conn: sqlite3.Connection, config: ScoreConfig, run_id: int, total: i
     scores.register(conn, config)
     settings.put_score_config(conn, config.config_hash)
     runs.count(conn, run_id, 0, total)
-
-
-def _commit(
-    conn: sqlite3.Connection,
-    *,
-    key: str,
-    run_id: int,
-    entries: Sequence[ScoreEntry],
-    done: int,
-    total: int,
-) -> None:
-    scores.add(conn, key, run_id, entries)
-    runs.count(conn, run_id, done, total)
