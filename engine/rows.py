@@ -178,7 +178,7 @@ class TriageItem:
     why: str
 
 
-QueueOrder = Literal["threshold", "lowest", "disagreement", "sample", "list"]
+QueueOrder = Literal["threshold", "lowest", "disagreement", "unsure", "sample", "list"]
 """What a verdict is worth: see `engine.store.queue`."""
 
 

@@ -135,6 +135,12 @@ def build_parser() -> argparse.ArgumentParser:
         "--apply", action="store_true", help="put the threshold of the verdicts in force"
     )
 
+    sub = command("validate", "hold a metric against what is known", "validate:validate")
+    sub.add_argument("project")
+    sub.add_argument("metric", choices=["trees"])
+    sub.add_argument("--config", metavar="HASH", help="of these trees (default: those shown)")
+    _add_filter(sub)
+
     sub = command("prompts", "show or edit the prompts of a project", "prompts:prompts")
     sub.add_argument("project")
     sub.add_argument("name", nargs="?", help="print this prompt")
@@ -206,8 +212,8 @@ def _positive(text: str) -> int:
 
 
 COMMANDS = (
-    "open", "demo", "import", "run", "status", "list", "tree", "export", "calibrate", "prompts", "models", "keys",
-    "doctor", "bench",
+    "open", "demo", "import", "run", "status", "list", "tree", "export", "calibrate", "validate", "prompts", "models",
+    "keys", "doctor", "bench",
 )  # fmt: skip
 
 

@@ -4,6 +4,8 @@
   are left out unless the filter asks for a state.
 - `lowest`: the lowest score first, unscored ones last.
 - `disagreement`: what two ways of scoring put into different states, the biggest difference first.
+- `unsure`: by response trees. First what lies in the top tenth of both leaves and minus the best log-probability (as in
+  Appendix C.2.2 of the paper on these metrics), then of one of them, then the rest, by the sum of both ranks.
 - `sample`: for calibration. Scored conversations are cut by the rank of their score into `SAMPLE_GROUPS` groups of
   equal size, and each group in turn gives one at random (seeded), so that verdicts stand for every score.
 - `list`: as the list shows them.
@@ -17,12 +19,13 @@ import heapq
 import random
 import sqlite3
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.filters import Filter, ListQuery, Term
 from engine.rows import DecisionRule, QueueOrder, State, TriageItem, TriagePage
-from engine.store import conversations, settings
+from engine.store import conversations, settings, trees
 from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql
 from engine.store.sql import chunks, marks, snapshot
@@ -69,6 +72,9 @@ def queue(
         among = IdSet.every(conn).of(waiting)
         if order == "disagreement":
             found, total = _disagreeing(conn, rule, config, among, page)
+            return TriagePage(tuple(found), total)
+        if order == "unsure":
+            found, total = _unsure(conn, among, page)
             return TriagePage(tuple(found), total)
         if order == "sample":
             found, total = _sample(conn, among, page)
@@ -189,6 +195,40 @@ def _disagreeing(
                 )
             )
     return items, len(seen)
+
+
+def _unsure(conn: sqlite3.Connection, among: IdSet, page: int) -> tuple[list[TriageItem], int]:
+    """Every conversation that has a tree; the tenths are of all of them, judged or not, so the order never changes."""
+    found = trees.unsure(conn)
+    many, unlikely = _ranks([row[1] for row in found]), _ranks([-row[2] for row in found])
+    top = -(-len(found) // 10)
+    order = sorted(
+        (-(most <= top) - (least <= top), most + least, key, leaves, most <= top, least <= top)
+        for (key, leaves, _), most, least in zip(found, many, unlikely, strict=True)
+        if among.flags[key]
+    )
+    items = [
+        TriageItem(key, _unsure_why(leaves, in_most, in_least))
+        for _, _, key, leaves, in_most, in_least in order[:page]
+    ]
+    return items, len(order)
+
+
+def _ranks(values: list[float]) -> list[int]:
+    """For each value how many are at least as high, so that equal ones lie in a tenth together or not at all."""
+    ascending = sorted(values)
+    return [len(values) - bisect_left(ascending, value) for value in values]
+
+
+def _unsure_why(leaves: int, in_most: bool, in_least: bool) -> str:
+    many = f"{leaves:,} {'leaf' if leaves == 1 else 'leaves'}"
+    if in_most and in_least:
+        return f"unsure: {many} and an unlikely best answer, both in the top tenth"
+    if in_most:
+        return f"unsure: {many}, in the top tenth"
+    if in_least:
+        return f"unsure: {many}; the best answer is among the least likely tenth"
+    return f"in neither top tenth: {many}"
 
 
 def _sample(conn: sqlite3.Connection, waiting: IdSet, page: int) -> tuple[list[TriageItem], int]:

@@ -176,11 +176,11 @@ def export_trees(
                     yield name, row, found
 
 
-def measures(conn: sqlite3.Connection) -> list[TreeRow]:
-    """The rows of all trees that are shown, by conversation and step."""
+def measures(conn: sqlite3.Connection, config_hash: str | None = None) -> list[TreeRow]:
+    """The rows of all trees under a configuration, by default the one that is shown, by conversation and step."""
     rows = conn.execute(
         f"SELECT {_COLUMNS}{_FROM} WHERE t.config_hash = ? ORDER BY t.conversation_id, t.step",
-        (chosen(conn),),
+        (config_hash or chosen(conn),),
     )
     return [TreeRow(*row) for row in rows]
 
@@ -194,3 +194,14 @@ def seconds(conn: sqlite3.Connection, alpha: float) -> float | None:
         (alpha,),
     ).fetchone()
     return None if row[0] is None else float(row[0])
+
+
+def unsure(conn: sqlite3.Connection) -> list[tuple[int, int, float]]:
+    """(conversation, leaves, best log-probability) of what has trees that are shown: the most leaves of its trees, and
+    the lowest of their best log-probabilities; in id order."""
+    return conn.execute(
+        "SELECT conversation_id, max(leaves), min(max_log_prob) FROM tree"
+        " WHERE config_hash = ? AND max_log_prob IS NOT NULL"
+        " GROUP BY conversation_id ORDER BY conversation_id",
+        (chosen(conn),),
+    ).fetchall()

@@ -1,0 +1,134 @@
+"""How well a number tells two kinds of things apart: the area under the ROC curve, and average precision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.validate.interval import Z95, Interval
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+_HALVINGS = 60
+"""Steps that find an end of an interval, far below what a double can tell apart."""
+
+
+def auroc(
+    values: Sequence[float], positive: Sequence[bool], groups: Sequence[int] | None = None
+) -> Interval:
+    """P(a positive has a higher value than a negative), equal values counting half.
+
+    The interval is that of DeLong, DeLong & Clarke-Pearson (1988, Biometrics 44) on the logit scale; what shares a
+    group, like the answers of one conversation, is taken for dependent (Obuchowski 1997, Biometrics 53). Where these
+    give no variance, because the kinds do not overlap or one has a single group, it is the score interval with the
+    variance of Hanley & McNeil (Newcombe 2006, Stat. Med. 25), with groups for numbers.
+
+    Args:
+        values: One for each thing, finite.
+        positive: Whether it is of the kind that high values should mean.
+        groups: Which things belong together; None: each stands alone.
+
+    Raises:
+        ValueError: One kind is missing, or the lengths differ.
+    """
+    value, label, group = _columns(values, positive, groups)
+    highs, lows = value[label], value[~label]
+    if not len(highs) or not len(lows):
+        raise ValueError("Both kinds are needed.")
+    above = _placements(highs, lows)
+    below = 1 - _placements(lows, highs)
+    area = float(above.mean())
+    most = int(group.max()) + 1
+    high_sums, high_counts = _by_group(above, group[label], most)
+    low_sums, low_counts = _by_group(below, group[~label], most)
+    high_groups = int((high_counts > 0).sum())
+    low_groups = int((low_counts > 0).sum())
+    if min(high_groups, low_groups) > 1:
+        high_off = high_sums - high_counts * area
+        low_off = low_sums - low_counts * area
+        m, n = len(highs), len(lows)
+        variance = (
+            high_groups / (high_groups - 1) * float(high_off @ high_off) / m**2
+            + low_groups / (low_groups - 1) * float(low_off @ low_off) / n**2
+            + 2 * most / (most - 1) * float(high_off @ low_off) / (m * n)
+        )
+        if variance > 0 and 0 < area < 1:
+            return _on_logits(area, math.sqrt(variance))
+    return _score_interval(area, high_groups, low_groups)
+
+
+def average_precision(values: Sequence[float], positive: Sequence[bool]) -> float:
+    """Mean precision over the positives, going down from the highest value; things of equal value come at once.
+
+    Chance gives the share of positives.
+
+    Raises:
+        ValueError: There is no positive, or the lengths differ.
+    """
+    value, label, _ = _columns(values, positive, None)
+    if not label.any():
+        raise ValueError("A positive is needed.")
+    order = np.argsort(-value, kind="stable")
+    ranked, hits = value[order], np.cumsum(label[order])
+    ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
+    found = hits[ends]
+    precision = found / (ends + 1)
+    return float((np.diff(found, prepend=0) * precision).sum() / found[-1])
+
+
+def _columns(
+    values: Sequence[float], positive: Sequence[bool], groups: Sequence[int] | None
+) -> tuple[Floats, Bools, Ints]:
+    value, label = np.asarray(values, float), np.asarray(positive, bool)
+    group = np.arange(len(value)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    if not len(value) == len(label) == len(group):
+        raise ValueError("One label and one group for each value are needed.")
+    return value, label, group
+
+
+def _placements(of: Floats, among: Floats) -> Floats:
+    """For each of the first the share of the second below it, equal ones counting half."""
+    ranked = np.sort(among)
+    less = np.searchsorted(ranked, of, "left")
+    not_more = np.searchsorted(ranked, of, "right")
+    return (less + not_more) / (2 * len(among))
+
+
+def _by_group(placements: Floats, group: Ints, most: int) -> tuple[Floats, Ints]:
+    counts = np.bincount(group, minlength=most).astype(np.int64)
+    sums: Floats = np.bincount(group, placements, most).astype(float)
+    return sums, counts
+
+
+def _on_logits(area: float, error: float) -> Interval:
+    middle = math.log(area / (1 - area))
+    half = Z95 * error / (area * (1 - area))
+    return Interval(area, _logistic(middle - half), _logistic(middle + half))
+
+
+def _logistic(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
+
+
+def _score_interval(area: float, highs: int, lows: int) -> Interval:
+    """The areas from which the one seen lies within `Z95` standard errors."""
+    more = (highs + lows) / 2 - 1
+
+    def consistent(true: float) -> bool:
+        spread = 1 + more * (1 - true) / (2 - true) + more * true / (1 + true)
+        variance = true * (1 - true) * spread / (highs * lows)
+        return abs(true - area) <= Z95 * math.sqrt(variance)
+
+    def end(outer: float) -> float:
+        inner = area
+        for _ in range(_HALVINGS):
+            middle = (inner + outer) / 2
+            inner, outer = (middle, outer) if consistent(middle) else (inner, middle)
+        return inner
+
+    return Interval(area, end(0.0), end(1.0))
