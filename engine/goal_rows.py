@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from engine.calibration_rows import Agreement
 from engine.rows import State
@@ -230,6 +231,37 @@ class GoalDecision:
     carried: bool
     stands: bool
     act: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeskDecision:
+    """A decision with all that it does: what the desk replays. `GoalDecision` is how it is shown.
+
+    Attributes:
+        id: Makes `d40` and `d40.1`; 0 before it is stored.
+        act: Id of the first decision of its act.
+        sides: The groups it concerns: both of a pair, the one that is split, renamed or pinned, or the one that
+            conversations move to; none when they become outliers.
+        labels: What they were called then.
+        names: (label, description) of what a merge or split made, or of a renamed group.
+        parts: Conversation ids: of each part of a split, or of what moves.
+        evidence: As it was shown, by field of `Evidence`; None where none was.
+        carried: Decision on an earlier clustering that it was taken over from.
+    """
+
+    kind: DecisionKind
+    sides: tuple[str, ...]
+    names: tuple[tuple[str, str], ...] = ()
+    parts: tuple[array[int], ...] = ()
+    author: Author = "human"
+    model: str = ""
+    probability: float | None = None
+    evidence: dict[str, Any] | None = None
+    carried: int | None = None
+    labels: tuple[str, ...] = ()
+    id: int = 0
+    act: int = 0
+    given_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
+from engine.store.goal_schema import m003_goals
+
 APPLICATION_ID = 0x57_42_43_48
 """Marks a SQLite file as a project of this program (`WBCH`)."""
 
@@ -250,6 +252,7 @@ def _m002_scale_tags_trees(conn: sqlite3.Connection) -> None:
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _m001_conversations_scores_verdicts,
     _m002_scale_tags_trees,
+    m003_goals,
 )
 
 SCHEMA = len(MIGRATIONS)

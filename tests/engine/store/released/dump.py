@@ -7,16 +7,32 @@ schema, before its release, and its output is never edited or written again.
 from __future__ import annotations
 
 import sqlite3
+import struct
 import tempfile
+from array import array
 from pathlib import Path
 
+from engine.goal_rows import DeskDecision
 from engine.rows import TreeRow, Verdict
-from engine.store import imports, scores, trees
+from engine.store import (
+    clusterings,
+    goal_answers,
+    goal_decisions,
+    goals,
+    imports,
+    scores,
+    trees,
+    vectors,
+)
+from engine.store.clusterings import Assigned, LabelEntry, Member, NewCluster
+from engine.store.goal_answers import PairAnswer
+from engine.store.goals import GoalEntry
 from engine.store.migrations import SCHEMA
 from engine.store.project import Project
 from engine.store.scores import RemainingEntry
 from engine.store.trees import TreeConfig, TreeEntry
 from engine.store.triage import TriageStore
+from engine.store.vectors import VectorConfig
 from tests.engine.store.support import Bad, fill, give_scores, talk, with_tools
 
 INDEX = "message_fts"
@@ -63,6 +79,7 @@ def sample_project(path: Path) -> None:
         tasks = [RemainingEntry(3, "Say where it is.")]
         project.write(lambda conn: scores.add_remaining(conn, "r", "config-a", 1, tasks))
         project.write(_grow)
+        project.write(_cluster)
         triage = TriageStore(project)
         triage.give(1, Verdict.COMPLETE)
         triage.give(3, Verdict.INCOMPLETE, "no answer")
@@ -80,6 +97,32 @@ def _grow(conn: sqlite3.Connection) -> None:
         0.1, "path", "end", "tiny.gguf", None,
     )  # fmt: skip
     trees.add(conn, "t", [TreeEntry(row, {"nodes": 3})])
+
+
+def _cluster(conn: sqlite3.Connection) -> None:
+    goals.register(conn, "g", "tiny.gguf")
+    goals.add(conn, "g", 1, [GoalEntry(1, "buy a bicycle"), GoalEntry(2, "I cannot", "it refuses")])
+    vectors.register(conn, VectorConfig("v", "summary", "g", "tfidf", "tfidf-1", 2, b"fitted"))
+    rows = [struct.pack("<2f", 1, 0), struct.pack("<2f", 0, 1)]
+    vectors.add(conn, "v", 1, [1, 3], b"".join(rows), {2: "no goal"})
+    clusters = [NewCluster(n, 1, 0.0, 0.0, (f"word{n}",), rows[n]) for n in (0, 1)]
+    members = [Member(1, 0, 0.0, 1, 1.0), Member(3, 1, 0.0, 0, 1.0)]
+    key = clusterings.add(
+        conn, config_hash="c", run_id=1, vector_config="v", k=2, seed=7, clusters=clusters, members=members
+    )  # fmt: skip
+    clusterings.register_labels(conn, key, "l")
+    clusterings.add_labels(conn, key, "l", 1, [LabelEntry(0, "Buying", "They buy.")])
+    clusterings.assign(conn, key, 1, [Assigned(2, "c1", 0.5, (("c0", 0.4),), 0.3, 0)])
+    goal_answers.register(conn, key, "p")
+    answer = PairAnswer("sides", 0.5, 0.9, 0.8, "alike", "Both", "They both.", "tiny.gguf", 4, 0.1)
+    goal_answers.add(conn, "p", 1, [answer])
+    goal_answers.add_repetition(conn, key, "s", 1, ("bootstrap", 0), 0.75, {0: 0.5, 1: 1.0})
+    moved = DeskDecision(
+        "move", ("c1",), parts=(array("q", [1]),), labels=("Where",), id=1, act=1, given_at="2026"
+    )
+    goal_decisions.append(conn, key, [moved])
+    goal_decisions.undo(conn, key)
+    goal_decisions.keep(conn, key, {1: "spread"})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,320 @@
+"""Clusterings: clusters, their labels, and which conversation is in which, also of those that came later."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from engine.goal_rows import GoalText
+from engine.store import settings, vectors
+from engine.store.idset import IdSet, read_ids
+from engine.store.sql import snapshot, to_json, utc_now
+
+_SHOWN = "clustering"
+NONE = -1
+"""Stands for no cluster in arrays: an outlier."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewCluster:
+    """One cluster to store.
+
+    Attributes:
+        number: From 0; kept for good, so that `c12` stays what it is.
+        size: Members.
+        spread, reach: Mean, and a high percentile, of the members' cosine distances to the centre.
+        words: Commonest words that tell it from the others.
+        centre: The mean of its members' unit vectors, not scaled to length 1, float32, little-endian: so the mean
+            of several clusters together follows from theirs.
+    """
+
+    number: int
+    size: int
+    spread: float
+    reach: float
+    words: tuple[str, ...]
+    centre: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Where one conversation is: `cluster` None is an outlier; `second` is the nearest other cluster."""
+
+    conversation_id: int
+    cluster: int | None
+    distance: float
+    second: int | None = None
+    second_distance: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredClustering:
+    """A clustering as it was made; `no_text` counts the conversations that had no vector."""
+
+    id: int
+    config_hash: str
+    run_id: int
+    vector_config: str
+    text: GoalText
+    goal_config: str | None
+    embedder: str
+    created_at: str
+    k: int
+    seed: int
+    conversations: int
+    outliers: int
+    no_text: int
+    label_config: str | None
+    pair_config: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCluster:
+    """A cluster with the label that is shown; empty, with or without a reason, where it has none."""
+
+    number: int
+    size: int
+    spread: float
+    reach: float
+    words: tuple[str, ...]
+    centre: bytes
+    label: str
+    description: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelEntry:
+    """What a model called a cluster; `reason` says why when it gave nothing usable."""
+
+    number: int
+    label: str
+    description: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A conversation that came after the clustering.
+
+    Attributes:
+        group: That it belongs to; None is novel.
+        score: Of its membership in that group, in [0, 1].
+        others: Other groups that it may belong to, with their scores, best first.
+        distance: Cosine distance to the nearest centre.
+        after: The newest decision when it was assigned; 0 before the first.
+    """
+
+    conversation_id: int
+    group: str | None
+    score: float
+    others: tuple[tuple[str, float], ...]
+    distance: float
+    after: int
+
+
+def add(
+    conn: sqlite3.Connection,
+    *,
+    config_hash: str,
+    run_id: int,
+    vector_config: str,
+    k: int,
+    seed: int,
+    clusters: Sequence[NewCluster],
+    members: Iterable[Member],
+) -> int:
+    """Stores a clustering whole and shows it; returns its id."""
+    (vector_id,) = conn.execute(
+        "SELECT id FROM vector_config WHERE config_hash = ?", (vector_config,)
+    ).fetchone()
+    (no_text,) = conn.execute(
+        "SELECT count(*) FROM no_vector WHERE config_id = ?", (vector_id,)
+    ).fetchone()
+    cursor = conn.execute(
+        "INSERT INTO clustering (config_hash, run_id, vector_config, created_at, k, seed,"
+        " conversations, outliers, no_text) VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?)",
+        (config_hash, run_id, vector_id, utc_now(), k, seed, no_text),
+    )
+    key = int(cursor.lastrowid or 0)
+    conn.executemany(
+        "INSERT INTO cluster (clustering_id, number, size, spread, reach, words, centre)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            (key, c.number, c.size, c.spread, c.reach, to_json(list(c.words)), c.centre)
+            for c in clusters
+        ),
+    )
+    conn.executemany(
+        "INSERT INTO membership (clustering_id, conversation_id, cluster, distance, second,"
+        " second_distance) VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            (key, m.conversation_id, m.cluster, m.distance, m.second, m.second_distance)
+            for m in members
+        ),
+    )
+    conn.execute(
+        "UPDATE clustering SET (conversations, outliers) = (SELECT count(*), count(*) - count(cluster)"
+        " FROM membership WHERE clustering_id = ?1) WHERE id = ?1",
+        (key,),
+    )
+    show(conn, key)
+    return key
+
+
+_CLUSTERING = (
+    "SELECT g.id, g.config_hash, g.run_id, v.config_hash, v.text, v.goal_config, v.embedder,"
+    " g.created_at, g.k, g.seed, g.conversations, g.outliers, g.no_text, g.label_config, g.pair_config"
+    " FROM clustering AS g JOIN vector_config AS v ON v.id = g.vector_config"
+)
+
+
+def clusterings(conn: sqlite3.Connection) -> list[StoredClustering]:
+    """All that were made, oldest first."""
+    return [StoredClustering(*row) for row in conn.execute(f"{_CLUSTERING} ORDER BY g.id")]
+
+
+def clustering(conn: sqlite3.Connection, clustering_id: int) -> StoredClustering | None:
+    """One of them; None if there is none of this id."""
+    row = conn.execute(f"{_CLUSTERING} WHERE g.id = ?", (clustering_id,)).fetchone()
+    return None if row is None else StoredClustering(*row)
+
+
+def find(conn: sqlite3.Connection, config_hash: str) -> int | None:
+    """Id of the newest clustering of a configuration; None before it was made."""
+    row = conn.execute(
+        "SELECT max(id) FROM clustering WHERE config_hash = ?", (config_hash,)
+    ).fetchone()
+    return None if row[0] is None else int(row[0])
+
+
+def shown(conn: sqlite3.Connection) -> int | None:
+    """Id of the clustering that is shown; None before any was made."""
+    value: int | None = settings.get(conn, _SHOWN)
+    return value
+
+
+def show(conn: sqlite3.Connection, clustering_id: int) -> None:
+    """Shows a clustering."""
+    settings.put(conn, _SHOWN, clustering_id)
+
+
+def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[StoredCluster]:
+    """The clusters of a clustering by number, with the labels of the configuration that is shown."""
+    return [
+        StoredCluster(row[0], row[1], row[2], row[3], tuple(json.loads(row[4])), *row[5:])
+        for row in conn.execute(
+            "SELECT c.number, c.size, c.spread, c.reach, c.words, c.centre, coalesce(l.label, ''),"
+            " coalesce(l.description, ''), l.reason FROM cluster AS c"
+            " JOIN clustering AS g ON g.id = c.clustering_id LEFT JOIN cluster_label AS l"
+            " ON l.clustering_id = c.clustering_id AND l.number = c.number"
+            " AND l.config_hash = g.label_config WHERE c.clustering_id = ? ORDER BY c.number",
+            (clustering_id,),
+        )
+    ]
+
+
+def register_labels(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> None:
+    """Shows the labels of a configuration, before its first ones."""
+    conn.execute(
+        "UPDATE clustering SET label_config = ? WHERE id = ?", (config_hash, clustering_id)
+    )
+
+
+def lacking_labels(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> array[int]:
+    """Numbers of the clusters that have neither a label nor a reason for none under a configuration."""
+    return read_ids(
+        conn,
+        "SELECT number FROM cluster AS c WHERE clustering_id = ?1 AND NOT EXISTS (SELECT 1 FROM"
+        " cluster_label AS l WHERE l.clustering_id = ?1 AND l.number = c.number"
+        " AND l.config_hash = ?2) ORDER BY number",
+        (clustering_id, config_hash),
+    )
+
+
+def add_labels(
+    conn: sqlite3.Connection,
+    clustering_id: int,
+    config_hash: str,
+    run_id: int,
+    entries: Sequence[LabelEntry],
+) -> None:
+    """Stores labels of clusters, none of which is stored yet under this configuration."""
+    conn.executemany(
+        "INSERT INTO cluster_label (clustering_id, number, config_hash, run_id, label, description,"
+        " reason) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (clustering_id, e.number, config_hash, run_id, e.label, e.description, e.reason)
+            for e in entries
+        ],
+    )
+
+
+def membership(conn: sqlite3.Connection, clustering_id: int) -> tuple[array[int], array[int]]:
+    """Ids of the conversations of a clustering, rising, and the cluster of each; `NONE` for an outlier."""
+    with snapshot(conn):
+        where = " FROM membership WHERE clustering_id = ? ORDER BY conversation_id"
+        return (
+            read_ids(conn, f"SELECT conversation_id{where}", (clustering_id,)),
+            read_ids(conn, f"SELECT coalesce(cluster, {NONE}){where}", (clustering_id,)),
+        )
+
+
+def lacking_assignment(
+    conn: sqlite3.Connection, clustering_id: int, vector_config: str
+) -> array[int]:
+    """Ids of the conversations that have a vector but are neither in a clustering nor assigned; in id order."""
+    with snapshot(conn):
+        every = IdSet.every(conn)
+        (key,) = conn.execute(
+            "SELECT id FROM vector_config WHERE config_hash = ?", (vector_config,)
+        ).fetchone()
+        have = every.of(vectors.vector_ids(conn, key))
+        taken = every.of(
+            read_ids(
+                conn,
+                "SELECT conversation_id FROM membership WHERE clustering_id = ?1 UNION ALL"
+                " SELECT conversation_id FROM assignment WHERE clustering_id = ?1",
+                (clustering_id,),
+            )
+        )
+        return (have - taken).ascending()
+
+
+def assign(
+    conn: sqlite3.Connection, clustering_id: int, run_id: int, entries: Sequence[Assigned]
+) -> None:
+    """Stores where conversations belong that came after the clustering; those that are assigned anew replace what
+    was."""
+    conn.executemany(
+        "INSERT OR REPLACE INTO assignment (clustering_id, conversation_id, run_id, group_id, after,"
+        " score, others, distance) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                clustering_id,
+                e.conversation_id,
+                run_id,
+                e.group,
+                e.after,
+                e.score,
+                to_json([list(other) for other in e.others]),
+                e.distance,
+            )
+            for e in entries
+        ],
+    )
+
+
+def assignments(conn: sqlite3.Connection, clustering_id: int) -> list[Assigned]:
+    """The conversations that were assigned after the clustering, in id order."""
+    return [
+        Assigned(row[0], row[1], row[2], tuple(map(tuple, json.loads(row[3]))), row[4], row[5])
+        for row in conn.execute(
+            "SELECT conversation_id, group_id, score, others, distance, after FROM assignment"
+            " WHERE clustering_id = ? ORDER BY conversation_id",
+            (clustering_id,),
+        )
+    ]

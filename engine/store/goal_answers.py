@@ -1,0 +1,160 @@
+"""What a model answered on pairs of groups, and how stable clusters were under resampling."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.store.sql import chunks, marks
+
+Repetition = tuple[Literal["seed", "bootstrap"], int]
+"""A kind of resampling and its number, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairAnswer:
+    """What a model answered on two groups; what was not asked is None or empty.
+
+    Attributes:
+        sides: Key of the pair, see `engine.goals.desk.sides_key`: A is its larger side.
+        likelihood_ratio, yes, yes_reversed, reason, label, description, model: As in `engine.goal_rows.Evidence`.
+        calls, seconds: What the answer took.
+    """
+
+    sides: str
+    likelihood_ratio: float | None
+    yes: float | None
+    yes_reversed: float | None
+    reason: str
+    label: str
+    description: str
+    model: str
+    calls: int
+    seconds: float
+
+
+_ANSWER = (
+    "sides, likelihood_ratio, yes, yes_reversed, reason, label, description, model, calls, seconds"
+)
+
+
+def register(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> None:
+    """Shows the answers of a configuration on the desk of a clustering, before its first ones."""
+    conn.execute("UPDATE clustering SET pair_config = ? WHERE id = ?", (config_hash, clustering_id))
+
+
+def add(
+    conn: sqlite3.Connection, config_hash: str, run_id: int, answers: Sequence[PairAnswer]
+) -> None:
+    """Stores answers; one that is there already is replaced."""
+    conn.executemany(
+        f"INSERT OR REPLACE INTO pair_answer (config_hash, run_id, {_ANSWER})"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                config_hash, run_id, a.sides, a.likelihood_ratio, a.yes, a.yes_reversed, a.reason, a.label,
+                a.description, a.model, a.calls, a.seconds,
+            )
+            for a in answers
+        ],
+    )  # fmt: skip
+
+
+def answers(
+    conn: sqlite3.Connection, config_hash: str | None, sides: Sequence[str]
+) -> dict[str, PairAnswer]:
+    """The answers on these pairs under a configuration, by key; a pair that was not asked is absent."""
+    found: dict[str, PairAnswer] = {}
+    for keys in chunks(sides):
+        for row in conn.execute(
+            f"SELECT {_ANSWER} FROM pair_answer WHERE config_hash = ? AND sides IN ({marks(keys)})",
+            (config_hash, *keys),
+        ):
+            found[row[0]] = PairAnswer(*row)
+    return found
+
+
+def every_answer(conn: sqlite3.Connection, config_hash: str | None) -> dict[str, PairAnswer]:
+    """All answers under a configuration, by key."""
+    rows = conn.execute(f"SELECT {_ANSWER} FROM pair_answer WHERE config_hash = ?", (config_hash,))
+    return {row[0]: PairAnswer(*row) for row in rows}
+
+
+def cost(conn: sqlite3.Connection, config_hash: str | None) -> tuple[float, float] | None:
+    """Calls and seconds that a pair took on the average; None before any was asked."""
+    row = conn.execute(
+        "SELECT avg(calls), avg(seconds) FROM pair_answer WHERE config_hash = ?", (config_hash,)
+    ).fetchone()
+    return None if row[0] is None else (float(row[0]), float(row[1]))
+
+
+# Stability
+
+
+def add_repetition(
+    conn: sqlite3.Connection,
+    clustering_id: int,
+    config_hash: str,
+    run_id: int,
+    repetition: Repetition,
+    ari: float,
+    jaccard: Mapping[int, float],
+    labels: bytes | None = None,
+) -> None:
+    """Stores one repetition: adjusted Rand index with the clustering, Jaccard of each cluster by number, and the
+    labels that it gave (int32 for each conversation of the clustering in id order, -1 for outliers)."""
+    kind, number = repetition
+    conn.execute(
+        "INSERT INTO stability (clustering_id, config_hash, kind, repetition, run_id, ari, labels)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (clustering_id, config_hash, kind, number, run_id, ari, labels),
+    )
+    conn.executemany(
+        "INSERT INTO cluster_stability (clustering_id, config_hash, kind, repetition, number, jaccard)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (clustering_id, config_hash, kind, number, cluster, value)
+            for cluster, value in jaccard.items()
+        ],
+    )
+
+
+def lacking_repetitions(
+    conn: sqlite3.Connection, clustering_id: int, config_hash: str, wanted: Iterable[Repetition]
+) -> list[Repetition]:
+    """Those of the wanted repetitions that are not stored yet, in their order."""
+    have = set(
+        conn.execute(
+            "SELECT kind, repetition FROM stability WHERE clustering_id = ? AND config_hash = ?",
+            (clustering_id, config_hash),
+        )
+    )
+    return [one for one in wanted if one not in have]
+
+
+def stability(conn: sqlite3.Connection, clustering_id: int) -> dict[int, float]:
+    """Mean Jaccard of each cluster under the bootstraps of the newest measurement; empty before any."""
+    return dict(
+        conn.execute(
+            "SELECT number, avg(jaccard) FROM cluster_stability WHERE clustering_id = ?1"
+            " AND kind = 'bootstrap' AND config_hash = (SELECT config_hash FROM stability"
+            " WHERE clustering_id = ?1 ORDER BY run_id DESC LIMIT 1) GROUP BY number",
+            (clustering_id,),
+        ).fetchall()
+    )
+
+
+def agreements(
+    conn: sqlite3.Connection, clustering_id: int, config_hash: str
+) -> list[tuple[Repetition, float, bytes | None]]:
+    """(repetition, ARI with the clustering, labels as stored) of every repetition that is stored."""
+    return [
+        ((kind, number), float(ari), labels)
+        for kind, number, ari, labels in conn.execute(
+            "SELECT kind, repetition, ari, labels FROM stability WHERE clustering_id = ?"
+            " AND config_hash = ? ORDER BY kind, repetition",
+            (clustering_id, config_hash),
+        )
+    ]

@@ -1,0 +1,99 @@
+"""Figures of groups of conversations: states, periods, leaves. Which group a conversation is in is handed in as two
+bytes for each id, because decisions, which no table holds the result of, say so; SQLite then counts in one pass."""
+
+from __future__ import annotations
+
+import sqlite3
+from statistics import median
+from typing import Literal
+
+from engine.goal_rows import GroupStates
+from engine.rows import State
+from engine.store import settings
+from engine.store.scores import state_sql
+from engine.store.sql import snapshot
+
+WIDTH = 2
+"""Bytes of a group number, big-endian, in a map of groups: one for each id from 0 on; 0 is no group."""
+
+_GROUP = f"substr(?, {{}} * {WIDTH} + 1, {WIDTH})"
+
+
+def states(
+    conn: sqlite3.Connection, groups: bytes, sizes: dict[int, int]
+) -> dict[int, GroupStates]:
+    """How many conversations of each group are in each state.
+
+    Args:
+        groups: The map of groups.
+        sizes: Conversations of each group; those without a score are unscored.
+    """
+    with snapshot(conn):
+        expression, values = state_sql(settings.rule(conn))
+        rows = conn.execute(
+            f"SELECT {_GROUP.format('s.conversation_id')} AS place, {expression}, count(*)"
+            " FROM score AS s WHERE s.config_hash = ? AND s.p_end_normalised IS NOT NULL"
+            " GROUP BY 1, 2",
+            (groups, *values, settings.score_config(conn)),
+        ).fetchall()
+    found: dict[int, dict[str, int]] = {}
+    for place, state, count in rows:
+        found.setdefault(number(place), {})[state] = count
+    return {group: _states(found.get(group, {}), size) for group, size in sizes.items()}
+
+
+def periods(
+    conn: sqlite3.Connection, groups: bytes, by: Literal["month", "import"]
+) -> list[tuple[str, int, int, GroupStates]]:
+    """(period, group, conversations, their states), the periods oldest first; 0 is no group.
+
+    A conversation without a date is in no month.
+    """
+    period, order, where = {
+        "month": ("substr(c.created_at, 1, 7)", "1", "WHERE c.created_at IS NOT NULL"),
+        "import": ("o.label", "min(o.id)", ""),
+    }[by]
+    with snapshot(conn):
+        expression, values = state_sql(settings.rule(conn))
+        rows = conn.execute(
+            f"SELECT {period}, {_GROUP.format('c.id')}, {expression}, count(*)"
+            " FROM conversation AS c JOIN source AS o ON o.id = c.source_id"
+            " LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = ?"
+            f" {where} GROUP BY 1, 2, 3 ORDER BY {order}",
+            (groups, *values, settings.score_config(conn)),
+        ).fetchall()
+    found: dict[tuple[str, int], dict[str, int]] = {}
+    for name, place, state, count in rows:
+        counted = found.setdefault((name, number(place)), {})
+        counted[state] = counted.get(state, 0) + count
+    first = {name: at for at, (name, _) in reversed(list(enumerate(found)))}
+    ordered = sorted(found, key=lambda key: (first[key[0]], key[1]))
+    return [
+        (name, group, sum(counts.values()), _states(counts, sum(counts.values())))
+        for (name, group) in ordered
+        for counts in [found[name, group]]
+    ]
+
+
+def leaves(conn: sqlite3.Connection, groups: bytes, config_hash: str | None) -> dict[int, float]:
+    """Median leaves of the trees of each group under a configuration; groups without trees are absent."""
+    found: dict[int, list[int]] = {}
+    for place, count in conn.execute(
+        f"SELECT {_GROUP.format('conversation_id')}, leaves FROM tree"
+        " WHERE config_hash = ? AND reason IS NULL",
+        (groups, config_hash),
+    ):
+        found.setdefault(number(place), []).append(count)
+    return {group: float(median(counts)) for group, counts in found.items()}
+
+
+def number(place: bytes) -> int:
+    """The group number at a place of the map; 0 beyond its end."""
+    return int.from_bytes(place, "big")
+
+
+def _states(counts: dict[str, int], size: int) -> GroupStates:
+    complete, incomplete, borderline = (
+        counts.get(state, 0) for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)
+    )
+    return GroupStates(complete, incomplete, borderline, size - complete - incomplete - borderline)

@@ -1,0 +1,150 @@
+"""Decisions on clusters: appended, never changed. What stands is derived, and undo appends an inverse.
+
+An act is one or more decisions that were given as one. It stands unless the newest row that targets it is an `undo`;
+undo and redo rows name the act by its first decision.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from engine.goal_rows import DeskDecision
+from engine.store.sql import to_json, utc_now
+from engine.store.vectors import packed, unpacked
+
+SAYS = "kind NOT IN ('undo', 'redo')"
+_STANDS = (
+    "coalesce((SELECT t.kind FROM decision AS t WHERE t.target = d.act ORDER BY t.id DESC LIMIT 1),"
+    " 'redo') = 'redo'"
+)
+_COLUMNS = (
+    "d.kind, d.sides, d.names, d.author, d.model, d.probability, d.evidence, d.carried, d.labels,"
+    " d.id, d.act, d.given_at"
+)
+
+
+def next_id(conn: sqlite3.Connection) -> int:
+    """The id that the next decision will have, in this transaction."""
+    row = conn.execute("SELECT coalesce(max(id), 0) + 1 FROM decision").fetchone()
+    return int(row[0])
+
+
+def newest(conn: sqlite3.Connection, clustering_id: int) -> int:
+    """Id of the newest row of a clustering, undo and redo included; 0 before the first."""
+    row = conn.execute(
+        "SELECT coalesce(max(id), 0) FROM decision WHERE clustering_id = ?", (clustering_id,)
+    ).fetchone()
+    return int(row[0])
+
+
+def append(conn: sqlite3.Connection, clustering_id: int, decisions: Sequence[DeskDecision]) -> None:
+    """Appends decisions as they are, with the ids and the act that they have."""
+    conn.executemany(
+        "INSERT INTO decision (id, clustering_id, act, kind, sides, labels, names, author, model,"
+        " probability, evidence, given_at, carried) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                d.id, clustering_id, d.act, d.kind, to_json(d.sides), to_json(d.labels), to_json(d.names),
+                d.author, d.model, d.probability, None if d.evidence is None else to_json(d.evidence),
+                d.given_at, d.carried,
+            )
+            for d in decisions
+        ],
+    )  # fmt: skip
+    conn.executemany(
+        "INSERT INTO decision_part (decision_id, part, ids) VALUES (?, ?, ?)",
+        [(d.id, part, packed(ids)) for d in decisions for part, ids in enumerate(d.parts)],
+    )
+
+
+def undo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
+    """Takes back the newest act that stands and returns it; None when nothing is left."""
+    row = conn.execute(
+        f"SELECT d.act FROM decision AS d WHERE d.clustering_id = ? AND d.{SAYS} AND {_STANDS}"
+        " ORDER BY d.act DESC LIMIT 1",
+        (clustering_id,),
+    ).fetchone()
+    return None if row is None else _turn(conn, clustering_id, int(row[0]), "undo")
+
+
+def redo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
+    """Makes stand again the act that the newest undo took back; None when none was undone since the last act."""
+    row = conn.execute(
+        "SELECT u.target FROM decision AS u JOIN decision AS d ON d.id = u.target"
+        " WHERE u.clustering_id = ?1 AND u.kind = 'undo' AND u.id > (SELECT max(id) FROM decision"
+        f" WHERE clustering_id = ?1 AND {SAYS}) AND NOT {_STANDS} ORDER BY u.id DESC LIMIT 1",
+        (clustering_id,),
+    ).fetchone()
+    return None if row is None else _turn(conn, clustering_id, int(row[0]), "redo")
+
+
+def _turn(
+    conn: sqlite3.Connection, clustering_id: int, act: int, kind: Literal["undo", "redo"]
+) -> int:
+    conn.execute(
+        "INSERT INTO decision (id, clustering_id, act, kind, target, sides, labels, names, author,"
+        " model, given_at) VALUES (?1, ?2, ?1, ?3, ?4, '[]', '[]', '[]', 'human', '', ?5)",
+        (next_id(conn), clustering_id, kind, act, utc_now()),
+    )
+    return act
+
+
+def history(conn: sqlite3.Connection, clustering_id: int) -> list[tuple[DeskDecision, bool]]:
+    """All decisions on a clustering with whether they stand, oldest first."""
+    parts: dict[int, list[array[int]]] = {}
+    for decision, ids in conn.execute(
+        "SELECT p.decision_id, p.ids FROM decision AS d JOIN decision_part AS p ON p.decision_id = d.id"
+        " WHERE d.clustering_id = ? ORDER BY p.decision_id, p.part",
+        (clustering_id,),
+    ):
+        parts.setdefault(decision, []).append(unpacked(ids))
+    return [
+        (_decision(row, parts), bool(row[-1]))
+        for row in conn.execute(
+            f"SELECT {_COLUMNS}, {_STANDS} FROM decision AS d"
+            f" WHERE d.clustering_id = ? AND d.{SAYS} ORDER BY d.id",
+            (clustering_id,),
+        )
+    ]
+
+
+def _decision(row: tuple[Any, ...], parts: Mapping[int, Sequence[array[int]]]) -> DeskDecision:
+    return DeskDecision(
+        kind=row[0],
+        sides=tuple(json.loads(row[1])),
+        names=tuple((label, description) for label, description in json.loads(row[2])),
+        parts=tuple(parts.get(row[9], ())),
+        author=row[3],
+        model=row[4],
+        probability=row[5],
+        evidence=None if row[6] is None else json.loads(row[6]),
+        carried=row[7],
+        labels=tuple(json.loads(row[8])),
+        id=row[9],
+        act=row[10],
+        given_at=row[11],
+    )
+
+
+def keep(conn: sqlite3.Connection, clustering_id: int, reasons: Mapping[int, str]) -> None:
+    """Lists decisions on earlier clusterings that this one gives no place, with why."""
+    conn.executemany(
+        "INSERT INTO decision_kept (clustering_id, decision_id, reason) VALUES (?, ?, ?)",
+        [(clustering_id, decision, reason) for decision, reason in reasons.items()],
+    )
+
+
+def kept(conn: sqlite3.Connection, clustering_id: int) -> list[tuple[int, int, str]]:
+    """(decision, the clustering it was given on, why it has no place here) of what waits for a later clustering."""
+    return [
+        (int(row[0]), int(row[1]), str(row[2]))
+        for row in conn.execute(
+            "SELECT k.decision_id, d.clustering_id, k.reason FROM decision_kept AS k"
+            " JOIN decision AS d ON d.id = k.decision_id WHERE k.clustering_id = ? ORDER BY 1",
+            (clustering_id,),
+        )
+    ]

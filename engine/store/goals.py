@@ -1,0 +1,101 @@
+"""What stands for a conversation's goal: what the user wrote, or a summary that a model wrote."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.goal_rows import GoalText
+from engine.store.idset import read_ids
+from engine.store.sql import chunks, marks, message_ids
+
+NOTHING_WRITTEN = "the user wrote nothing"
+NO_SUMMARY = "no run has summarised it"
+
+_JOINED = "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class GoalEntry:
+    """What a model wrote of one conversation; with a reason, it is no goal and says why."""
+
+    conversation_id: int
+    text: str
+    reason: str | None = None
+
+
+def register(conn: sqlite3.Connection, config_hash: str, model: str) -> None:
+    """Makes a configuration of summaries known, before its first ones."""
+    conn.execute(
+        "INSERT INTO goal_config (config_hash, model) VALUES (?, ?)"
+        " ON CONFLICT (config_hash) DO NOTHING",
+        (config_hash, model),
+    )
+
+
+def lacking(conn: sqlite3.Connection, config_hash: str) -> array[int]:
+    """Ids of the conversations that have neither a summary nor a reason for none under a configuration; in id order."""
+    return read_ids(
+        conn,
+        "SELECT id FROM conversation WHERE NOT EXISTS (SELECT 1 FROM goal_text"
+        " WHERE config_hash = ? AND conversation_id = id) ORDER BY id",
+        (config_hash,),
+    )
+
+
+def add(
+    conn: sqlite3.Connection, config_hash: str, run_id: int, entries: Sequence[GoalEntry]
+) -> None:
+    """Stores summaries of a registered configuration, none of which is stored yet."""
+    conn.executemany(
+        "INSERT INTO goal_text (config_hash, conversation_id, run_id, text, reason)"
+        " VALUES (?, ?, ?, ?, ?)",
+        [(config_hash, e.conversation_id, run_id, e.text, e.reason) for e in entries],
+    )
+
+
+def texts(
+    conn: sqlite3.Connection, ids: Sequence[int], kind: GoalText, config_hash: str | None = None
+) -> dict[int, GoalEntry]:
+    """What stands for the goal of each of these conversations, by id; one that has nothing to go by has a reason and
+    the others have none.
+
+    Args:
+        config_hash: Of the summaries; needed for those only.
+    """
+    if kind == "summary":
+        return _summaries(conn, ids, config_hash)
+    return {key: _written(conn, key, kind) for key in ids}
+
+
+def _summaries(
+    conn: sqlite3.Connection, ids: Sequence[int], config_hash: str | None
+) -> dict[int, GoalEntry]:
+    found = {key: GoalEntry(key, "", NO_SUMMARY) for key in ids}
+    for keys in chunks(ids):
+        for row in conn.execute(
+            "SELECT conversation_id, text, reason FROM goal_text WHERE config_hash = ?"
+            f" AND conversation_id IN ({marks(keys)})",
+            (config_hash, *keys),
+        ):
+            found[row[0]] = GoalEntry(*row)
+    return found
+
+
+def _written(conn: sqlite3.Connection, conversation_id: int, kind: GoalText) -> GoalEntry:
+    """The first message of the user that says anything, or all of them, as a model reads them."""
+    parts: list[str] = []
+    for (content,) in conn.execute(
+        "SELECT coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
+        " AND role = 'user' AND NOT hidden ORDER BY id",
+        message_ids(conversation_id),
+    ):
+        if part := content.strip():
+            parts.append(part)
+            if kind == "first-user":
+                break
+    if not parts:
+        return GoalEntry(conversation_id, "", NOTHING_WRITTEN)
+    return GoalEntry(conversation_id, _JOINED.join(parts))
