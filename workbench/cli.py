@@ -97,6 +97,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_tree(sub, ["last-answer", "end", "every"])
     _add_filter(sub)
     sub.add_argument("--limit", type=_positive, help="only the first so many conversations")
+    sub.add_argument("--context", type=_positive, help="longest log in tokens")
 
     sub = command("status", "say what is in a project and what was run", "status:status")
     sub.add_argument("project")

@@ -84,6 +84,7 @@ class TreeRunOptions:
         filter: Which conversations.
         limit: The first so many of them.
         nodes: Bound on the nodes of a tree.
+        context: Longest log in tokens; None takes the model's own, at most 8,192.
     """
 
     tree: TreeOptions
@@ -93,6 +94,7 @@ class TreeRunOptions:
     filter: Filter = field(default_factory=Filter)
     limit: int | None = None
     nodes: int | None = None
+    context: int | None = None
 
 
 class Workspace:
@@ -233,7 +235,9 @@ class Workspace:
 
     def tree_stages(self, options: TreeRunOptions) -> list[Stage]:
         """The stages of a run that grows trees: tuning if it was never done, then the trees."""
-        scoring = ScoringOptions(model=options.model, adapter=options.adapter)
+        scoring = ScoringOptions(
+            model=options.model, adapter=options.adapter, context=options.context
+        )
         entry = self.catalog.entry(options.model)
         stages: list[Stage] = []
         if entry.tuning is None:

@@ -35,6 +35,7 @@ def run_trees(arguments: argparse.Namespace) -> int:
         asked_filter(arguments.filter),
         arguments.limit,
         arguments.nodes,
+        arguments.context,
     )
     with Workspace(Path(arguments.project)) as workspace:
         run_stages(workspace, workspace.tree_stages(options))
