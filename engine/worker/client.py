@@ -72,6 +72,29 @@ class ModelProcess(WorkerProcess):
         }
         return cast("list[Frame]", self.request(request, progress)["replies"])
 
+    def log_probs(
+        self,
+        items: Sequence[tuple[str, Sequence[str]]],
+        prompt: Prompt | None,
+        progress: OnProgress | None = None,
+    ) -> list[list[tuple[float, int]]]:
+        """How probable texts are as what follows others, in one batch; see `engine.worker.asking`.
+
+        Args:
+            items: A text and the continuations that are asked about after it.
+            prompt: What stands around each text; a continuation follows its `reply`. None: nothing.
+
+        Returns:
+            For each item and continuation, the natural log-probability and the number of tokens.
+        """
+        request: Frame = {
+            "type": "log_probs",
+            "items": [[text, list(continuations)] for text, continuations in items],
+            "prompt": None if prompt is None else prompt.as_params(),
+        }
+        found = self.request(request, progress)["log_probs"]
+        return [[(value, tokens) for value, tokens in item] for item in found]
+
     def grow(
         self,
         places: Sequence[Place],

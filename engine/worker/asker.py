@@ -1,0 +1,40 @@
+"""The goal questions put to the model process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.goals.asker import Answer, LogProb
+from engine.model.interface import Sampling
+from engine.model.prompting import Prompt
+from engine.worker.client import ModelProcess, OnProgress
+
+
+class ProcessAsker:
+    """An `engine.goals.asker.Asker`: each call is one request, so it is answered or cancelled as a whole."""
+
+    def __init__(self, process: ModelProcess, progress: OnProgress | None = None) -> None:
+        self._process, self._progress = process, progress
+
+    def generate(
+        self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None
+    ) -> list[Answer]:
+        """Writes one reply to each body laid into the prompt, greedily; reports replies that are done."""
+        replies = self._process.generate(
+            [((body,), 0) for body in bodies],
+            prompt,
+            sampling=Sampling(grammar=grammar),
+            max_tokens=prompt.max_tokens,
+            stop=prompt.stop,
+            progress=self._progress,
+        )
+        return [Answer(reply["text"], reply["stopped"] == "length") for reply in replies]
+
+    def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
+        """Reads how probable continuations are; equal bodies are read once. Reports tokens that are read."""
+        continuations: dict[str, list[str]] = {}
+        for body, continuation in pairs:
+            continuations.setdefault(body, []).append(continuation)
+        found = self._process.log_probs(list(continuations.items()), prompt, self._progress)
+        answers = {body: iter(each) for body, each in zip(continuations, found, strict=True)}
+        return [LogProb(*next(answers[body])) for body, _ in pairs]
