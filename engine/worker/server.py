@@ -20,6 +20,7 @@ from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_i
 from engine.model.prompting import Prompt, frame
 from engine.model.tuning import LONG_TOKENS, noise_of, speed_of, tune
 from engine.worker import protocol
+from engine.worker.asking import log_probs_of
 from engine.worker.benching import bench_prompts, bench_scoring
 from engine.worker.benching_trees import bench_trees
 from engine.worker.growing import grow_trees
@@ -46,6 +47,7 @@ class Server:
             "load": self._load,
             "score": self._score,
             "generate": self._generate,
+            "log_probs": self._log_probs,
             "grow": self._grow,
             "embed": self._embed,
             "count": self._count,
@@ -203,6 +205,11 @@ class Server:
                 for r, note in zip(replies, notes, strict=True)
             ]
         }
+
+    def _log_probs(self, request: Frame) -> Frame:
+        model = self._ready()
+        self._ready_scorer().forget()
+        return log_probs_of(model, request, self._progress())
 
     def _grow(self, request: Frame) -> Frame:
         model = self._ready()
