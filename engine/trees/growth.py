@@ -2,26 +2,22 @@
 
 The prompt of a tree is one sequence; a path forks it and shares its cells. A node that has been read leaves its
 sequence to its most probable child and forks it for the others. When sequences run out the least probable waiting
-path is let go and decoded again from the prompt when its turn comes.
+path is let go and decoded again from the prompt when its turn comes. Prompts that begin alike, such as those after one
+system message or at several places of one conversation, are decoded once as far as they do.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from engine.errors import ModelError
 from engine.model.interface import Logits, Span, TokenModel, log_probs
-from engine.trees.tree import Tree
+from engine.trees.roster import Job, Live, Roster
 
 WIDTH = 32
 """Nodes read in one decode; more rows cost more than they gain on a processor."""
-
-PROMPT_CELLS = 3072
-"""Tokens that the prompts of trees growing side by side may hold, unless one alone holds more. Every decode attends
-over all live cells, its own or not."""
 
 ANSWER_TOKENS = 256
 """Tokens of the recorded answer that are scored."""
@@ -33,22 +29,6 @@ class Budget:
 
     nodes: int | None = None
     seconds: float | None = None
-
-
-@dataclass(slots=True)
-class Job:
-    """One tree to grow.
-
-    Attributes:
-        prompt: Tokens before the root; at least one.
-        answer: Tokens of the recorded answer, scored on the same pass; may be empty.
-        answer_log_probs: Natural log-probabilities of the answer's tokens, untransformed, filled while growing.
-    """
-
-    tree: Tree
-    prompt: Sequence[int]
-    answer: Sequence[int] = ()
-    answer_log_probs: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,42 +43,11 @@ class Work:
     finished: bool
 
 
-@dataclass(slots=True)
-class _Live:
-    """A tree while it grows.
-
-    Attributes:
-        trunk: Sequence that holds the prompt but its last token, which is read with every path that begins anew.
-        decoded: Tokens in it.
-        held: Sequence that holds everything before a waiting node's own token, by node.
-    """
-
-    job: Job
-    trunk: int
-    decoded: int = 0
-    held: dict[int, int] = field(default_factory=dict)
-
-    @property
-    def base(self) -> int:
-        """Position of the prompt's last token; a node of depth d stands at base + d."""
-        return len(self.job.prompt) - 1
-
-    @property
-    def prefilled(self) -> bool:
-        return self.decoded == self.base
-
-    @property
-    def done(self) -> bool:
-        job = self.job
-        answered = bool(job.answer_log_probs) or not job.answer
-        return self.prefilled and answered and job.tree.next_path is None
-
-
 @dataclass(frozen=True, slots=True)
 class _Reading:
     """What the wanted rows of one span are for: a node's distribution, or the recorded answer."""
 
-    live: _Live
+    live: Live
     sequence: int
     node: int | None
     rows: int = 1
@@ -120,8 +69,7 @@ class Grower:
             )
         self._model = model
         self._width = max(1, min(width, model.capacity.rows, model.capacity.sequences // 2))
-        self._free: list[int] = []
-        self._lives: list[_Live] = []
+        self._roster = Roster(model, (), 1)
         self._nodes = self._tokens = self._decodes = 0
         self._model_seconds = 0.0
 
@@ -149,13 +97,11 @@ class Grower:
         start = time.perf_counter()
         self._check(jobs)
         self._model.clear()
-        self._free = list(range(self._model.capacity.sequences - 1, -1, -1))
-        self._lives = []
+        self._roster = roster = Roster(self._model, jobs, max(1, self._width // 2))
         self._nodes = self._tokens = self._decodes = 0
         self._model_seconds = 0.0
-        waiting = deque(jobs)
-        while waiting or self._lives:
-            self._admit(waiting)
+        while not roster.empty:
+            roster.admit()
             spent = time.perf_counter() - start
             over = budget.nodes is not None and self._nodes >= budget.nodes
             late = budget.seconds is not None and spent >= budget.seconds
@@ -165,18 +111,16 @@ class Grower:
             self._step(min(self._width, most))
             if progress:
                 progress(self._nodes)
-            for live in [one for one in self._lives if one.done]:
-                self._leave(live)
-        finished = not waiting and not self._lives
-        for live in list(self._lives):
-            self._leave(live)
+            for live in [one for one in roster.lives if one.done]:
+                roster.leave(live)
+        self._model.clear()
         return Work(
             self._nodes,
             self._tokens,
             self._decodes,
             time.perf_counter() - start,
             self._model_seconds,
-            finished,
+            roster.empty,
         )
 
     def _check(self, jobs: Sequence[Job]) -> None:
@@ -201,54 +145,13 @@ class Grower:
             : min(ANSWER_TOKENS, self._model.capacity.rows, self._model.capacity.batch)
         ]
 
-    # Which trees grow
-
-    def _admit(self, waiting: deque[Job]) -> None:
-        """Takes trees in while their prompts and some branches for each fit."""
-        while waiting and self._free:
-            prompts = sum(len(live.job.prompt) for live in self._lives)
-            full = len(self._lives) >= max(1, self._width // 2)
-            prompts += len(waiting[0].prompt)
-            if self._lives and (full or prompts > PROMPT_CELLS or not self._fits(prompts)):
-                return
-            self._lives.append(_Live(waiting.popleft(), self._free.pop()))
-
-    def _fits(self, prompts: int) -> bool:
-        """Whether the cache holds so many tokens of prompts beside the paths that there are, at their longest."""
-        capacity = self._model.capacity
-        longest = max(live.job.tree.options.max_tokens for live in self._lives) + 1
-        return prompts + (self._branches + 1) * longest + capacity.batch <= capacity.cells
-
-    def _leave(self, live: _Live) -> None:
-        for sequence in (live.trunk, *live.held.values()):
-            self._release(sequence)
-        self._lives.remove(live)
-
-    def _release(self, sequence: int) -> None:
-        self._model.drop(sequence)
-        self._free.append(sequence)
-
-    @property
-    def _most_branches(self) -> int:
-        """Sequences that may hold paths, so that prompts and paths fit the cache."""
-        capacity = self._model.capacity
-        prompts = sum(len(live.job.prompt) for live in self._lives)
-        longest = max(live.job.tree.options.max_tokens for live in self._lives) + 1
-        by_cells = (capacity.cells - prompts - capacity.batch) // longest
-        return max(1, min(by_cells, capacity.sequences - len(self._lives)))
-
-    @property
-    def _branches(self) -> int:
-        """Sequences that hold paths now."""
-        return self._model.capacity.sequences - len(self._free) - len(self._lives)
-
     # One decode
 
     def _step(self, most: int) -> None:
         spans: list[Span] = []
         readings: list[_Reading] = []
         try:
-            room = self._read_paths(spans, readings, min(most, self._most_branches))
+            room = self._read_paths(spans, readings, min(most, self._roster.most_branches))
             room = self._read_answers(spans, readings, room)
             self._read_prompts(spans, room)
             began = time.perf_counter()
@@ -273,7 +176,7 @@ class Grower:
     def _read_paths(self, spans: list[Span], readings: list[_Reading], most: int) -> int:
         """Adds the most probable waiting nodes of all trees; returns the room that is left in the batch."""
         room = self._model.capacity.batch
-        ready = [live for live in self._lives if live.prefilled]
+        ready = [live for live in self._roster.lives if live.prefilled]
         while len(readings) < most:
             paths = [
                 (path, -at)
@@ -289,50 +192,30 @@ class Grower:
             if len(tokens) > room:
                 live.job.tree.give_back(node)
                 break
-            sequence = live.held.pop(node) if node in live.held else self._begin(live)
+            sequence = live.held.pop(node) if node in live.held else self._roster.begin(live)
             readings.append(_Reading(live, sequence, node))
             spans.append(Span(tokens, start, (sequence,), (len(tokens) - 1,)))
             room -= len(tokens)
         return room
 
-    def _tokens_for(self, live: _Live, node: int) -> tuple[Sequence[int], int]:
+    def _tokens_for(self, live: Live, node: int) -> tuple[Sequence[int], int]:
         """What brings a node's path into its sequence, and where: its own token, or all from the prompt's last on."""
         tree = live.job.tree
         if node in live.held:
             return (tree.nodes[node].token,), live.base + tree.nodes[node].depth
         return [live.job.prompt[-1], *tree.tokens(node)], live.base
 
-    def _begin(self, live: _Live) -> int:
-        """A sequence that holds the trunk of a tree."""
-        if not self._free or self._branches >= self._most_branches:
-            self._let_go()
-        sequence = self._free.pop()
-        if live.base:
-            self._model.fork(live.trunk, sequence, live.base)
-        return sequence
-
-    def _let_go(self) -> None:
-        """Frees the sequence of the least probable path that waits."""
-        holders = [
-            (live.job.tree.nodes[node].path, -node, at)
-            for at, live in enumerate(self._lives)
-            for node in live.held
-        ]
-        if holders:
-            _, negative, at = min(holders)
-            self._release(self._lives[at].held.pop(-negative))
-
     def _read_answers(self, spans: list[Span], readings: list[_Reading], room: int) -> int:
         """Adds recorded answers that were not scored yet."""
         rows = self._model.capacity.rows - len(readings)
-        for live in self._lives:
+        for live in self._roster.lives:
             answer = self._answer(live.job)
             scored = bool(live.job.answer_log_probs)
             fits = len(answer) <= min(room, rows)
             if not answer or scored or not live.prefilled or not fits:
                 continue
             tokens = [live.job.prompt[-1], *answer[:-1]]
-            sequence = self._begin(live)
+            sequence = self._roster.begin(live)
             readings.append(_Reading(live, sequence, None, len(answer)))
             spans.append(Span(tokens, live.base, (sequence,), tuple(range(len(tokens)))))
             room -= len(tokens)
@@ -341,7 +224,7 @@ class Grower:
 
     def _read_prompts(self, spans: list[Span], room: int) -> None:
         """Fills the decode up with prompts."""
-        for live in self._lives:
+        for live in self._roster.lives:
             if room and not live.prefilled:
                 part = live.job.prompt[live.decoded : min(live.base, live.decoded + room)]
                 spans.append(Span(part, live.decoded, (live.trunk,)))
@@ -356,14 +239,15 @@ class Grower:
         waiting = tree.expand(node, tree.options.transform.apply(row))
         end = live.base + tree.nodes[node].depth + 1
         for child in waiting[1:]:
-            if not self._free or self._branches >= self._most_branches:
+            sequence = self._roster.take()
+            if sequence is None:
                 break
-            live.held[child] = self._free.pop()
-            self._model.fork(reading.sequence, live.held[child], end)
+            live.held[child] = sequence
+            self._model.fork(reading.sequence, sequence, end)
         if waiting:
             live.held[waiting[0]] = reading.sequence
         else:
-            self._release(reading.sequence)
+            self._roster.release(reading.sequence)
 
     def _score_answer(self, reading: _Reading, rows: Logits) -> None:
         job = reading.live.job
@@ -371,4 +255,4 @@ class Grower:
         job.answer_log_probs = [
             float(log_probs(row, [token])[0]) for row, token in zip(rows, answer, strict=True)
         ]
-        self._release(reading.sequence)
+        self._roster.release(reading.sequence)

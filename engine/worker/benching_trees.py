@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from engine.model.interface import Span
 from engine.model.llamacpp import LlamaModel
 from engine.model.llamacpp.highlevel import HighLevel
-from engine.trees.growth import Grower, Job
+from engine.trees.growth import Grower
 from engine.trees.record import options_from
+from engine.trees.roster import Job
 from engine.trees.tree import ROOT, Tree, TreeOptions
 from engine.worker.protocol import Frame
 
@@ -24,7 +25,7 @@ def bench_trees(model: LlamaModel, request: Frame, report: Report) -> Frame:
 
     Returns:
         `nodes` and `leaves` of all trees, `median_leaves`, `prompt_tokens`, `seconds`; `sequential_seconds` (one
-        sequence, a token a decode, what is common with the path before stays cached) for the same trees;
+        sequence, a token a decode, what is common with the path or prompt before stays cached) for the same trees;
         `raw_decode_seconds` (the part of `seconds` inside the decoder); `reprompt_seconds` (through the high-level
         interface, for each branch a prompt, then token by token along its best continuation) and `subset_seconds`
         (grown together as above) for the first `reprompted` prompts; `largest_difference` of a node's probability
@@ -37,7 +38,7 @@ def bench_trees(model: LlamaModel, request: Frame, report: Report) -> Frame:
     together, seconds, raw = _together(model, prompts, options)
     report("growing one sequence at a time")
     began = time.perf_counter()
-    apart = [_sequential(model, prompt, _tree(model, options)) for prompt in prompts]
+    apart = _one_by_one(model, prompts, options)
     sequential = time.perf_counter() - began
     some = prompts[: request["reprompted"]]
     report("growing the first ones together")
@@ -85,11 +86,27 @@ def _together(
     return trees, work.seconds, work.model_seconds
 
 
-def _sequential(model: LlamaModel, prompt: Sequence[int], tree: Tree) -> Tree:
-    """Depth first in one sequence; going back drops what is not common."""
-    transform, size = tree.options.transform, model.capacity.batch
+def _one_by_one(
+    model: LlamaModel, prompts: Sequence[Sequence[int]], options: TreeOptions
+) -> list[Tree]:
+    """All trees in one sequence, prompts that begin alike after each other; the trees in the order of `prompts`."""
+    trees = [_tree(model, options) for _ in prompts]
     model.clear()
-    for at in range(0, len(prompt) - 1, size):
+    before: Sequence[int] = ()
+    for index in sorted(range(len(prompts)), key=lambda index: list(prompts[index])):
+        prompt = prompts[index]
+        pairs = zip(before, prompt[:-1], strict=False)
+        common = next((at for at, (a, b) in enumerate(pairs) if a != b), len(before))
+        _sequential(model, prompt, min(common, len(prompt) - 1), trees[index])
+        before = prompt[:-1]
+    return trees
+
+
+def _sequential(model: LlamaModel, prompt: Sequence[int], cached: int, tree: Tree) -> None:
+    """Depth first in one sequence that holds `cached` tokens of the prompt; going back drops what is not common."""
+    transform, size = tree.options.transform, model.capacity.batch
+    model.drop(0, cached)
+    for at in range(cached, len(prompt) - 1, size):
         model.decode([Span(prompt[at : min(at + size, len(prompt) - 1)], at, (0,))])
     stack = [ROOT]
     while stack:
@@ -99,7 +116,6 @@ def _sequential(model: LlamaModel, prompt: Sequence[int], tree: Tree) -> Tree:
         model.drop(0, at)
         row = model.decode([Span((token,), at, (0,), (0,))])[0]
         stack.extend(reversed(tree.expand(node, transform.apply(row))))
-    return tree
 
 
 def _reprompted(model: HighLevel, prompt: Sequence[int], tree: Tree) -> None:

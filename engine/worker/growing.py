@@ -7,8 +7,9 @@ from collections.abc import Callable
 from engine.completeness.logs import log_tokens
 from engine.errors import Cancelled
 from engine.model.interface import TokenModel
-from engine.trees.growth import Budget, Grower, Job
+from engine.trees.growth import Budget, Grower
 from engine.trees.record import TreeRecord, options_from, record, restore
+from engine.trees.roster import Job
 from engine.trees.tree import Tree, TreeOptions
 from engine.worker.protocol import Frame
 

@@ -12,8 +12,9 @@ from engine.stages.trees import tree_row
 from engine.store import imports, runs, trees
 from engine.store.project import Project
 from engine.store.trees import TreeConfig, TreeEntry
-from engine.trees.growth import Budget, Grower, Job
+from engine.trees.growth import Budget, Grower
 from engine.trees.record import record
+from engine.trees.roster import Job
 from engine.trees.tree import Tree, TreeOptions
 from engine.worker.protocol import GrownTree
 from tests.engine.model.toy import ToyModel, next_logits

@@ -15,7 +15,7 @@ from engine.trees.tree import TreeOptions
 from engine.worker.client import ModelProcess
 from workbench.bench.tuning import tuned_entry
 
-OPTIONS = TreeOptions(alpha=0.006, max_tokens=32, stop=("\n",))
+OPTIONS = TreeOptions(alpha=0.003, max_tokens=32, stop=("\n",))
 LEAST_CHARS = 900
 """About 300 tokens of log."""
 

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import Cancelled, ModelError
-from engine.trees.growth import Budget, Grower, Job
+from engine.trees.growth import Budget, Grower
 from engine.trees.measures import measure
 from engine.trees.record import TreeRecord, record, restore
+from engine.trees.roster import Job
 from engine.trees.tree import Account, Kind, Tree, TreeOptions
 from tests.engine.model.toy import ROOMY, ToyModel, log_prob
 from tests.engine.trees.enumerated import STOPS, enumerate_paths

@@ -1,26 +1,41 @@
 """Trees of the real model, on its F32 expansion, against a reference that asks the high-level interface anew for
-each branch."""
+each node.
+
+What float noise does: on F32 the same tokens in batches of different sizes agree to about 1e-6, so trees differ at
+most by nodes whose probability is alpha to that accuracy. Formats with fewer bits are noisier (0.006 of a probability
+for BF16 on the default model), and nodes that near to alpha come and go with what shares their decode; the account
+sums to 1 all the same.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import llama_cpp
-import numpy as np
 import pytest
 
-from engine.model.interface import LoadOptions, log_probs
+from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel
-from engine.trees.growth import Grower, Job
-from engine.trees.tree import Kind, Tree, TreeOptions
+from engine.trees.growth import Grower
+from engine.trees.roster import Job
+from engine.trees.tree import Tree, TreeOptions
+from tests.engine.trees.prompted import grow_by_prompts
 
+RULES = "TURN 1, STEP 1, system chat:\nYou are the clerk of a shop. Be brief.\n\n"
 PROMPTS = (
     "TURN 1, STEP 1, user chat:\nWhat is the capital of France?\n\nTURN 1, STEP 2, assistant chat:\n",
     "TURN 1, STEP 1, user chat:\nMay I return a lamp?\n\nTURN 1, STEP 2, assistant chat:\n",
+    f"{RULES}TURN 2, STEP 2, user chat:\nDo you have red paint?\n\nTURN 2, STEP 3, assistant chat:\n",
+    f"{RULES}TURN 2, STEP 2, user chat:\nWhere is my order?\n\nTURN 2, STEP 3, assistant chat:\n",
 )
-OPTIONS = TreeOptions(alpha=0.02, max_tokens=6, stop=("\n",))
+LONG = TreeOptions(alpha=0.02, max_tokens=6, stop=("\n",))
+WIDE = TreeOptions(alpha=0.003, max_tokens=2)
+TOKEN = TreeOptions(alpha=0.12, mode="token", max_tokens=3, stop=("\n",))
+NOISE = 1e-4
+
+Nodes = dict[tuple[int, ...], float]
 
 
 @pytest.fixture(scope="module")
@@ -38,66 +53,92 @@ def yardstick(expanded: Path) -> Iterator[llama_cpp.Llama]:
     llama.close()
 
 
-def by_prompts(llama: llama_cpp.Llama, model: LlamaModel, prompt: list[int]) -> dict[bytes, float]:
-    """Leaves and their probabilities, each node by a prompt of its own."""
-    found: dict[bytes, float] = {}
-
-    def visit(tokens: list[int], path: float) -> None:
-        text = b"".join(map(model.token_bytes, tokens))
-        ended = tokens and (tokens[-1] in model.stop_tokens or b"\n" in text)
-        if ended or len(tokens) == OPTIONS.max_tokens:
-            found[text] = found.get(text, 0.0) + math.exp(path)
-            return
-        llama.reset()
-        llama.eval([*prompt, *tokens])
-        row = np.array(llama.scores[len(prompt) + len(tokens) - 1], dtype=np.float32)
-        values = path + log_probs(row, range(len(row)))
-        kept = np.flatnonzero(values >= math.log(OPTIONS.alpha))
-        if not len(kept):
-            found[text] = found.get(text, 0.0) + math.exp(path)
-        for token in kept:
-            visit([*tokens, int(token)], float(values[token]))
-
-    visit([], 0.0)
-    return found
+@pytest.fixture(scope="module")
+def exact(expanded: Path) -> Iterator[LlamaModel]:
+    """The same weights as trees use them."""
+    model = LlamaModel(expanded, LoadOptions(context=256), lambda: False)
+    yield model
+    model.close()
 
 
-def grown_leaves(tree: Tree) -> dict[bytes, float]:
-    found: dict[bytes, float] = {}
-    for at in tree.leaves():
-        text = b"".join(map(tree.spelling, tree.tokens(at)))
-        found[text] = found.get(text, 0.0) + tree.nodes[at].mass
-    return found
-
-
-def grow(model: LlamaModel, width: int = 32) -> list[Tree]:
-    trees = [Tree(OPTIONS, model.stop_tokens, model.token_bytes) for _ in PROMPTS]
-    jobs = [Job(tree, model.tokenize(prompt)) for tree, prompt in zip(trees, PROMPTS, strict=True)]
+def grow(
+    model: LlamaModel, options: TreeOptions, prompts: Sequence[str] = PROMPTS, width: int = 32
+) -> list[Tree]:
+    trees = [Tree(options, model.stop_tokens, model.token_bytes) for _ in prompts]
+    jobs = [Job(tree, model.tokenize(prompt)) for tree, prompt in zip(trees, prompts, strict=True)]
     Grower(model, width=width).grow(jobs)
     return trees
 
 
-class TestParity:
-    def test_same_leaves_as_a_prompt_for_each_branch(
-        self, expanded: Path, yardstick: llama_cpp.Llama
-    ) -> None:
-        """Two trees grown side by side have the leaves of the reference, with probabilities within 1e-3."""
-        model = LlamaModel(expanded, LoadOptions(context=256), lambda: False)
-        try:
-            for prompt, tree in zip(PROMPTS, grow(model), strict=True):
-                expected = by_prompts(yardstick, model, model.tokenize(prompt))
-                assert grown_leaves(tree) == pytest.approx(expected, abs=1e-3)
-                account = tree.account()
-                assert account.covered + account.pruned == pytest.approx(1, abs=1e-4)
-        finally:
-            model.close()
+def nodes(tree: Tree) -> Nodes:
+    return {tuple(tree.tokens(at)): node.mass for at, node in enumerate(tree.nodes)}
 
-    def test_how_many_share_a_decode_does_not_matter(self, expanded: Path) -> None:
-        """One node a decode and thirty-two give the same leaves of the same kinds."""
-        model = LlamaModel(expanded, LoadOptions(context=256), lambda: False)
-        try:
-            for one, many in zip(grow(model, 1), grow(model, 32), strict=True):
-                assert grown_leaves(one) == pytest.approx(grown_leaves(many), abs=1e-3)
-                assert {one.nodes[at].kind for at in one.leaves()} <= set(Kind)
-        finally:
-            model.close()
+
+def assert_same_but_ties(one: Nodes, other: Nodes, alpha: float) -> None:
+    """Equal probabilities; what only one of them has is a tie at alpha."""
+    both = one.keys() & other.keys()
+    assert {path: one[path] for path in both} == pytest.approx(
+        {path: other[path] for path in both}, abs=NOISE
+    )
+    lone = [(one | other)[path] for path in one.keys() ^ other.keys()]
+    assert lone == pytest.approx([alpha] * len(lone), abs=NOISE)
+
+
+class TestAgainstPrompts:
+    @pytest.mark.parametrize(
+        ("options", "prompts"),
+        [(LONG, PROMPTS[:2]), (WIDE, PROMPTS[1:3]), (TOKEN, PROMPTS[:3])],
+        ids=["path", "path, shallow and wide", "token"],
+    )
+    def test_leaves_kinds_and_the_account(
+        self,
+        exact: LlamaModel,
+        yardstick: llama_cpp.Llama,
+        options: TreeOptions,
+        prompts: Sequence[str],
+    ) -> None:
+        """Trees grown side by side have the leaves, the kinds, the probabilities and the pruned mass of a recursion
+        that makes a prompt for each node."""
+        for prompt, tree in zip(prompts, grow(exact, options, prompts), strict=True):
+            expected = grow_by_prompts(
+                yardstick, exact.tokenize(prompt), options, exact.stop_tokens.__contains__,
+                exact.token_bytes,
+            )  # fmt: skip
+            found = {
+                (tuple(tree.tokens(at)), tree.nodes[at].kind): tree.nodes[at].mass
+                for at in tree.leaves()
+            }
+            account = tree.account()
+
+            assert len(found) >= 3
+            assert found == pytest.approx(expected.leaves, abs=NOISE)
+            assert nodes(tree) == pytest.approx(expected.nodes, abs=NOISE)
+            assert account.pruned == pytest.approx(expected.pruned, abs=NOISE)
+            assert account.unexpanded == 0
+            assert account.covered + account.pruned == pytest.approx(1, abs=NOISE)
+
+
+class TestOrder:
+    @pytest.mark.parametrize("options", [LONG, TOKEN], ids=["path", "token"])
+    def test_neither_order_nor_width_matters(self, exact: LlamaModel, options: TreeOptions) -> None:
+        """One, eight or thirty-two nodes a decode, prompts in any order, alone or side by side: the same trees."""
+        plain = [nodes(tree) for tree in grow(exact, options)]
+        for width, order in ((1, (0, 1, 2, 3)), (8, (3, 1, 0, 2)), (32, (2, 3, 1, 0))):
+            grown = grow(exact, options, [PROMPTS[at] for at in order], width)
+            for at, tree in zip(order, grown, strict=True):
+                assert_same_but_ties(nodes(tree), plain[at], options.alpha)
+        for prompt, expected in zip(PROMPTS, plain, strict=True):
+            (alone,) = grow(exact, options, [prompt])
+            assert_same_but_ties(nodes(alone), expected, options.alpha)
+
+
+class TestWidest:
+    def test_what_is_not_looked_at_is_pruned(self, exact: LlamaModel) -> None:
+        """With the three best tokens of a node at most, these are the nodes of the full tree, and the rest counts."""
+        bounded = replace(WIDE, widest=3)
+        for full, tree in zip(grow(exact, WIDE), grow(exact, bounded), strict=True):
+            account, found, every = tree.account(), nodes(tree), nodes(full)
+            assert found.keys() < every.keys()
+            assert found == pytest.approx({path: every[path] for path in found}, abs=NOISE)
+            assert max(len(node.children) for node in tree.nodes) == 3
+            assert account.covered + account.pruned == pytest.approx(1, abs=NOISE)

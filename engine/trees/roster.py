@@ -1,0 +1,209 @@
+"""Which trees grow side by side on one model, which sequences they hold, and what their prompts share."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from engine.model.interface import TokenModel
+from engine.trees.tree import Tree
+
+PROMPT_CELLS = 1536
+"""Tokens that the prompts of trees growing side by side may hold, unless one alone holds more. Every decode attends
+over all live cells, its own or not."""
+
+LEAST_SHARED = 16
+"""Tokens in common from which a prompt begins with another's cells."""
+
+
+@dataclass(slots=True)
+class Job:
+    """One tree to grow.
+
+    Attributes:
+        prompt: Tokens before the root; at least one.
+        answer: Tokens of the recorded answer, scored on the same pass; may be empty.
+        answer_log_probs: Natural log-probabilities of the answer's tokens, untransformed, filled while growing.
+    """
+
+    tree: Tree
+    prompt: Sequence[int]
+    answer: Sequence[int] = ()
+    answer_log_probs: list[float] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Live:
+    """A tree while it grows.
+
+    Attributes:
+        trunk: Sequence that holds the prompt but its last token, which is read with every path that begins anew.
+        decoded: Tokens in it.
+        origin: The tree with whose prompt this one begins; the first `shared` tokens of both are the same cells.
+        held: Sequence that holds everything before a waiting node's own token, by node.
+    """
+
+    job: Job
+    trunk: int
+    decoded: int = 0
+    origin: Live | None = None
+    shared: int = 0
+    held: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def base(self) -> int:
+        """Position of the prompt's last token; a node of depth d stands at base + d."""
+        return len(self.job.prompt) - 1
+
+    @property
+    def prefilled(self) -> bool:
+        """Whether the trunk holds all that it should."""
+        return self.decoded == self.base
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing of the tree or of its recorded answer waits to be read."""
+        job = self.job
+        answered = bool(job.answer_log_probs) or not job.answer
+        return self.prefilled and answered and job.tree.next_path is None
+
+
+class Roster:
+    """The trees that grow now and the sequences of the model; every other tree waits."""
+
+    def __init__(self, model: TokenModel, jobs: Sequence[Job], most: int) -> None:
+        """Prepares; the model's cache must be empty.
+
+        Args:
+            most: Trees that may grow side by side.
+        """
+        self._model, self._most = model, most
+        self._free = list(range(model.capacity.sequences - 1, -1, -1))
+        # Prompts that begin alike follow on each other, so that one finds the other's cells.
+        self._waiting = deque(sorted(jobs, key=lambda job: list(job.prompt)))
+        self.lives: list[Live] = []
+
+    @property
+    def empty(self) -> bool:
+        """Whether no tree grows or waits."""
+        return not self.lives and not self._waiting
+
+    def admit(self) -> None:
+        """Takes trees in while their prompts and some branches for each fit."""
+        while self._waiting and self._free and len(self.lives) < self._most:
+            job = self._waiting[0]
+            origin, shared = self._most_alike(job)
+            if origin and origin.decoded < shared:
+                return  # it is cheaper to wait until that much of the other's prompt has been read
+            if self.lives and not self._fits(len(job.prompt) - shared):
+                return
+            live = Live(job, self._free.pop(), shared, origin, shared)
+            if origin:
+                self._model.fork(origin.trunk, live.trunk, shared)
+            self.lives.append(live)
+            self._waiting.popleft()
+
+    def leave(self, live: Live) -> None:
+        """Frees what a tree held; the next prompt takes its trunk over when it begins alike and finds no better."""
+        for sequence in live.held.values():
+            self.release(sequence)
+        self.lives.remove(live)
+        job = self._waiting[0] if self._waiting else None
+        common = _common(live, job) if job else 0
+        fits = not self.lives or (job and self._fits(len(job.prompt) - live.shared, live))
+        if job and fits and common > self._most_alike(job)[1]:
+            self._model.drop(live.trunk, common)
+            self.lives.append(Live(job, live.trunk, common, live, common))
+            self._waiting.popleft()
+        else:
+            self.release(live.trunk)
+        self._bequeath(live)
+
+    def begin(self, live: Live) -> int:
+        """A sequence that holds the trunk of a tree; the least probable path that waits gives its own up if need be."""
+        sequence = self.take()
+        if sequence is None:
+            self._let_go()
+            sequence = self._free.pop()
+        if live.base:
+            self._model.fork(live.trunk, sequence, live.base)
+        return sequence
+
+    def _let_go(self) -> None:
+        holders = [
+            (live.job.tree.nodes[node].path, -node, at)
+            for at, live in enumerate(self.lives)
+            for node in live.held
+        ]
+        if holders:
+            _, negative, at = min(holders)
+            self.release(self.lives[at].held.pop(-negative))
+
+    def take(self) -> int | None:
+        """A sequence for a path, while prompts and paths fit the cache; None when there is none."""
+        if not self._free or self._branches >= self.most_branches:
+            return None
+        return self._free.pop()
+
+    def release(self, sequence: int) -> None:
+        """Drops what a sequence holds; it can be taken again."""
+        self._model.drop(sequence)
+        self._free.append(sequence)
+
+    @property
+    def most_branches(self) -> int:
+        """Sequences that may hold paths, so that prompts and paths fit the cache."""
+        capacity = self._model.capacity
+        room = capacity.cells - self._prompt_cells() - capacity.batch
+        return max(1, min(room // self._longest, capacity.sequences - len(self.lives)))
+
+    @property
+    def _branches(self) -> int:
+        """Sequences that hold paths now."""
+        return self._model.capacity.sequences - len(self._free) - len(self.lives)
+
+    @property
+    def _longest(self) -> int:
+        return max(live.job.tree.options.max_tokens for live in self.lives) + 1
+
+    def _prompt_cells(self) -> int:
+        return sum(len(live.job.prompt) - live.shared for live in self.lives)
+
+    def _fits(self, more: int, leaving: Live | None = None) -> bool:
+        """Whether so many more tokens of prompts fit beside the others and their paths at their longest."""
+        heirs = max((live.shared for live in self.lives if live.origin is leaving), default=0)
+        prompts = self._prompt_cells() + more + (heirs if leaving else 0)
+        paths = (self._branches + 1) * self._longest + self._model.capacity.batch
+        return prompts <= PROMPT_CELLS and prompts + paths <= self._model.capacity.cells
+
+    def _most_alike(self, job: Job) -> tuple[Live | None, int]:
+        """The growing tree whose prompt begins most like that of a job, and for how many tokens."""
+        found: tuple[Live | None, int] = (None, 0)
+        for live in self.lives:
+            common = _common(live, job)
+            if common > found[1]:
+                found = live, common
+        return found
+
+    def _bequeath(self, leaving: Live) -> None:
+        """The cells with which several others began now belong to the one that shares most of them."""
+        heirs = [live for live in self.lives if live.origin is leaving]
+        if not heirs:
+            return
+        first = max(heirs, key=lambda live: live.shared)
+        for heir in heirs:
+            heir.origin = first
+        first.origin, first.shared = leaving.origin, min(first.shared, leaving.shared)
+
+
+def _common(live: Live, job: Job) -> int:
+    """Tokens with which both prompts begin, the last of neither counted; 0 if too few to be worth it."""
+    low, high = 0, min(live.base, len(job.prompt) - 1)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if list(live.job.prompt[low:middle]) == list(job.prompt[low:middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return low if low >= LEAST_SHARED else 0
