@@ -217,6 +217,16 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[StoredCluster
     ]
 
 
+def labelled(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int]:
+    """The configuration of the labels that are shown, and how many there are: another pair means other labels."""
+    row = conn.execute(
+        "SELECT g.label_config, (SELECT count(*) FROM cluster_label AS l WHERE l.clustering_id = g.id"
+        " AND l.config_hash = g.label_config) FROM clustering AS g WHERE g.id = ?",
+        (clustering_id,),
+    ).fetchone()
+    return (None, 0) if row is None else (row[0], int(row[1]))
+
+
 def register_labels(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> None:
     """Shows the labels of a configuration, before its first ones."""
     conn.execute(
