@@ -73,10 +73,8 @@ def measure(tree: Tree) -> Measures:
     leaves = tree.leaves()
     best = tree.nodes[leaves[0]] if leaves else None
     masses = [tree.nodes[at].mass for at in leaves]
-    bits = math.fsum(map(_bits, masses))
-    rest = account.pruned + account.unexpanded
-    pruned = math.fsum(n.pruned_entropy for n in tree.nodes if n.kind is Kind.INNER)
-    frontier = math.fsum(_bits(n.mass) for n in tree.nodes if n.kind is Kind.FRONTIER)
+    known = math.fsum(map(bits, masses))
+    rest, finest = left_out(tree)
     return Measures(
         leaves=len(leaves),
         max_log_prob=best.path if best else -math.inf,
@@ -84,8 +82,8 @@ def measure(tree: Tree) -> Measures:
         covered=account.covered,
         pruned=account.pruned,
         unexpanded=account.unexpanded,
-        entropy_low=bits + _bits(rest),
-        entropy_high=bits + pruned + frontier,
+        entropy_low=known + bits(rest),
+        entropy_high=known + finest,
         first_fork=first_fork(tree),
         answers=len(answers(tree)),
     )
@@ -125,5 +123,14 @@ def subtree_mass(tree: Tree) -> list[float]:
     return masses
 
 
-def _bits(mass: float) -> float:
+def left_out(tree: Tree) -> tuple[float, float]:
+    """Mass that is on no leaf, and its bits when each child left out and each node not read is an outcome."""
+    account = tree.account()
+    pruned = math.fsum(n.pruned_entropy for n in tree.nodes if n.kind is Kind.INNER)
+    frontier = math.fsum(bits(n.mass) for n in tree.nodes if n.kind is Kind.FRONTIER)
+    return account.pruned + account.unexpanded, pruned + frontier
+
+
+def bits(mass: float) -> float:
+    """An outcome's part of an entropy."""
     return -mass * math.log2(mass) if mass > 0 else 0.0

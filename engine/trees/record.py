@@ -47,12 +47,15 @@ class TreeRecord:
 def options_frame(options: TreeOptions) -> dict[str, Any]:
     """The options as JSON values."""
     transform = options.transform
+    # Where nothing bounds the children, nothing is said, so that this option is no part of those trees' keys.
+    widest = {"widest": options.widest} if options.widest else {}
     return {
         "alpha": options.alpha,
         "mode": options.mode,
         "max_tokens": options.max_tokens,
         "stop": list(options.stop),
         "transform": {name: getattr(transform, name) for name in Transform.__slots__},
+        **widest,
     }
 
 

@@ -51,6 +51,8 @@ class TreeOptions:
         max_tokens: Longest continuation.
         stop: Texts that end a continuation.
         transform: The sampler whose distribution is explored.
+        widest: Only so many of the most probable tokens after a node may be its children; 0 is no bound. The others
+            keep their probability and count as pruned.
     """
 
     alpha: float
@@ -58,9 +60,10 @@ class TreeOptions:
     max_tokens: int = 64
     stop: tuple[str, ...] = ()
     transform: Transform = field(default_factory=Transform)
+    widest: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha <= 1 or self.max_tokens < 1:
+        if not 0 < self.alpha <= 1 or self.max_tokens < 1 or self.widest < 0:
             raise ValueError(f"not a way to grow a tree: {self}")
 
 
@@ -78,7 +81,8 @@ class Node:
         pruned_entropy: Sum of -p log2 p over those children, p as for `pruned`.
         entropy: Bits of the distribution of its children; None before it was read.
         reserve: Children not in the tree that are nearest to it: (token, log_p), most probable first.
-        complete_to: Every child whose path reaches this log-probability is in the tree or in `reserve`.
+        complete_to: Every child whose path reaches this log-probability, and that `widest` lets in, is in the tree or
+            in `reserve`.
     """
 
     parent: int
@@ -165,7 +169,7 @@ class Tree:
             near = np.union1d(near, np.flatnonzero(distribution >= self._floor))
             near = np.union1d(near, [int(distribution.argmax())])
         # Most probable first, of equal ones the lower id: the order does not depend on how numpy sorts.
-        order = near[np.lexsort((near, -distribution[near]))]
+        order = near[np.lexsort((near, -distribution[near]))][: self.options.widest or None]
         candidates = [(int(token), float(distribution[token])) for token in order]
         limit = self._limit(node, candidates)
         kept = [c for c in candidates if c[1] >= limit and c[0] not in known]

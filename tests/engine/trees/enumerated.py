@@ -21,8 +21,11 @@ class Enumerated:
     pruned: float = 0.0
 
 
-def enumerate_paths(prompt: Sequence[int], alpha: float, longest: int) -> Enumerated:
-    """Mode `path`: every node whose path probability reaches alpha, to a depth of `longest`."""
+def enumerate_paths(
+    prompt: Sequence[int], alpha: float, longest: int, widest: int = VOCABULARY
+) -> Enumerated:
+    """Mode `path`: every node whose path probability reaches alpha, to a depth of `longest`, and that is one of the
+    `widest` best after its parent."""
     found = Enumerated()
 
     def visit(tokens: tuple[int, ...], mass: float) -> None:
@@ -34,11 +37,12 @@ def enumerate_paths(prompt: Sequence[int], alpha: float, longest: int) -> Enumer
             return
         values = log_probs(next_logits([*prompt, *tokens]), range(VOCABULARY))
         masses = [mass * math.exp(value) for value in values]
-        kept = [token for token, m in enumerate(masses) if m >= alpha]
+        best = sorted(range(VOCABULARY), key=lambda token: -masses[token])[:widest]
+        kept = [token for token in best if masses[token] >= alpha]
         if not kept:
             found.leaves[tokens, Kind.CUT] = mass
             return
-        found.pruned += math.fsum(m for m in masses if m < alpha)
+        found.pruned += math.fsum(m for token, m in enumerate(masses) if token not in kept)
         for token in kept:
             visit((*tokens, token), masses[token])
 

@@ -1,0 +1,135 @@
+"""Answers of equal meaning, and how sure the model was of a meaning rather than of a wording.
+
+Which texts mean the same is for vectors to say, which come from elsewhere or, without any model of meaning, from
+`letter_vectors` here.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.trees.measures import Answer, bits, left_out
+from engine.trees.tree import Tree
+
+Vectors = NDArray[np.float32]
+
+ROUNDING = 1e-5
+"""How far the similarity of a text with itself may fall short of 1 in single precision."""
+
+LETTERS = 3
+"""Length of the runs of characters that `letter_vectors` counts."""
+
+BUCKETS = 4096
+"""Width of its vectors; runs that fall into one bucket are taken for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """Answers that mean the same.
+
+    Attributes:
+        answers: Places in the list of answers, most probable first; each is similar enough to the first one.
+        probability: Of all of them.
+    """
+
+    answers: tuple[int, ...]
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Meanings:
+    """All answers of a tree by meaning.
+
+    Attributes:
+        groups: Most probable first; every answer is in one.
+        entropy: Bits of the distribution over the groups, taken for all there is: the semantic entropy of Kuhn et al.
+            (2023) as Farquhar et al. (2024) estimate it, with the tree's leaves in place of samples.
+        entropy_low: Bits over all meanings, at least: the mass outside the leaves could all mean what the most
+            probable group means.
+        entropy_high: The same at the tree's resolution: each child left out and each node not read yet would mean
+            something of its own. A leaf that was cut counts with the meaning of what it says so far.
+    """
+
+    groups: tuple[Meaning, ...]
+    entropy: float
+    entropy_low: float
+    entropy_high: float
+
+
+def meanings(tree: Tree, answers: Sequence[Answer], vectors: Vectors, threshold: float) -> Meanings:
+    """Puts the answers of a tree together by meaning.
+
+    Args:
+        answers: Most probable first, as `engine.trees.measures.answers` gives them.
+        vectors: Their unit vectors, shape (answers, dimensions); a row of zeros is like nothing else.
+        threshold: Cosine similarity from which on two texts mean the same, in (0, 1].
+
+    Raises:
+        ValueError: The threshold is none, or there is not one vector for each answer.
+    """
+    if not 0 < threshold <= 1 or len(vectors) != len(answers):
+        raise ValueError(f"{len(vectors)} vectors of {len(answers)} answers, threshold {threshold}")
+    groups = [
+        Meaning(tuple(group), math.fsum(answers[at].probability for at in group))
+        for group in _groups(vectors, threshold)
+    ]
+    groups.sort(key=lambda group: (-group.probability, group.answers))
+    masses = [group.probability for group in groups]
+    covered = math.fsum(masses)
+    rest, finest = left_out(tree)
+    certain = math.fsum(map(bits, masses))
+    return Meanings(
+        tuple(groups),
+        math.fsum(bits(mass / covered) for mass in masses),
+        math.fsum([bits(min(1.0, mass + rest)) for mass in masses[:1]] + [*map(bits, masses[1:])]),
+        certain + finest,
+    )
+
+
+def _groups(vectors: Vectors, threshold: float) -> list[list[int]]:
+    """Each row joins the group whose first row is most like it, if that is like enough, else it founds one.
+
+    Comparing with the first row, the most probable one, keeps a chain of small steps from joining opposites.
+    """
+    groups: list[list[int]] = []
+    firsts = np.empty_like(vectors)
+    for at, vector in enumerate(vectors):
+        like = firsts[: len(groups)] @ vector
+        best = int(like.argmax()) if len(groups) else -1
+        if best >= 0 and like[best] >= threshold - ROUNDING:
+            groups[best].append(at)
+        else:
+            firsts[len(groups)] = vector
+            groups.append([at])
+    return groups
+
+
+def letter_vectors(texts: Sequence[str]) -> Vectors:
+    """Unit vectors of how texts are spelled, shape (texts, 4096): runs of three characters, whatever the case.
+
+    A run counts more the fewer of the texts have it, because answers of one tree begin alike. These vectors know
+    wordings, not meanings: a negation or another number is a small difference to them. An empty text is zeros.
+    """
+    counts = [Counter(_runs(text)) for text in texts]
+    spread = Counter(bucket for found in counts for bucket in found)
+    vectors = np.zeros((len(texts), BUCKETS), dtype=np.float32)
+    for row, found in zip(vectors, counts, strict=True):
+        for bucket, count in found.items():
+            rarity = 1 + math.log((1 + len(texts)) / (1 + spread[bucket]))
+            row[bucket] = (1 + math.log(count)) * rarity
+        row /= max(float(np.linalg.norm(row)), 1e-12)
+    return vectors
+
+
+def _runs(text: str) -> list[int]:
+    words = " ".join(text.casefold().split())
+    padded = f" {words} " if words else ""
+    runs = (padded[at : at + LETTERS] for at in range(len(padded) - LETTERS + 1))
+    return [zlib.crc32(run.encode("utf-8", "surrogatepass")) % BUCKETS for run in runs]

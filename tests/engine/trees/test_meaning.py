@@ -1,0 +1,157 @@
+"""Answers put together by meaning: groups and entropies that a pencil gives, and bounds that always hold."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.trees.growth import Budget, Grower
+from engine.trees.meaning import Meanings, Vectors, letter_vectors, meanings
+from engine.trees.measures import Answer, answers, measure
+from engine.trees.roster import Job
+from engine.trees.tree import Kind, Tree, TreeOptions
+from tests.engine.model.toy import ToyModel
+from tests.engine.trees.enumerated import STOPS
+
+
+def entropy(*masses: float) -> float:
+    return -sum(mass * math.log2(mass) for mass in masses)
+
+
+def grown(nodes: int, prompt: bytes = b"Is it?") -> Tree:
+    model = ToyModel()
+    tree = Tree(TreeOptions(0.002, max_tokens=4), STOPS, model.token_bytes)
+    Grower(model).grow([Job(tree, prompt)], Budget(nodes=nodes))
+    return tree
+
+
+def unit(rows: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> Vectors:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
+
+
+def degrees(*angles: float) -> Vectors:
+    turned = np.radians(angles)
+    return np.stack([np.cos(turned), np.sin(turned)], axis=1).astype(np.float32)
+
+
+def made(*probabilities: float) -> list[Answer]:
+    return [Answer(str(at), p, (at,), Kind.ENDED) for at, p in enumerate(probabilities)]
+
+
+def with_rest(mass: float) -> Tree:
+    """A tree whose only leaf has the rest of the mass: all that `meanings` asks of it is what lies outside."""
+    tree = Tree(TreeOptions(0.5, max_tokens=1), frozenset(), lambda token: b"x")
+    root = tree.take()
+    assert root is not None
+    tree.expand(root, np.log(np.array([1 - mass, mass / 2, mass / 2])))
+    return tree
+
+
+class TestGroups:
+    def test_by_hand(self) -> None:
+        """Each answer joins the most probable one that it is like; a chain of small steps joins no opposites."""
+        vectors = degrees(0, 25, 50, 75, 170)
+        found = meanings(with_rest(0.1), made(0.4, 0.2, 0.15, 0.1, 0.05), vectors, 0.85)
+
+        assert [group.answers for group in found.groups] == [(0, 1), (2, 3), (4,)]
+        assert [group.probability for group in found.groups] == pytest.approx([0.6, 0.25, 0.05])
+
+    def test_the_most_similar_group(self) -> None:
+        """An answer that is like several goes to the one it is most like."""
+        found = meanings(with_rest(0.1), made(0.4, 0.3, 0.2), degrees(0, 40, 25), 0.85)
+
+        assert [group.answers for group in found.groups] == [(1, 2), (0,)]
+
+    def test_texts_without_a_vector_stay_alone(self) -> None:
+        """A row of zeros is like nothing, not even like another one."""
+        vectors = np.zeros((2, 3), dtype=np.float32)
+        found = meanings(with_rest(0.1), made(0.5, 0.4), vectors, 0.01)
+
+        assert len(found.groups) == 2
+
+    def test_equal_vectors_meet_at_the_highest_threshold(self) -> None:
+        """Rounding does not part what is equal."""
+        vectors = unit(np.tile(np.array([[0.1, 0.7, 0.3]]), (3, 1)))
+        found = meanings(with_rest(0.1), made(0.4, 0.3, 0.2), vectors, 1.0)
+
+        assert len(found.groups) == 1
+
+    @pytest.mark.parametrize(("threshold", "rows"), [(0.0, 2), (1.1, 2), (0.8, 3)])
+    def test_without_a_meaning(self, threshold: float, rows: int) -> None:
+        """A threshold outside (0, 1] and another number of vectors are refused."""
+        with pytest.raises(ValueError, match="vectors"):
+            meanings(
+                with_rest(0.1), made(0.5, 0.4), np.ones((rows, 2), dtype=np.float32), threshold
+            )
+
+
+class TestEntropy:
+    def test_by_hand(self) -> None:
+        """Of all that is covered; at least with the rest in the largest group; at most with each part for itself."""
+        found = meanings(with_rest(0.1), made(0.5, 0.3, 0.1), degrees(0, 90, 5), 0.85)
+
+        assert found.entropy == pytest.approx(entropy(0.6 / 0.9, 0.3 / 0.9))
+        assert found.entropy_low == pytest.approx(entropy(0.7, 0.3))
+        assert found.entropy_high == pytest.approx(entropy(0.6, 0.3, 0.05, 0.05))
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        nodes=st.integers(1, 60),
+        threshold=st.floats(0.05, 1.0),
+        seed=st.integers(0, 1000),
+        share=st.lists(st.floats(0, 1), min_size=3, max_size=3),
+    )
+    def test_bounds_hold_wherever_the_rest_goes(
+        self, nodes: int, threshold: float, seed: int, share: list[float]
+    ) -> None:
+        """However the mass outside the leaves is dealt out to groups, the entropy is not below the lower bound, which
+        the upper one is not below either; groups part the answers and hold what is covered."""
+        tree = grown(nodes)
+        found = answers(tree)
+        random = np.random.default_rng(seed)
+        vectors = unit(random.standard_normal((len(found), 4)))
+        result = meanings(tree, found, vectors, threshold)
+        account = tree.account()
+
+        assert sorted(at for g in result.groups for at in g.answers) == list(range(len(found)))
+        assert sum(g.probability for g in result.groups) == pytest.approx(account.covered)
+        assert result.entropy_low <= result.entropy_high + 1e-9
+        assert result.entropy_high <= measure(tree).entropy_high + 1e-9
+        if result.groups:
+            masses = [g.probability for g in result.groups]
+            for part in share:
+                at = seed % len(masses)
+                given_out = (account.pruned + account.unexpanded) * part
+                dealt = [*masses, account.pruned + account.unexpanded - given_out]
+                dealt[at] += given_out
+                assert entropy(*(m for m in dealt if m > 0)) >= result.entropy_low - 1e-9
+
+    def test_nothing_is_known_yet(self) -> None:
+        """A tree without a leaf has no group; its bounds are those of its one unread node."""
+        tree = Tree(TreeOptions(0.1), frozenset(), lambda token: b"")
+        found = meanings(tree, [], np.zeros((0, 2), dtype=np.float32), 0.8)
+
+        assert found == Meanings((), 0.0, 0.0, 0.0)
+
+
+class TestLetters:
+    def test_wordings(self) -> None:
+        """Texts that differ in case and space are the same; the more words are shared, the more alike."""
+        texts = ["The lamp is red.", "the  lamp is RED.", "The lamp is blue.", "No order found"]
+        vectors = letter_vectors(texts)
+        like = vectors @ vectors.T
+
+        assert np.diag(like) == pytest.approx(np.ones(4), abs=1e-5)
+        assert like[0, 1] == pytest.approx(1, abs=1e-5)
+        assert like[0, 1] > like[0, 2] > like[0, 3] >= 0
+
+    @given(texts=st.lists(st.text(max_size=20), max_size=6))
+    def test_any_text(self, texts: list[str]) -> None:
+        """Every text has a unit vector, or zeros when it is empty but for space."""
+        lengths = np.linalg.norm(letter_vectors(texts), axis=1)
+
+        assert lengths == pytest.approx([float(bool(text.split())) for text in texts], abs=1e-5)
