@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from engine.store import clusterings, goal_decisions, goals, vectors
 from engine.store.clusterings import NONE, StoredClustering
 
 Ids = npt.NDArray[np.int64]
+AnyIds = Sequence[int] | Ids
 
 TEXTS_AT_ONCE = 1_000
 
@@ -44,7 +44,7 @@ class TextSource:
 class LazyTexts(Sequence[str]):
     """Texts of conversations, each read when it is asked for."""
 
-    def __init__(self, conn: sqlite3.Connection, source: TextSource, ids: Sequence[int]) -> None:
+    def __init__(self, conn: sqlite3.Connection, source: TextSource, ids: AnyIds) -> None:
         self._conn, self._source, self._ids = conn, source, ids
 
     def __len__(self) -> int:
@@ -55,13 +55,13 @@ class LazyTexts(Sequence[str]):
         return "" if entry.reason else entry.text
 
 
-def digest_of(ids: Sequence[int]) -> str:
+def digest_of(ids: AnyIds) -> str:
     """16 hex digits over a set of conversations, given in id order."""
-    return hashlib.sha256(array("q", ids).tobytes()).hexdigest()[:16]
+    return hashlib.sha256(np.asarray(ids, dtype="<i8").tobytes()).hexdigest()[:16]
 
 
 def read_vectors(
-    conn: sqlite3.Connection, config_hash: str, among: Sequence[int] | None = None
+    conn: sqlite3.Connection, config_hash: str, among: AnyIds | None = None
 ) -> tuple[Ids, Vectors]:
     """Vectors of a configuration as one array, rows in the order of the ids, which rise.
 

@@ -1,0 +1,200 @@
+"""Clustering: vectors into clusters, with what a person decided on the clustering before taken over."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from engine.goals.clustering import Clusters, cluster
+from engine.goals.proposing_k import propose_k
+from engine.goals.vectors import Vectors, blocks
+from engine.goals.words import distinctive_words
+from engine.jobs import Progress
+from engine.stages.cpu_stage import CpuStage
+from engine.stages.giving import carry_over
+from engine.stages.goal_data import Ids, LazyTexts, TextSource, digest_of, read_vectors
+from engine.store import clusterings, runs, vectors
+from engine.store.clusterings import Member, NewCluster
+from engine.store.project import Project
+from engine.worker.client import OnProgress
+
+REACH = 0.99
+"""Share of the members that lie within the reach of a cluster."""
+WORDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Clusters with all that is stored of them."""
+
+    ids: Ids
+    k: int
+    found: Clusters
+    rows: list[NewCluster]
+
+
+class ClusterStage(CpuStage):
+    """Clusters vectors and shows the result; a clustering is one transaction."""
+
+    name = "cluster"
+
+    def __init__(
+        self,
+        project: Project,
+        vector_key: Callable[[], str],
+        among: Callable[[], Sequence[int]],
+        *,
+        k: int | None = None,
+        seed: int = 0,
+        largest: int | None = None,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            vector_key: Gives the config hash of the vectors when the stage's turn has come.
+            among: Gives the conversations that the clustering is about, in id order.
+            k: Clusters, an overestimate; None proposes one from the data.
+            largest: Clusters of more members are split again; None leaves them.
+        """
+        super().__init__(project)
+        self._vector_key, self._among = vector_key, among
+        self._k, self._seed, self._largest = k, seed, largest
+        self.clustering_id: int | None = None
+        self._told = "Nothing was clustered."
+
+    @property
+    def title(self) -> str:
+        """What a person reads."""
+        return "Clustering goals"
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """What was asked."""
+        return {
+            "vectors": self._vector_key(),
+            "among": digest_of(self._among()),
+            "k": self._k,
+            "seed": self._seed,
+            "largest": self._largest,
+        }
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Clusters and stores the result whole, unless the same was clustered before: then that is shown again.
+
+        Raises:
+            UsageError: No conversation has a vector.
+            Cancelled: `interrupt` was called.
+        """
+        self._check()
+        key = self.config_hash
+        with self._project.reading() as conn:
+            before = clusterings.find(conn, key)
+        if before is not None:
+            self._project.write(lambda conn: clusterings.show(conn, before))
+            self.clustering_id = before
+            self._told = "This was clustered before; it is shown again."
+            return
+        made: list[_Made] = []
+        for done, note in self._live(self._cluster, made.append):
+            yield Progress(done, None, note)
+        self._check()
+        self._project.write(partial(self._commit, made=made[0], run_id=run_id))
+        count = len(made[0].ids)
+        yield Progress(count, count)
+
+    def summary(self) -> str:
+        """What came of it in one sentence with counts."""
+        return self._told
+
+    def _cluster(self, report: OnProgress) -> _Made:
+        with self._project.reading() as conn:
+            ids, rows = read_vectors(conn, self._vector_key(), self._among())
+            report(0, f"{len(ids):,} vectors read")
+            k = self._k
+            if k is None:
+                k = min(propose_k(rows, self._seed).k, max(1, len(ids)))
+                report(0, f"{k} clusters proposed")
+            found = cluster(
+                rows,
+                k,
+                self._seed,
+                largest=self._largest,
+                note=lambda step, steps: report(0, f"{k} clusters, step {step} of {steps}"),
+            )
+            report(0, "looking for distinctive words")
+            source = self._source(conn)
+            words = distinctive_words(
+                LazyTexts(conn, source, ids), found.labels, count=WORDS, seed=self._seed
+            )
+        return _Made(ids, k, found, _clusters(rows, found, words))
+
+    def _source(self, conn: sqlite3.Connection) -> TextSource:
+        config = vectors.config(conn, self._vector_key())
+        return TextSource("first-user") if config is None else TextSource(config.text, config.goal_config)  # fmt: skip
+
+    def _commit(self, conn: sqlite3.Connection, *, made: _Made, run_id: int) -> None:
+        earlier = clusterings.shown(conn)
+        key = clusterings.add(
+            conn,
+            config_hash=self.config_hash,
+            run_id=run_id,
+            vector_config=self._vector_key(),
+            k=made.k,
+            seed=self._seed,
+            clusters=made.rows,
+            members=_members(made.ids, made.found),
+        )
+        taken, waiting = (0, 0) if earlier is None else carry_over(conn, earlier, key)
+        runs.count(conn, run_id, len(made.ids), len(made.ids))
+        self.clustering_id = key
+        outliers = int((made.found.labels < 0).sum())
+        self._told = (
+            f"Clustered {len(made.ids):,} conversations into {made.found.k}, {outliers:,} outliers."
+        )
+        if taken or waiting:
+            self._told += f" {taken:,} decisions were taken over, {waiting:,} found no place."
+
+
+def _clusters(
+    rows: Vectors, found: Clusters, words: Mapping[int, tuple[str, ...]]
+) -> list[NewCluster]:
+    """The clusters as they are stored."""
+    sums = np.zeros((found.k, rows.shape[1]), dtype=np.float64)
+    for part in blocks(len(rows)):
+        labels = found.labels[part]
+        np.add.at(sums, labels[labels >= 0], rows[part][labels >= 0])
+    made = []
+    for number, size in enumerate(found.sizes.tolist()):
+        distances = found.distances[found.labels == number]
+        made.append(
+            NewCluster(
+                number=number,
+                size=size,
+                spread=float(distances.mean(dtype=np.float64)),
+                reach=float(np.quantile(distances, REACH)),
+                words=words.get(number, ()),
+                centre=(sums[number] / size).astype("<f4").tobytes(),
+            )
+        )
+    return made
+
+
+def _members(ids: Ids, found: Clusters) -> Iterator[Member]:
+    """Where each conversation is; an outlier's second is the cluster that it is nearest to."""
+    for at, conversation_id in enumerate(ids.tolist()):
+        label = int(found.labels[at])
+        inside = label >= 0
+        second = int(found.others[at] if inside else found.nearest[at])
+        second_distance = float(found.other_distances[at] if inside else found.distances[at])
+        yield Member(
+            conversation_id=conversation_id,
+            cluster=label if inside else None,
+            distance=float(found.distances[at]),
+            second=None if second < 0 else second,
+            second_distance=None if second < 0 else second_distance,
+        )

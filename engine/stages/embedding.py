@@ -1,0 +1,240 @@
+"""Embedding: a vector for every goal text. Where the embedder is fitted, it is fitted once and kept in the project."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import compress
+from typing import Any
+
+import numpy as np
+
+from engine.errors import UsageError
+from engine.filters import ListQuery
+from engine.goals.embedding import Embedder, embedder_from_state
+from engine.goals.vectors import Vectors, has_vector, same_space
+from engine.jobs import Lane, Progress
+from engine.stages.cpu_stage import CpuStage
+from engine.stages.goal_data import TextSource, digest_of
+from engine.store import conversations, runs, vectors
+from engine.store.goals import GoalEntry
+from engine.store.project import Project
+from engine.store.vectors import VectorConfig
+from engine.worker.client import OnProgress
+
+QUICK_BATCH, SLOW_BATCH = 4_096, 256
+"""Texts of one transaction: for what is fitted here, and for a neural model, which takes a hundred times as long."""
+NO_KNOWN_WORD = "the embedder knows none of its words"
+
+
+@dataclass(frozen=True, slots=True)
+class Vectoriser:
+    """What makes vectors.
+
+    Attributes:
+        name: As it was asked for, e.g. `tfidf`.
+        make: Makes the embedder when the stage's turn has come.
+        lane: `model` when it runs in the model process.
+        cancel: Ends what that process is asked.
+    """
+
+    name: str
+    make: Callable[[], Embedder]
+    lane: Lane = "cpu"
+    cancel: Callable[[], None] = lambda: None
+
+
+class EmbedStage(CpuStage):
+    """Embeds the texts that have no vector yet, in id order."""
+
+    name = "embed"
+
+    def __init__(
+        self,
+        project: Project,
+        vectoriser: Vectoriser,
+        source: Callable[[], TextSource],
+        *,
+        query: ListQuery | None = None,
+        limit: int | None = None,
+        into: Callable[[], str] | None = None,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            source: Where the texts come from, asked when the stage's turn has come.
+            query: Which conversations; None is all.
+            limit: Only the first so many of them.
+            into: The config hash of vectors that are there already and that others are added to, with the embedder
+                that made them; None makes a set of its own.
+        """
+        super().__init__(project)
+        self._vectoriser, self._get_source = vectoriser, source
+        self._query, self._limit, self._into = query or ListQuery(), limit, into
+        self.lane = vectoriser.lane
+        self.embedded = self.without = 0
+
+    @property
+    def title(self) -> str:
+        """What a person reads."""
+        return f"Embedding goals with {self._vectoriser.name}"
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """What was asked. Vectors of an embedder that is fitted depend on all texts, so on which conversations."""
+        if self._into is not None:
+            return {"into": self._into()}
+        asked = {
+            "text": self._source.kind,
+            "goals": self._source.goal_config,
+            "embedder": self._vectoriser.name,
+        }
+        return asked if self._embedder.fitted else {**asked, "fitted_on": digest_of(self.ids)}
+
+    @property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """What made the vectors."""
+        return {"embedder": self._embedder.recipe}
+
+    @property
+    def vector_key(self) -> str:
+        """The config hash of the vectors."""
+        return self.config_hash if self._into is None else self._into()
+
+    @cached_property
+    def ids(self) -> Sequence[int]:
+        """The conversations that the run is about, in id order."""
+        with self._project.reading() as conn:
+            return conversations.ids(conn, self._query)[: self._limit]
+
+    @cached_property
+    def _source(self) -> TextSource:
+        return self._get_source()
+
+    @cached_property
+    def _embedder(self) -> Embedder:
+        return self._vectoriser.make()
+
+    def interrupt(self) -> None:
+        """Lets go of what is computed; the batch at hand is dropped."""
+        super().interrupt()
+        self._vectoriser.cancel()
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Fits where needed, then embeds batch by batch; each is one transaction, with the run's counter.
+
+        Raises:
+            UsageError: No conversation has a text with a vector, or the embedder is another one by now.
+            Cancelled: `interrupt` was called.
+        """
+        self._check()
+        key = self.vector_key
+        with self._project.reading() as conn:
+            known = vectors.config(conn, key)
+            missing = set(self.ids)
+            if known is not None:
+                missing.intersection_update(vectors.lacking(conn, key))
+        embedder = self._embedder
+        if known is not None and known.state is not None:
+            embedder = embedder_from_state(known.embedder, known.state)
+        total, done = len(missing), 0
+        if not embedder.fitted:
+            for count, _ in self._live(partial(self._fit, embedder), lambda _: None):
+                yield Progress(0, total, f"fitting, {count:,} texts read")
+        if known is not None:
+            same_space(known.fingerprint, embedder.fingerprint)
+        early: list[GoalEntry] = []
+        size = QUICK_BATCH if embedder.state() is not None else SLOW_BATCH
+        for start in range(0, len(self.ids), size):
+            batch = self.ids[start : start + size]
+            wanted = missing.intersection(batch)
+            if not wanted:
+                continue
+            self._check()
+            found: list[tuple[list[GoalEntry], Vectors]] = []
+            for _ in self._live(partial(self._embed, embedder, batch), found.append):
+                yield Progress(done, total)
+            entries, rows = found[0]
+            done += len(wanted)
+            if known is None and not rows.shape[1]:
+                early += entries  # not one text so far; they are stored when the length of a vector is known
+                continue
+            if known is None:
+                known = VectorConfig(
+                    key,
+                    self._source.kind,
+                    self._source.goal_config,
+                    self._vectoriser.name,
+                    embedder.fingerprint,
+                    rows.shape[1],
+                    embedder.state(),
+                )
+            if not rows.shape[1]:
+                rows = np.zeros((len(entries), known.dimensions), dtype=np.float32)
+            fresh = np.array([entry.conversation_id in wanted for entry in entries])
+            none = np.zeros((len(early), known.dimensions), dtype=np.float32)
+            self._project.write(
+                partial(
+                    self._commit,
+                    config=known,
+                    run_id=run_id,
+                    entries=[*early, *compress(entries, fresh)],
+                    rows=np.concatenate([none, rows[fresh]]),
+                    done=done,
+                    total=total,
+                )
+            )
+            early = []
+            yield Progress(done, total)
+        if known is None:
+            raise UsageError("No conversation has a text to go by.", "Choose another --text.")
+
+    def summary(self) -> str:
+        """What came of it in one sentence with counts."""
+        text = f"Embedded {self.embedded:,} goals with {self._vectoriser.name}"
+        return text + (f"; {self.without:,} have no vector." if self.without else ".")
+
+    def _fit(self, embedder: Embedder, report: OnProgress) -> None:
+        with self._project.reading() as conn:
+            embedder.fit(self._told(conn, report))
+
+    def _told(self, conn: sqlite3.Connection, report: OnProgress) -> Iterator[str]:
+        for count, entry in enumerate(self._source.each(conn, self.ids)):
+            if count % 1_000 == 0:
+                report(count, "")
+            yield "" if entry.reason else entry.text
+
+    def _embed(
+        self, embedder: Embedder, batch: Sequence[int], _report: OnProgress
+    ) -> tuple[list[GoalEntry], Vectors]:
+        with self._project.reading() as conn:
+            entries = self._source.read(conn, batch)
+        return entries, embedder.embed(["" if e.reason else e.text for e in entries])
+
+    def _commit(
+        self,
+        conn: sqlite3.Connection,
+        *,
+        config: VectorConfig,
+        run_id: int,
+        entries: Sequence[GoalEntry],
+        rows: Vectors,
+        done: int,
+        total: int,
+    ) -> None:
+        live = has_vector(rows)
+        reasons = {
+            entry.conversation_id: entry.reason or NO_KNOWN_WORD
+            for entry, has in zip(entries, live, strict=True)
+            if not has
+        }
+        ids = [entry.conversation_id for entry, has in zip(entries, live, strict=True) if has]
+        vectors.register(conn, config)
+        vectors.add(
+            conn, config.config_hash, run_id, ids, rows[live].astype("<f4").tobytes(), reasons
+        )
+        runs.count(conn, run_id, done, total)
+        self.embedded += len(ids)
+        self.without += len(reasons)

@@ -1,0 +1,136 @@
+"""Summarising: what the user of each conversation wants, in one sentence that a model writes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from engine.conversation import Message, render_log
+from engine.filters import ListQuery
+from engine.goals.questions import read_summary
+from engine.jobs import Progress
+from engine.model.catalog import RunnableModel
+from engine.model.interface import Sampling
+from engine.model.prompting import Prompt
+from engine.stages.block_stage import BlockStage
+from engine.stages.blocks import blocks
+from engine.store import conversations, goals
+from engine.store.goals import GoalEntry
+from engine.store.project import Project
+from engine.worker.client import ModelProcess, OnProgress
+
+Item = tuple[tuple[str, ...], int]
+
+
+class SummariseStage(BlockStage[int, GoalEntry]):
+    """Summarises what has no summary under this configuration yet, in id order."""
+
+    name = "summarise"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        choose: Callable[[], RunnableModel],
+        prompt: Prompt,
+        *,
+        query: ListQuery | None = None,
+        limit: int | None = None,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            choose: Names the model when the stage's turn has come.
+            prompt: With the project's context paragraph in front.
+            query: Which conversations; None is all.
+            limit: Only the first so many of them.
+        """
+        super().__init__(project, process, choose)
+        self._prompt, self._query, self._limit = prompt, query or ListQuery(), limit
+        self.written = self.without = 0
+
+    @property
+    def title(self) -> str:
+        """What a person reads."""
+        return f"Summarising goals with {self._work.model.label}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """What was asked, apart from which conversations."""
+        context = self._work.model.options.context
+        return {"prompt": self._prompt.as_params(), "context": context}
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Summarises block by block; each is one transaction, with the run's counter.
+
+        Raises:
+            ModelError: The model cannot be loaded.
+            Cancelled: `interrupt` was called.
+        """
+        key = self.config_hash
+        self._project.write(lambda conn: goals.register(conn, key, self._work.model.label))
+        with self._project.reading() as conn:
+            every = conversations.ids(conn, self._query)[: self._limit]
+            missing = set(goals.lacking(conn, key)).intersection(every)
+            chars = [row.chars for row in conversations.rows(conn, every)]
+        if not missing:
+            return
+        yield Progress(0, len(missing), "loading the model")
+        self._work.load()
+        yield from self._in_blocks(run_id, blocks(every, chars), missing)
+
+    def summary(self) -> str:
+        """What came of it in one sentence with counts."""
+        text = f"Summarised {self.written:,} conversations with {self._work.model.label}"
+        return text + (f"; the model named no goal for {self.without:,}." if self.without else ".")
+
+    def _key_of(self, entry: GoalEntry) -> int:
+        return entry.conversation_id
+
+    def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[GoalEntry]) -> None:
+        goals.add(conn, self.config_hash, run_id, entries)
+
+    def _tally(self, entries: Sequence[GoalEntry]) -> None:
+        self.without += sum(1 for entry in entries if entry.reason)
+        self.written += sum(1 for entry in entries if not entry.reason)
+
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[GoalEntry]:
+        with self._project.reading() as conn:
+            found = conversations.conversations_for(conn, block)
+        answers = self._work.each(
+            [_item(messages) for _, messages in found],
+            partial(self._ask, report=report),
+            lambda reason: ("", "", reason),
+        )
+        return [
+            GoalEntry(conversation_id, reply if reason else text, reason)
+            for (conversation_id, _), (text, reply, reason) in zip(found, answers, strict=True)
+        ]
+
+    def _ask(self, items: Sequence[Item], report: OnProgress) -> list[tuple[str, str, str | None]]:
+        """For each log the goal, the reply as it was written, and why it is no goal."""
+        replies = self._work.process.generate(
+            items,
+            self._prompt,
+            sampling=Sampling(),
+            max_tokens=self._prompt.max_tokens,
+            stop=self._prompt.stop,
+            progress=report,
+        )
+        answers = []
+        for reply in replies:
+            cut = reply["stopped"] == "length"
+            text, reason = read_summary(self._prompt, reply["text"], cut=cut)
+            answers.append((text, reply["text"], reason))
+        return answers
+
+
+def _item(messages: Sequence[Message]) -> Item:
+    """A log, and how many leading pieces a window of it keeps: people say what they want at the beginning, so the
+    user's first step is kept where it stands first or after the system message."""
+    pieces = render_log(messages)
+    opening = next((at for at, piece in enumerate(pieces[:2]) if piece.role == "user"), None)
+    system = int(bool(pieces) and pieces[0].role in ("system", "developer"))
+    return tuple(piece.text for piece in pieces), system if opening is None else opening + 1
