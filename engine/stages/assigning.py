@@ -1,0 +1,132 @@
+"""Assigning: conversations that came after the clustering go to the groups that stand; what is new goes to none."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from engine.goals.membership import Membership, assign, membership_of
+from engine.jobs import Progress
+from engine.stages.cpu_stage import CpuStage
+from engine.stages.goal_data import read_desk, read_vectors, stored_clustering
+from engine.store import clusterings, goal_decisions, runs
+from engine.store.clusterings import Assigned, StoredClustering
+from engine.store.project import Project
+from engine.worker.client import OnProgress
+
+BATCH = 4_096
+
+
+class AssignStage(CpuStage):
+    """Assigns what has a vector and is neither in the clustering nor assigned yet, in id order."""
+
+    name = "assign"
+
+    def __init__(
+        self, project: Project, clustering_id: Callable[[], int | None] = lambda: None
+    ) -> None:
+        """Prepares a run; `clustering_id` gives the clustering when its turn has come, None the one that is shown."""
+        super().__init__(project)
+        self._clustering_id = clustering_id
+        self.assigned = self.novel = 0
+
+    @property
+    def title(self) -> str:
+        """What a person reads."""
+        return "Assigning conversations to groups"
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """What was asked: which groups, so which decisions."""
+        with self._project.reading() as conn:
+            newest = goal_decisions.newest(conn, self._stored.id)
+        return {"clustering": self._stored.config_hash, "after": newest}
+
+    @cached_property
+    def _stored(self) -> StoredClustering:
+        with self._project.reading() as conn:
+            return stored_clustering(conn, self._clustering_id())
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Learns from the groups, then assigns batch by batch; each is one transaction, with the run's counter.
+
+        Raises:
+            UsageError: Nothing was clustered yet.
+            Cancelled: `interrupt` was called.
+        """
+        self._check()
+        stored = self._stored
+        with self._project.reading() as conn:
+            missing = clusterings.lacking_assignment(conn, stored.id, stored.vector_config)
+        done, total = 0, len(missing)
+        if not total:
+            return
+        learned: list[tuple[list[str], Membership]] = []
+        for _, note in self._live(self._learn, learned.append):
+            yield Progress(0, total, note)
+        groups, membership = learned[0]
+        for start in range(0, total, BATCH):
+            self._check()
+            found: list[list[Assigned]] = []
+            batch = missing[start : start + BATCH]
+            for _ in self._live(partial(self._assign, batch, groups, membership), found.append):
+                yield Progress(done, total)
+            done += len(batch)
+            self._project.write(
+                partial(self._commit, run_id=run_id, entries=found[0], done=done, total=total)
+            )
+            novel = sum(1 for entry in found[0] if entry.group is None)
+            self.novel += novel
+            self.assigned += len(found[0]) - novel
+            yield Progress(done, total)
+
+    def summary(self) -> str:
+        """What came of it in one sentence with counts."""
+        return f"Assigned {self.assigned:,} conversations; {self.novel:,} are like no group."
+
+    def _learn(self, report: OnProgress) -> tuple[list[str], Membership]:
+        report(0, "learning from the groups")
+        with self._project.reading() as conn:
+            desk = read_desk(conn, self._stored.id)
+            groups = list(desk.current)
+            ids, labels = desk.numbers(groups)
+            _, rows = read_vectors(conn, self._stored.vector_config, ids)
+        return groups, membership_of(rows, labels, len(groups))
+
+    def _assign(
+        self,
+        batch: Sequence[int],
+        groups: Sequence[str],
+        membership: Membership,
+        _report: OnProgress,
+    ) -> list[Assigned]:
+        with self._project.reading() as conn:
+            ids, rows = read_vectors(conn, self._stored.vector_config, batch)
+        found = assign(rows, membership)
+        return [
+            Assigned(
+                conversation_id=conversation_id,
+                group=groups[label] if (label := int(found.labels[at])) >= 0 else None,
+                score=float(found.scores[at]),
+                others=tuple((groups[number], score) for number, score in found.others[at]),
+                distance=float(np.clip(found.distances[at], 0, 2)),
+                after=self.params["after"],
+            )
+            for at, conversation_id in enumerate(ids.tolist())
+        ]
+
+    def _commit(
+        self,
+        conn: sqlite3.Connection,
+        *,
+        run_id: int,
+        entries: Sequence[Assigned],
+        done: int,
+        total: int,
+    ) -> None:
+        clusterings.assign(conn, self._stored.id, run_id, entries)
+        runs.count(conn, run_id, done, total)

@@ -1,0 +1,131 @@
+"""Stability: the clustering once more with other seeds and other draws of the conversations, one repetition a batch."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from engine.goals.stability import Repetition, stability_run
+from engine.goals.vectors import Numbers, Vectors
+from engine.jobs import Progress
+from engine.stages.cpu_stage import CpuStage
+from engine.stages.goal_data import read_vectors, stored_clustering
+from engine.store import clusterings, goal_answers, runs
+from engine.store.clusterings import StoredClustering
+from engine.store.project import Project
+from engine.worker.client import OnProgress
+
+SEEDS, BOOTSTRAPS = 5, 20
+
+
+class StabilityStage(CpuStage):
+    """Does the repetitions that are not done yet."""
+
+    name = "stability"
+    unit = "repetitions"
+
+    def __init__(
+        self,
+        project: Project,
+        clustering_id: Callable[[], int | None] = lambda: None,
+        *,
+        seeds: int = SEEDS,
+        bootstraps: int = BOOTSTRAPS,
+    ) -> None:
+        """Prepares a run; `clustering_id` gives the clustering when its turn has come, None the one that is shown."""
+        super().__init__(project)
+        self._clustering_id = clustering_id
+        self._wanted: list[goal_answers.Repetition] = [
+            *(("seed", number) for number in range(seeds)),
+            *(("bootstrap", number) for number in range(bootstraps)),
+        ]
+        self.done = 0
+
+    @property
+    def title(self) -> str:
+        """What a person reads."""
+        return "Measuring how stable the clusters are"
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """What was asked; how many repetitions does not matter to any of them."""
+        return {"clustering": self._stored.config_hash}
+
+    @cached_property
+    def _stored(self) -> StoredClustering:
+        with self._project.reading() as conn:
+            return stored_clustering(conn, self._clustering_id())
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Clusters anew for each repetition; each is one transaction, with the run's counter.
+
+        Raises:
+            UsageError: Nothing was clustered yet.
+            Cancelled: `interrupt` was called.
+        """
+        self._check()
+        with self._project.reading() as conn:
+            left = goal_answers.lacking_repetitions(
+                conn, self._stored.id, self.config_hash, self._wanted
+            )
+        if not left:
+            return
+        yield Progress(0, len(left), "reading the vectors")
+        read: list[tuple[Vectors, Numbers]] = []
+        for _ in self._live(self._read, read.append):
+            yield Progress(0, len(left))
+        for repetition in left:
+            self._check()
+            found: list[Repetition] = []
+            for _ in self._live(partial(self._repeat, *read[0], repetition), found.append):
+                yield Progress(self.done, len(left))
+            self._project.write(
+                partial(
+                    self._commit,
+                    run_id=run_id,
+                    found=found[0],
+                    done=self.done + 1,
+                    total=len(left),
+                )
+            )
+            self.done += 1
+            yield Progress(self.done, len(left))
+
+    def summary(self) -> str:
+        """What came of it in one sentence with counts."""
+        return f"Clustered {self.done:,} times more to see what comes again."
+
+    def _read(self, _report: OnProgress) -> tuple[Vectors, Numbers]:
+        with self._project.reading() as conn:
+            ids, numbers = clusterings.membership(conn, self._stored.id)
+            rows = read_vectors(conn, self._stored.vector_config, ids)[1]
+        return rows, np.asarray(numbers, dtype=np.int32)
+
+    def _repeat(
+        self,
+        rows: Vectors,
+        labels: Numbers,
+        repetition: goal_answers.Repetition,
+        _report: OnProgress,
+    ) -> Repetition:
+        kind, number = repetition
+        return stability_run(rows, labels, self._stored.k, self._stored.seed, kind, number)
+
+    def _commit(
+        self, conn: sqlite3.Connection, *, run_id: int, found: Repetition, done: int, total: int
+    ) -> None:
+        jaccard = {n: value for n, value in enumerate(found.jaccard) if value is not None}
+        goal_answers.add_repetition(
+            conn,
+            self._stored.id,
+            self.config_hash,
+            run_id,
+            (found.kind, found.number),
+            found.ari,
+            jaccard,
+        )
+        runs.count(conn, run_id, done, total)
