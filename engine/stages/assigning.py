@@ -12,7 +12,8 @@ import numpy as np
 from engine.goals.membership import Membership, assign, membership_of
 from engine.jobs import Progress
 from engine.stages.cpu_stage import CpuStage
-from engine.stages.goal_data import read_desk, read_vectors, stored_clustering
+from engine.stages.goal_data import read_vectors, stored_clustering
+from engine.stages.kept_desk import KeptDesk
 from engine.store import clusterings, goal_decisions, runs
 from engine.store.clusterings import Assigned, StoredClustering
 from engine.store.project import Project
@@ -27,11 +28,14 @@ class AssignStage(CpuStage):
     name = "assign"
 
     def __init__(
-        self, project: Project, clustering_id: Callable[[], int | None] = lambda: None
+        self,
+        project: Project,
+        desks: KeptDesk,
+        clustering_id: Callable[[], int | None] = lambda: None,
     ) -> None:
         """Prepares a run; `clustering_id` gives the clustering when its turn has come, None the one that is shown."""
         super().__init__(project)
-        self._clustering_id = clustering_id
+        self._desks, self._clustering_id = desks, clustering_id
         self.assigned = self.novel = 0
 
     @property
@@ -90,10 +94,10 @@ class AssignStage(CpuStage):
 
     def _learn(self, report: OnProgress) -> tuple[list[str], Membership]:
         report(0, "learning from the groups")
+        desk = self._desks.desk(self._stored.id)
+        groups = list(desk.current)
+        ids, labels = desk.numbers(groups)
         with self._project.reading() as conn:
-            desk = read_desk(conn, self._stored.id)
-            groups = list(desk.current)
-            ids, labels = desk.numbers(groups)
             _, rows = read_vectors(conn, self._stored.vector_config, ids)
         return groups, membership_of(rows, labels, len(groups))
 

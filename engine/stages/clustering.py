@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from engine.goals.vectors import Vectors, blocks
 from engine.goals.words import distinctive_words
 from engine.jobs import Progress
 from engine.stages.cpu_stage import CpuStage
-from engine.stages.giving import carry_over
 from engine.stages.goal_data import Ids, LazyTexts, TextSource, digest_of, read_vectors
+from engine.stages.kept_desk import KeptDesk
 from engine.store import clusterings, runs, vectors
 from engine.store.clusterings import Member, NewCluster
 from engine.store.project import Project
@@ -46,6 +46,7 @@ class ClusterStage(CpuStage):
     def __init__(
         self,
         project: Project,
+        desks: KeptDesk,
         vector_key: Callable[[], str],
         among: Callable[[], Sequence[int]],
         *,
@@ -62,7 +63,7 @@ class ClusterStage(CpuStage):
             largest: Clusters of more members are split again; None leaves them.
         """
         super().__init__(project)
-        self._vector_key, self._among = vector_key, among
+        self._desks, self._vector_key, self._among = desks, vector_key, among
         self._k, self._seed, self._largest = k, seed, largest
         self.clustering_id: int | None = None
         self._told = "Nothing was clustered."
@@ -103,8 +104,9 @@ class ClusterStage(CpuStage):
         for done, note in self._live(self._cluster, made.append):
             yield Progress(done, None, note)
         self._check()
-        self._project.write(partial(self._commit, made=made[0], run_id=run_id))
+        self._store(made[0], run_id)
         count = len(made[0].ids)
+        self._project.write(lambda conn: runs.count(conn, run_id, count, count))
         yield Progress(count, count)
 
     def summary(self) -> str:
@@ -137,10 +139,8 @@ class ClusterStage(CpuStage):
         config = vectors.config(conn, self._vector_key())
         return TextSource("first-user") if config is None else TextSource(config.text, config.goal_config)  # fmt: skip
 
-    def _commit(self, conn: sqlite3.Connection, *, made: _Made, run_id: int) -> None:
-        earlier = clusterings.shown(conn)
-        key = clusterings.add(
-            conn,
+    def _store(self, made: _Made, run_id: int) -> None:
+        self.clustering_id = self._desks.add_clustering(
             config_hash=self.config_hash,
             run_id=run_id,
             vector_config=self._vector_key(),
@@ -149,13 +149,12 @@ class ClusterStage(CpuStage):
             clusters=made.rows,
             members=_members(made.ids, made.found),
         )
-        taken, waiting = (0, 0) if earlier is None else carry_over(conn, earlier, key)
-        runs.count(conn, run_id, len(made.ids), len(made.ids))
-        self.clustering_id = key
         outliers = int((made.found.labels < 0).sum())
         self._told = (
             f"Clustered {len(made.ids):,} conversations into {made.found.k}, {outliers:,} outliers."
         )
+        taken = len(self._desks.history(self.clustering_id))
+        waiting = len(self._desks.kept(self.clustering_id))
         if taken or waiting:
             self._told += f" {taken:,} decisions were taken over, {waiting:,} found no place."
 

@@ -1,4 +1,4 @@
-"""What goal stages read of a project: texts, vectors as one array, and the desk as it stands."""
+"""What goal stages read of a project: texts, and vectors as one array."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from engine.errors import UsageError
 from engine.goal_rows import GoalText
-from engine.goals.desk import Desk, replay
 from engine.goals.vectors import Vectors
-from engine.store import clusterings, goal_decisions, goals, vectors
-from engine.store.clusterings import NONE, StoredClustering
+from engine.store import clusterings, goals, vectors
+from engine.store.clusterings import StoredClustering
 
 Ids = npt.NDArray[np.int64]
 AnyIds = Sequence[int] | Ids
@@ -111,20 +110,3 @@ def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> St
 def source_of(stored: StoredClustering) -> TextSource:
     """Where the texts of a clustering come from."""
     return TextSource(stored.text, stored.goal_config)
-
-
-def read_desk(conn: sqlite3.Connection, clustering_id: int) -> Desk:
-    """The desk of a clustering: its clusters, named, and what was decided on them and stands."""
-    ids, numbers = (np.asarray(column) for column in clusterings.membership(conn, clustering_id))
-    order = np.argsort(numbers, kind="stable")
-    ids, numbers = ids[order], numbers[order]
-    found, starts = np.unique(numbers, return_index=True)
-    members = dict(zip(found.tolist(), np.split(ids, starts[1:]), strict=True))
-    outliers = members.pop(NONE, ids[:0])
-    named = {}
-    for cluster in clusterings.clusters(conn, clustering_id):
-        label = cluster.label or ", ".join(cluster.words[:3])
-        named[f"c{cluster.number}"] = (label, cluster.description)
-    desk = Desk.of_clusters(members, outliers).named(named)
-    history = goal_decisions.history(conn, clustering_id)
-    return replay(desk, (decision for decision, stands in history if stands))

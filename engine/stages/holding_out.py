@@ -1,0 +1,109 @@
+"""Holding out: the clustering that is shown, made of a part of its conversations, judged on the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from engine.goals.clustering import cluster
+from engine.goals.embedding import Embedder
+from engine.goals.holding_out import HeldOut, held_out, judge
+from engine.goals.vectors import Vectors
+from engine.jobs import Progress
+from engine.stages.cpu_stage import CpuStage
+from engine.stages.goal_data import Ids, read_vectors, source_of, stored_clustering
+from engine.store import clusterings
+from engine.store.clusterings import StoredClustering
+from engine.store.project import Project
+from engine.worker.client import OnProgress
+
+
+class HoldOutStage(CpuStage):
+    """Measures; keeps nothing but the run's record. An embedder that is fitted is fitted on the part alone."""
+
+    name = "hold-out"
+
+    def __init__(
+        self, project: Project, make: Callable[[str, int], Embedder], share: float, seed: int = 0
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            make: Makes an embedder of a name and a seed.
+            share: Held out, between 0 and 1.
+        """
+        super().__init__(project)
+        self._make, self._share, self._seed = make, share, seed
+        self.result: HeldOut | None = None
+
+    @property
+    def title(self) -> str:
+        """What a person reads."""
+        return f"Clustering without {self._share:.0%} of the conversations"
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """What was asked."""
+        return {"clustering": self._stored.config_hash, "share": self._share, "seed": self._seed}
+
+    @cached_property
+    def _stored(self) -> StoredClustering:
+        with self._project.reading() as conn:
+            return stored_clustering(conn, None)
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Splits, embeds, clusters and judges.
+
+        Raises:
+            UsageError: Nothing was clustered yet, or there is too little to hold out.
+            Cancelled: `interrupt` was called.
+        """
+        self._check()
+        found: list[HeldOut] = []
+        for done, note in self._live(self._judge, found.append):
+            yield Progress(done, None, note)
+        self.result = found[0]
+        count = self.result.train + self.result.test
+        yield Progress(count, count)
+
+    def summary(self) -> str:
+        """What came of it in one sentence with counts."""
+        found = self.result
+        if found is None:
+            return "Nothing was measured."
+        return (
+            f"{found.clusters:,} clusters of {found.train:,} conversations; distance to the centre "
+            f"{found.cosine_train:.3f}, of {found.test:,} held out {found.cosine_test:.3f}, "
+            f"{found.novel:,} of them novel."
+        )
+
+    def _judge(self, report: OnProgress) -> HeldOut:
+        stored = self._stored
+        report(0, "reading the texts")
+        with self._project.reading() as conn:
+            ids = np.asarray(clusterings.membership(conn, stored.id)[0])
+        chosen = held_out(len(ids), self._share, self._seed)
+        train, test = self._rows(ids[~chosen], ids[chosen])
+        found = cluster(
+            train,
+            stored.k,
+            self._seed,
+            note=lambda step, steps: report(0, f"clustering, step {step} of {steps}"),
+        )
+        return judge(train, found.labels, test)
+
+    def _rows(self, train: Ids, test: Ids) -> tuple[Vectors, Vectors]:
+        embedder = self._make(self._stored.embedder, self._stored.seed)
+        with self._project.reading() as conn:
+            if embedder.fitted:
+                key = self._stored.vector_config
+                return read_vectors(conn, key, train)[1], read_vectors(conn, key, test)[1]
+            source = source_of(self._stored)
+            own, others = (
+                [entry.text for entry in source.each(conn, ids.tolist())] for ids in (train, test)
+            )
+        embedder.fit(own)
+        return embedder.embed(own), embedder.embed(others)

@@ -1,0 +1,59 @@
+"""`workbench run assign`."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+from engine.stages.goal_data import stored_clustering
+from engine.store import clusterings
+from engine.text import one_line
+from workbench.commands.narration import run_stages, say, show, tell
+from workbench.exits import DONE, WITH_GAPS
+from workbench.services import Workspace
+
+
+def run_assign(arguments: argparse.Namespace) -> int:
+    """Assigns what came after the clustering, or measures how well what was held out can be assigned."""
+    with Workspace(Path(arguments.project)) as workspace:
+        if arguments.holdout is not None:
+            return _hold_out(workspace, arguments)
+        run_stages(workspace, workspace.goal_stages().assign(arguments.model))
+        with workspace.project.reading() as conn:
+            stored = stored_clustering(conn, None)
+            found = clusterings.assignments(conn, stored.id)
+        desk = workspace.goal_stages().desks.desk(stored.id)
+    counts: Counter[str] = Counter()
+    for one in found:
+        became = None if one.group is None else desk.now(one.group)
+        if became is not None:
+            counts[became] += 1
+    novel = len(found) - counts.total()
+    several = sum(1 for one in found if one.others)
+    groups = [
+        {"id": key, "label": desk.groups[key].label, "assigned": count}
+        for key, count in counts.most_common()
+    ]
+    if arguments.json:
+        show({"clustering": stored.id, "assigned": counts.total(), "novel": novel,
+              "several": several, "groups": groups})  # fmt: skip
+    else:
+        for group in groups:
+            say(f"{group['assigned']:>8,}  {one_line(group['label'])}")
+        say(f"{novel:>8,}  like no group")
+    if novel:
+        tell(f"{novel:,} conversations are like no group; cluster again when they grow in number.")
+        return WITH_GAPS
+    return DONE
+
+
+def _hold_out(workspace: Workspace, arguments: argparse.Namespace) -> int:
+    stage = workspace.goal_stages().hold_out(arguments.holdout, arguments.seed)
+    run_stages(workspace, [stage])
+    if stage.result is not None and arguments.json:
+        show(asdict(stage.result))
+    else:
+        say(stage.summary())
+    return DONE

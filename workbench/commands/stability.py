@@ -1,0 +1,79 @@
+"""`workbench run stability`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from engine.goals.stability import DISSOLVED, STABLE
+from engine.stages.goal_data import stored_clustering
+from engine.stages.stabilising import StabilityStage
+from engine.store import clusterings, goal_answers
+from engine.text import one_line
+from workbench.commands.narration import run_stages, say, show
+from workbench.exits import DONE
+from workbench.services import Workspace
+
+
+def run_stability(arguments: argparse.Namespace) -> int:
+    """Clusters again with other seeds and other draws, and says what comes again."""
+    with Workspace(Path(arguments.project)) as workspace:
+        stage = workspace.goal_stages().stability(arguments.seeds, arguments.bootstraps)
+        run_stages(workspace, [stage])
+        found = stability_json(workspace, stage)
+    if arguments.json:
+        show(found)
+        return DONE
+    say(
+        f"ARI with the clustering: {_figure(found['ari_seeds'])} over {found['seeds']} seeds, "
+        f"{_figure(found['ari_bootstraps'])} over {found['bootstraps']} bootstraps"
+    )
+    for cluster in found["clusters"]:
+        mark = {True: "stable", False: "UNSTABLE", None: ""}[cluster["stable"]]
+        say(f"{_figure(cluster['jaccard'])}  {mark:8}  {one_line(cluster['label'])}")
+    return DONE
+
+
+def stability_json(workspace: Workspace, stage: StabilityStage) -> dict[str, Any]:
+    """What the repetitions say: adjusted Rand indices, and for each cluster the mean Jaccard, least stable first."""
+    with workspace.project.reading() as conn:
+        stored = stored_clustering(conn, None)
+        runs = goal_answers.agreements(conn, stored.id, stage.config_hash)
+        jaccard = goal_answers.stability(conn, stored.id)
+        clusters = clusterings.clusters(conn, stored.id)
+    ari = {
+        kind: [value for (of, _), value, _ in runs if of == kind] for kind in ("seed", "bootstrap")
+    }
+    rows = [
+        {
+            "id": f"c{cluster.number}",
+            "label": cluster.label or ", ".join(cluster.words[:3]),
+            "size": cluster.size,
+            "jaccard": jaccard.get(cluster.number),
+            "stable": _stable(jaccard.get(cluster.number)),
+        }
+        for cluster in clusters
+    ]
+    rows.sort(key=lambda row: (row["jaccard"] is None, row["jaccard"] or 0.0))
+    return {
+        "clustering": stored.id,
+        "seeds": len(ari["seed"]),
+        "bootstraps": len(ari["bootstrap"]),
+        "ari_seeds": mean(ari["seed"]) if ari["seed"] else None,
+        "ari_bootstraps": mean(ari["bootstrap"]) if ari["bootstrap"] else None,
+        "ari_each_seed": ari["seed"],
+        "clusters": rows,
+    }
+
+
+def _stable(jaccard: float | None) -> bool | None:
+    """Whether a cluster comes again; None where it is neither clearly stable nor dissolved."""
+    if jaccard is None or DISSOLVED < jaccard < STABLE:
+        return None
+    return jaccard >= STABLE
+
+
+def _figure(value: float | None) -> str:
+    return "   –" if value is None else f"{value:.2f}"

@@ -1,0 +1,200 @@
+"""Which stages a run of goal clustering is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.errors import UsageError
+from engine.filters import Filter, ListQuery
+from engine.goal_rows import Decide, GoalText
+from engine.goals.embedding import Embedder, Served, embedder_for
+from engine.goals.questions import with_context
+from engine.goals.vectors import Vectors
+from engine.jobs import Stage
+from engine.model.catalog import Catalog, RunnableModel
+from engine.model.interface import LoadOptions
+from engine.model.prompting import Prompt
+from engine.stages.assigning import AssignStage
+from engine.stages.clustering import ClusterStage
+from engine.stages.embedding import EmbedStage, Vectoriser
+from engine.stages.goal_data import TextSource, source_of, stored_clustering
+from engine.stages.holding_out import HoldOutStage
+from engine.stages.kept_desk import KeptDesk
+from engine.stages.labelling import LabelStage
+from engine.stages.stabilising import BOOTSTRAPS, SEEDS, StabilityStage
+from engine.stages.summarising import SummariseStage
+from engine.store import settings
+from engine.store.project import Project
+from engine.worker.client import ModelProcess
+
+ABOUT_KEY = "goal_context"
+"""Setting with the paragraph on the application that stands before every summarising prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """What a person chose for a clustering run.
+
+    Attributes:
+        embedder: `tfidf`, `minilm`, the path of a GGUF embedding model, or the URL of an endpoint.
+        k: Clusters, an overestimate; None proposes one from the data.
+        threshold: Merge probability from which `auto` merges.
+        largest: Clusters of more members are split again; None leaves them.
+        model: Name or path; None is the default model.
+        labels: Let the model label clusters; without, they are named after their words and nothing is asked.
+        near: Show it the nearest texts outside a cluster; else any.
+        filter: Which conversations.
+        limit: The first so many of them.
+    """
+
+    text: GoalText = "first-user"
+    embedder: str = "tfidf"
+    k: int | None = None
+    seed: int = 0
+    decide: Decide = "ask"
+    threshold: float = 0.5
+    largest: int | None = None
+    model: str | None = None
+    labels: bool = True
+    near: bool = True
+    filter: Filter = field(default_factory=Filter)
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GoalStages:
+    """Makes the stages of goal runs.
+
+    Attributes:
+        prompt: Gives a prompt as the project has it.
+        model: Gives the model of a name when a stage's turn has come.
+        tuning: Gives the stages that tune a model of a name, none where it was tuned.
+    """
+
+    project: Project
+    process: ModelProcess
+    catalog: Catalog
+    desks: KeptDesk
+    prompt: Callable[[str], Prompt]
+    model: Callable[[str | None], RunnableModel]
+    tuning: Callable[[str | None], list[Stage]]
+
+    def cluster(self, options: ClusterOptions) -> list[Stage]:
+        """Texts, vectors, clusters, labels.
+
+        Raises:
+            UsageError: There is no such embedder.
+        """
+        query = ListQuery(options.filter)
+        stages: list[Stage] = []
+        if options.labels or options.text == "summary":
+            stages += self.tuning(options.model)
+        summarise: SummariseStage | None = None
+        if options.text == "summary":
+            summarise = self._summarise(options.model, query, options.limit)
+            stages.append(summarise)
+
+        def source() -> TextSource:
+            return TextSource(options.text, summarise.config_hash if summarise else None)
+
+        embed = EmbedStage(
+            self.project,
+            self._vectoriser(options.embedder, options.seed),
+            source,
+            query=query,
+            limit=options.limit,
+        )
+        cluster = ClusterStage(
+            self.project,
+            self.desks,
+            lambda: embed.vector_key,
+            lambda: embed.ids,
+            k=options.k,
+            seed=options.seed,
+            largest=options.largest,
+        )
+        stages += [embed, cluster]
+        if options.labels:
+            stages.append(
+                LabelStage(
+                    self.project,
+                    self.process,
+                    lambda: self.model(options.model),
+                    self.prompt("label"),
+                    near=options.near,
+                    seed=options.seed,
+                    clustering_id=lambda: cluster.clustering_id,
+                )
+            )
+        return stages
+
+    def assign(self, model: str | None = None) -> list[Stage]:
+        """Texts and vectors of what came after the clustering that is shown, then where it belongs.
+
+        Args:
+            model: That wrote the summaries, where the clustering is of summaries.
+
+        Raises:
+            UsageError: Nothing was clustered yet.
+        """
+        with self.project.reading() as conn:
+            stored = stored_clustering(conn, None)
+        stages: list[Stage] = []
+        if stored.text == "summary":
+            summarise = self._summarise(model, ListQuery(), None)
+            if summarise.config_hash != stored.goal_config:
+                raise UsageError(
+                    "The summaries of this clustering were made with another model or prompt.",
+                    "Name that model with --model, or cluster anew.",
+                )
+            stages.append(summarise)
+        embed = EmbedStage(
+            self.project,
+            self._vectoriser(stored.embedder, stored.seed),
+            lambda: source_of(stored),
+            into=lambda: stored.vector_config,
+        )
+        return [*stages, embed, AssignStage(self.project, self.desks, lambda: stored.id)]
+
+    def stability(self, seeds: int = SEEDS, bootstraps: int = BOOTSTRAPS) -> StabilityStage:
+        """Repetitions of the clustering that is shown."""
+        return StabilityStage(self.project, seeds=seeds, bootstraps=bootstraps)
+
+    def hold_out(self, share: float, seed: int = 0) -> HoldOutStage:
+        """Measures how well a share of the conversations can be assigned to clusters of the others."""
+        return HoldOutStage(
+            self.project, lambda name, own: self._vectoriser(name, own).make(), share, seed
+        )
+
+    def _summarise(self, model: str | None, query: ListQuery, limit: int | None) -> SummariseStage:
+        with self.project.reading() as conn:
+            about = str(settings.get(conn, ABOUT_KEY, ""))
+        return SummariseStage(
+            self.project,
+            self.process,
+            lambda: self.model(model),
+            with_context(self.prompt("summary"), about),
+            query=query,
+            limit=limit,
+        )
+
+    def _vectoriser(self, name: str, seed: int) -> Vectoriser:
+        """What embeds; a GGUF file does so in the model process."""
+
+        def make() -> Embedder:
+            return embedder_for(name, seed=seed, serve=self._serve)
+
+        if name.endswith(".gguf"):
+            return Vectoriser(name, make, "model", self.process.cancel)
+        return Vectoriser(name, make)
+
+    def _serve(self, path: Path) -> Served:
+        options = LoadOptions(embedding=True)
+
+        def embed(texts: Sequence[str]) -> Vectors:
+            self.process.load(path, options)
+            return self.process.embed(texts)
+
+        return Served(self.catalog.sha256(path), embed)
