@@ -14,6 +14,7 @@ from typing import NoReturn, get_args
 from engine import offline
 from engine.errors import Cancelled, UsageError, WorkbenchError
 from engine.filters import SortKey
+from engine.goal_rows import Decide, GoalText
 from engine.text import display_safe
 from workbench.exits import CANCELLED, FAILED, USAGE
 
@@ -98,6 +99,33 @@ def build_parser() -> argparse.ArgumentParser:
     _add_filter(sub)
     sub.add_argument("--limit", type=_positive, help="only the first so many conversations")
     sub.add_argument("--context", type=_positive, help="longest log in tokens")
+
+    sub = command("cluster", "cluster what users wanted", "cluster:run_cluster", stages)
+    sub.add_argument("project")
+    _add_clustering(sub)
+    _add_filter(sub)
+    sub.add_argument("--limit", type=_positive, help="only the first so many conversations")
+
+    sub = command("assign", "assign later conversations to the groups", "assign:run_assign", stages)
+    sub.add_argument("project")
+    sub.add_argument("--model", help="that wrote the summaries, for a clustering of summaries")
+    sub.add_argument(
+        "--holdout",
+        type=_share,
+        metavar="S",
+        help="assign nothing; cluster all but a share, like 0.5, and measure how near the held-out ones"
+        " are to the clusters (Table 4 of the paper)",
+    )
+    sub.add_argument("--seed", type=int, default=0, help="of what is held out (default: 0)")
+
+    sub = command(
+        "stability", "measure how stable the clusters are", "stability:run_stability", stages
+    )
+    sub.add_argument("project")
+    sub.add_argument("--seeds", type=_positive, default=5, help="other seeds (default: 5)")
+    sub.add_argument(
+        "--bootstraps", type=_positive, default=20, help="draws with replacement (default: 20)"
+    )
 
     sub = command("status", "say what is in a project and what was run", "status:status")
     sub.add_argument("project")
@@ -187,6 +215,52 @@ def _add_tree(sub: argparse.ArgumentParser, at: Sequence[str]) -> None:
     sub.add_argument("--max-tokens", type=_positive, default=64, help="longest answer")
     sub.add_argument("--nodes", type=_positive, help="stop a tree after reading so many nodes")
     sub.add_argument("--line", action="store_true", help="an answer ends at a line break")
+
+
+def _add_clustering(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--text",
+        choices=get_args(GoalText),
+        default="first-user",
+        help="what stands for a goal: what the user wrote, or a model's summary (default: first-user)",
+    )
+    sub.add_argument("--about", help="paragraph on the application, for the summaries; is kept")
+    sub.add_argument(
+        "--embedder",
+        default="tfidf",
+        metavar="E",
+        help="tfidf, minilm, the path of a GGUF embedding model, or a URL (default: tfidf)",
+    )
+    sub.add_argument(
+        "--k1", type=_positive, metavar="K", help="clusters, an overestimate (default: proposed)"
+    )
+    sub.add_argument(
+        "--largest", type=_positive, metavar="N", help="split clusters of more conversations"
+    )
+    sub.add_argument("--seed", type=int, default=0, help="of all that is random (default: 0)")
+    sub.add_argument("--model", help="name or path of a model (default: the built-in one)")
+    sub.add_argument(
+        "--decide",
+        choices=get_args(Decide),
+        default="ask",
+        help="who decides on merges: a person at the desk, the merge probability, the model's word alone as"
+        " in the paper, or nobody (default: ask)",
+    )
+    sub.add_argument(
+        "--threshold",
+        type=_share,
+        default=0.5,
+        metavar="P",
+        help="merge probability from which `--decide auto` merges (default: 0.5)",
+    )
+    sub.add_argument(
+        "--no-labels", action="store_true", help="ask no model; name clusters after their words"
+    )
+    sub.add_argument(
+        "--any-others",
+        action="store_true",
+        help="show the model any texts outside a cluster, not those nearest to it",
+    )
 
 
 def _add_filter(sub: argparse.ArgumentParser) -> None:

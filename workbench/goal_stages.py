@@ -29,6 +29,10 @@ from engine.store import settings
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
 
+GOAL_STAGES = (
+    "summarise", "embed", "cluster", "label", "propose", "decide", "assign", "stability", "hold-out"
+)  # fmt: skip
+
 ABOUT_KEY = "goal_context"
 """Setting with the paragraph on the application that stands before every summarising prompt."""
 

@@ -18,6 +18,7 @@ from engine.model.prompting import Prompt, parse_prompt, prompt_names, prompt_te
 from engine.rows import Estimate, Mode, RunRow
 from engine.stages.estimate import estimate_scoring
 from engine.stages.importing import ImportStage
+from engine.stages.kept_desk import KeptDesk
 from engine.stages.remaining import RemainingStage
 from engine.stages.scoring import ScoringStage, question_for
 from engine.stages.trees import TreeStage
@@ -34,6 +35,7 @@ from screens.ports import ProjectInfo, Services
 from workbench import config
 from workbench.calibrations import ProjectCalibration
 from workbench.exports import ExportFiles
+from workbench.goal_stages import GOAL_STAGES, GoalStages
 from workbench.tree_services import ProjectTrees, wished_options
 
 PROMPT_KEY = "prompt."
@@ -44,6 +46,7 @@ TABLES = {
     "trees": frozenset({"tree"}),
     "grow": frozenset({"tree"}),
     "tune": frozenset[str](),
+    **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
 TUNING_CHARS = 24_000
 
@@ -111,6 +114,7 @@ class Workspace:
         self.catalog = Catalog(config.data_dir(), config.cache_dir())
         self.project = Project.open(path, create=create, read_only=read_only)
         self.process = ModelProcess(config.log_dir() / "model.log")
+        self.desks = KeptDesk(self.project)
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
         self.runner = JobRunner(
@@ -195,10 +199,7 @@ class Workspace:
             UsageError: The options do not fit together.
         """
         scoring = self.scoring_stage(options)
-        stages: list[Stage] = []
-        entry = self.catalog.entry(options.model)
-        if options.tune and entry.tuning is None:
-            stages.append(TuningStage(self.process, self.catalog, entry, self._tuning_text()))
+        stages: list[Stage] = self._tuning(options.model) if options.tune else []
         stages.append(scoring)
         if options.remaining:
             name = "remaining-tuned" if options.mode == "tuned" else "remaining"
@@ -238,10 +239,7 @@ class Workspace:
         scoring = ScoringOptions(
             model=options.model, adapter=options.adapter, context=options.context
         )
-        entry = self.catalog.entry(options.model)
-        stages: list[Stage] = []
-        if entry.tuning is None:
-            stages.append(TuningStage(self.process, self.catalog, entry, self._tuning_text()))
+        stages = self._tuning(options.model)
         stages.append(
             TreeStage(
                 self.project,
@@ -271,6 +269,25 @@ class Workspace:
             asked,
             self.catalog.record_long_speed,
         )
+
+    def goal_stages(self) -> GoalStages:
+        """What makes the stages of goal runs."""
+        return GoalStages(
+            self.project,
+            self.process,
+            self.catalog,
+            self.desks,
+            self.prompt,
+            lambda name: self.model_for(ScoringOptions(model=name)),
+            self._tuning,
+        )
+
+    def _tuning(self, model: str | None) -> list[Stage]:
+        """The stage that tunes a model, unless it was tuned on this machine."""
+        entry = self.catalog.entry(model)
+        if entry.tuning is not None:
+            return []
+        return [TuningStage(self.process, self.catalog, entry, self._tuning_text())]
 
     def _tuning_text(self) -> str:
         """The project's own logs when there are any, else sample conversations."""

@@ -6,6 +6,7 @@ import argparse
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from engine.stages.goal_data import stored_clustering
 from engine.store import clusterings
@@ -32,7 +33,7 @@ def run_assign(arguments: argparse.Namespace) -> int:
             counts[became] += 1
     novel = len(found) - counts.total()
     several = sum(1 for one in found if one.others)
-    groups = [
+    groups: list[dict[str, Any]] = [
         {"id": key, "label": desk.groups[key].label, "assigned": count}
         for key, count in counts.most_common()
     ]
