@@ -1,0 +1,165 @@
+"""Figures of trees against claims, and what a truth claims."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from engine.rows import TreeRow
+from engine.stages.trees import tree_row
+from engine.trees.tree import TreeOptions
+from engine.validate import truths
+from engine.validate.tables import claim_tables, pairs
+from engine.validate.uncertainty import BASELINES, MEASURES, Case, by_conversation, figures_of
+from tests.screens.tree_project import grown, likely
+
+
+def row(prompt: bytes = b"hi", alpha: float = 0.02) -> TreeRow:
+    """The row of a tree of the toy model with a recorded answer."""
+    tree = grown(prompt, TreeOptions(alpha, max_tokens=5), answer=likely(prompt, 4))
+    return tree_row(1, 2, tree, 0.1)
+
+
+class TestTruths:
+    @pytest.mark.parametrize(
+        ("truth", "claims"),
+        [
+            ({"reward": 0.0}, {"reward 0": True, "reward below 1": True}),
+            ({"reward": 0.5}, {"reward 0": False, "reward below 1": True}),
+            ({"reward": 1}, {"reward 0": False, "reward below 1": False}),
+            ({"reward": True, "goal": "x"}, {}),
+            ({"reward": "1", "complete": "yes"}, {}),
+            ({"complete": False}, {"not complete": True}),
+            ({"complete": True}, {"not complete": False}),
+            (
+                {"answerability": "UNDERSPECIFIED"},
+                {"unanswerable or underspecified": True, "underspecified": True},
+            ),
+            (
+                {"answerability": "unanswerable"},
+                {"unanswerable or underspecified": True, "unanswerable": True},
+            ),
+            ({"answerability": "PARTIAL"}, {}),
+        ],
+    )
+    def test_of_a_conversation(self, truth: dict[str, object], claims: dict[str, bool]) -> None:
+        """What a truth decides; what is neither one thing nor the other claims nothing."""
+        assert truths.of_conversation(truth) == claims
+        assert claims.keys() <= truths.CLAIMS.keys()
+
+    def test_an_answerable_question_is_set_against_all(self) -> None:
+        """It is the other side of each of the three claims on answerability."""
+        claims = truths.of_conversation({"answerability": "ANSWERABLE"})
+        assert len(claims) == 3
+        assert not any(claims.values())
+
+    def test_of_answers(self) -> None:
+        """One for each assistant message, nothing where it was not judged, nothing at all where the numbers differ."""
+        truth = {"hallucination": [False, None, True]}
+        said = [{"hallucinated": False}, {}, {"hallucinated": True}]
+        assert truths.of_answers(truth, 3) == said
+        assert truths.of_answers(truth, 2) == [{}, {}]
+        assert truths.of_answers({"reward": 1}, 1) == [{}]
+
+
+class TestFigures:
+    def test_all_are_there(self) -> None:
+        """Every measure and baseline has a figure, and the recorded answer's is that of one of its tokens."""
+        found = figures_of(row(), 120)
+        assert found.keys() == {**MEASURES, **BASELINES}.keys()
+        assert found["length"] == 120
+        assert found["answer_tokens"] == 4
+        assert found["-answer_logprob_per_token"] == pytest.approx(
+            -(row().answer_log_prob or 0) / 4
+        )
+
+    def test_each_grows_with_uncertainty(self) -> None:
+        """Leaves, entropy and minus the log-probabilities all rise when the best answer gets less likely."""
+        sure = row()
+        unsure = replace(
+            sure,
+            leaves=sure.leaves + 1,
+            answers=sure.answers + 1,
+            max_log_prob=(sure.max_log_prob or 0) - 1,
+            max_log_prob_per_token=(sure.max_log_prob_per_token or 0) - 1,
+            entropy_low=sure.entropy_low + 1,
+            entropy_high=sure.entropy_high + 1,
+            answer_log_prob=(sure.answer_log_prob or 0) - 1,
+        )
+        low, high = figures_of(sure, 1), figures_of(unsure, 1)
+        for name in MEASURES:
+            first, second = low[name], high[name]
+            assert first is not None
+            assert second is not None
+            assert first < second
+
+    def test_without_an_answer(self) -> None:
+        """A tree at the end of a log has no recorded answer, so no figure of one; one without a leaf no best leaf."""
+        bare = replace(row(), answer_log_prob=None, answer_tokens=0, max_log_prob=None)
+        found = figures_of(bare, 1)
+        assert found["-answer_logprob_per_token"] is found["answer_tokens"] is None
+        assert found["-max_logprob"] is None
+
+    def test_several_trees_of_a_conversation(self) -> None:
+        """Mean and most of each figure stand for all of them; a figure that some lack is that of the others."""
+        cases = [
+            Case(1, {"leaves": 2, "-max_logprob": None, "length": 9}),
+            Case(1, {"leaves": 6, "-max_logprob": 3.0, "length": 9}),
+            Case(2, {"leaves": 5, "-max_logprob": None, "length": 7}),
+        ]
+        first, second = by_conversation(cases, {1: {"reward 0": True}})
+        assert first.claims == {"reward 0": True}
+        assert first.figures == {
+            "leaves mean": 4,
+            "leaves most": 6,
+            "-max_logprob mean": 3,
+            "-max_logprob most": 3,
+            "length": 9,
+        }
+        assert second.claims == {}
+        assert second.figures["-max_logprob mean"] is None
+
+    def test_one_tree_each(self) -> None:
+        """The figures keep their names."""
+        (case,) = by_conversation([Case(1, {"leaves": 2})], {})
+        assert case.figures == {"leaves": 2}
+
+
+class TestTables:
+    CASES = tuple(
+        Case(n, {"leaves": n, "flat": 1.0, "some": n if n > 2 else None}, {"reward 0": n > 4})
+        for n in range(1, 9)
+    )
+
+    def test_a_claim(self) -> None:
+        """One row for each figure, over what has it: perfect, by chance, and on the six that have the third."""
+        (table,) = claim_tables(self.CASES, ["reward 0", "not complete"])
+        assert (table.claim, table.holds, table.fails) == ("reward 0", 4, 4)
+        rows = {one.figure: one for one in table.rows}
+        assert rows["leaves"].area.value == 1
+        assert rows["flat"].area.value == 0.5
+        assert rows["flat"].average_precision == 0.5
+        assert (rows["some"].positives, rows["some"].negatives) == (4, 2)
+
+    def test_the_same_for_all(self) -> None:
+        """A claim that is true of every case has its counts and no rows."""
+        cases = [Case(n, {"leaves": n}, {"not complete": False}) for n in range(3)]
+        (table,) = claim_tables(cases, ["not complete"])
+        assert (table.holds, table.fails, table.rows) == (0, 3, ())
+
+    def test_two_claims_that_say_the_same(self) -> None:
+        """Rewards of 0 and 1 make one table, not two; a case between them makes two."""
+        plain = [
+            Case(n, {"leaves": n}, truths.of_conversation({"reward": n % 2})) for n in range(4)
+        ]
+        half = Case(9, {"leaves": 1}, truths.of_conversation({"reward": 0.5}))
+        names = ["reward 0", "reward below 1"]
+        assert [table.claim for table in claim_tables(plain, names)] == ["reward 0"]
+        assert [table.claim for table in claim_tables([*plain, half], names)] == names
+
+    def test_pairs(self) -> None:
+        """Every two figures that vary, over what has both."""
+        (pair,) = pairs(self.CASES)
+        assert (pair.first, pair.second, pair.found.n) == ("leaves", "some", 6)
+        assert pairs([]) == []

@@ -1,0 +1,213 @@
+"""`workbench validate PROJECT trees`, on stored trees of the toy model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.conversation import Conversation, Message
+from engine.formats.records import Parsed
+from engine.store import imports
+from engine.store.project import Project
+from engine.store.trees import TreeConfig, TreeEntry
+from engine.trees.tree import TreeOptions
+from tests.screens.tree_project import CONFIG, entry, grown, run_of, store
+from workbench.cli import main
+
+COUNT = 12
+
+
+def imported(path: Path, truths: Sequence[dict[str, Any] | None]) -> Project:
+    """A project with one conversation of two answers for each truth."""
+    project = Project.open(path, create=True)
+    records = [
+        Parsed(
+            line=number,
+            raw=f"{number}".encode(),
+            conversation=Conversation(
+                f"c/{number}",
+                (
+                    Message("user", f"How long is the warranty of order {number}?"),
+                    Message("assistant", "Which product is it?"),
+                    Message("user", "The lamp" + " again" * number),
+                    Message("assistant", "Two years from purchase."),
+                ),
+                truth=truth,
+            ),
+        )
+        for number, truth in enumerate(truths, start=1)
+    ]
+    source = project.write(
+        lambda conn: imports.source(conn, "a.jsonl", "a.jsonl", "uniform", "test")
+    )
+    project.write(lambda conn: imports.add(conn, source, records))
+    return project
+
+
+def tree(key: int, step: int, leaves: int, run_id: int, config: TreeConfig) -> TreeEntry:
+    """A tree with so many leaves."""
+    made = entry(
+        key, grown(b"%d" % key, TreeOptions(0.05, max_tokens=3), answer=[5, 6]), run_id, config
+    )
+    return replace(made, row=replace(made.row, step=step, leaves=leaves))
+
+
+def with_trees(
+    path: Path, truths: Sequence[dict[str, Any] | None], config: TreeConfig = CONFIG
+) -> Path:
+    """A project whose conversations have trees with more leaves the later they come; `every` has two of each."""
+    with imported(path, truths) as project:
+        run_id = run_of(project, config)
+        steps = (2, 4) if config.place == "every" else (4,)
+        entries = [
+            tree(key, step, 10 * key + step, run_id, config)
+            for key in range(1, len(truths) + 1)
+            for step in steps
+        ]
+        store(project, entries, config)
+    return path
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error."""
+    code = main(["validate", *map(str, words)])
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+def as_json(capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:
+    """The result of a validation that succeeds."""
+    code, out, _ = asked(capsys, *words, "--json")
+    assert code == 0
+    return json.loads(out)
+
+
+def figures(found: Any, claim: str) -> dict[str, Any]:
+    """The rows of one claim's table by figure."""
+    (table,) = [one for one in found["truths"] if one["claim"] == claim]
+    return {row["figure"]: row for row in table["figures"]}
+
+
+class TestWholeConversations:
+    def test_reward(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Trees with more leaves where the reward is 0: an area of 1 for leaves, open below, with n and coverage."""
+        truths = [{"reward": 0.0 if n > 8 else 1.0} for n in range(1, COUNT + 1)]
+        found = as_json(capsys, with_trees(tmp_path / "p.wb", truths), "trees")
+
+        assert found["trees"]["trees"] == found["trees"]["conversations"] == COUNT
+        (table,) = found["truths"]
+        assert (table["claim"], table["holds"], table["fails"]) == ("reward 0", 4, 8)
+        assert table["known"] == COUNT
+        leaves = figures(found, "reward 0")["leaves"]
+        assert leaves["auroc"] == leaves["high"] == leaves["average_precision"] == 1
+        assert 0.4 < leaves["low"] < 1
+
+    def test_coverage(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Where only some have a tree, the table counts these and says how many are known."""
+        path = tmp_path / "p.wb"
+        truths = [{"complete": n % 2 == 0} for n in range(1, COUNT + 1)]
+        with imported(path, truths) as project:
+            run_id = run_of(project, CONFIG)
+            store(project, [tree(key, 4, key, run_id, CONFIG) for key in range(1, 7)])
+        code, out, _ = asked(capsys, path, "trees")
+
+        assert code == 0
+        assert "3 yes, 3 no; trees for 6 of 12 conversations of which it is known" in out
+
+    def test_length(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Leaves that rise with the length go together with it perfectly; the length is among what truth is held
+        against."""
+        truths = [{"reward": n % 2} for n in range(1, COUNT + 1)]
+        found = as_json(capsys, with_trees(tmp_path / "p.wb", truths), "trees")
+
+        by_names = {(one["first"], one["second"]): one for one in found["correlations"]}
+        assert by_names["leaves", "length"]["spearman"] == pytest.approx(1)
+        rows = figures(found, "reward 0")
+        assert rows["length"]["auroc"] == rows["leaves"]["auroc"]
+
+    def test_a_filter(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Only conversations that match are looked at."""
+        truths = [{"reward": n % 2} for n in range(1, COUNT + 1)]
+        path = with_trees(tmp_path / "p.wb", truths)
+        found = as_json(capsys, path, "trees", "--filter", "name:c/1")
+        assert found["trees"]["asked_for"] == found["trees"]["trees"] == 4
+
+
+class TestAnswers:
+    def test_every_answer(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Judgements of answers are held against the trees of these answers, truth about conversations against mean
+        and most of their trees."""
+        truths: list[dict[str, Any]] = [
+            {"hallucination": [None if n == 1 else False, n > 10], "reward": n % 2}
+            for n in range(1, COUNT + 1)
+        ]
+        every = replace(CONFIG, place="every")
+        found = as_json(capsys, with_trees(tmp_path / "p.wb", truths, every), "trees")
+
+        (table,) = [one for one in found["truths"] if one["claim"] == "hallucinated"]
+        assert (table["of"], table["known"]) == ("answers", 2 * COUNT - 1)
+        assert (table["holds"], table["fails"]) == (2, 2 * COUNT - 3)
+        # Leaves are 10 n + step: answers of 11 and 12 at step 4; only the other answer of 12 has more than that of 11.
+        assert figures(found, "hallucinated")["leaves"]["auroc"] == pytest.approx(1 - 1 / (2 * 21))
+        assert {"leaves mean", "leaves most", "length"} <= figures(found, "reward 0").keys()
+
+    def test_the_last_answer(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Trees of the last answers are held against the judgement of the last answer only."""
+        truths = [{"hallucination": [True, n > 8]} for n in range(1, COUNT + 1)]
+        found = as_json(capsys, with_trees(tmp_path / "p.wb", truths), "trees")
+        (table,) = found["truths"]
+        assert (table["holds"], table["fails"], table["known"]) == (4, 8, 2 * COUNT)
+
+    def test_the_end(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A tree at the end of a log is of no answer that was judged."""
+        truths = [{"hallucination": [True, n > 8]} for n in range(1, COUNT + 1)]
+        path = with_trees(tmp_path / "p.wb", truths, replace(CONFIG, place="end"))
+        code, _, told = asked(capsys, path, "trees")
+        assert code == 0
+        assert "concerns none that has a tree" in told
+
+
+class TestNothingToTell:
+    def test_no_truth(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """It says that there is no truth and where it comes from; correlations are told all the same."""
+        code, out, told = asked(capsys, with_trees(tmp_path / "p.wb", [None] * COUNT), "trees")
+        assert code == 0
+        assert "no reward, no completion, no answerability" in told
+        assert "leaves and length" in out
+
+    def test_all_the_same(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Where all are complete there is nothing to tell apart."""
+        path = with_trees(tmp_path / "p.wb", [{"complete": True}] * COUNT)
+        _, out, _ = asked(capsys, path, "trees")
+        assert "0 yes, 12 no" in out
+        assert "All are the same" in out
+
+    def test_no_trees(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Without trees it says what grows them."""
+        imported(tmp_path / "p.wb", [{"reward": 1}]).close()
+        code, _, told = asked(capsys, tmp_path / "p.wb", "trees")
+        assert code == 2
+        assert "no response trees" in told
+        assert "run trees" in told
+
+    def test_another_configuration(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The beginning of a hash names other trees than those shown; one that names none is a mistake that says which
+        there are."""
+        path = with_trees(tmp_path / "p.wb", [{"reward": n % 2} for n in range(COUNT)])
+        with Project.open(path) as project:
+            other = replace(CONFIG, config_hash="beef", alpha=0.5)
+            run_id = run_of(project, other)
+            store(project, [tree(key, 4, 1, run_id, other) for key in (1, 2)], other)
+
+        assert as_json(capsys, path, "trees")["trees"]["alpha"] == 0.5
+        assert as_json(capsys, path, "trees", "--config", "ca")["trees"]["trees"] == COUNT
+        code, _, told = asked(capsys, path, "trees", "--config", "x")
+        assert code == 2
+        assert "cafe (alpha 0.02" in told
