@@ -27,7 +27,7 @@ import numpy as np
 
 from engine.errors import UsageError
 from engine.goal_rows import DecisionKind, DeskDecision
-from engine.goals.desk import Desk, Group, Ids, made_ids
+from engine.goals.desk import Desk, Group, Ids
 
 SHARE = 0.5
 """What is more than this share is a majority."""
@@ -79,7 +79,7 @@ class _Work:
                 continue
             pieces, covered = self.inside(self.old.members(group.id))
             if covered <= SHARE:
-                self.lose(made_by, SPREAD if pieces else GONE)
+                self.lose(made_by, self.why(self.old.members(group.id)))
                 left += below
                 continue
             yield from self.join(group, made_by, pieces)
@@ -105,9 +105,10 @@ class _Work:
             decision = group.named_by
             if decision is None or decision.kind != "rename" or decision.id not in self.wanted:
                 continue
-            home = self.home(self.old.members(group.id))
+            members = self.old.members(group.id)
+            home = self.home(members)
             if home is None:
-                self.lose(decision, SPREAD)
+                self.lose(decision, self.why(members))
             elif self.new.group(home).label != group.label:
                 yield _taken(decision, "rename", (home,), ((group.label, group.description),))
 
@@ -116,9 +117,10 @@ class _Work:
             decision = group.pinned_by
             if decision is None or decision.id not in self.wanted:
                 continue
-            home = self.home(self.old.members(group.id))
+            members = self.old.members(group.id)
+            home = self.home(members)
             if home is None:
-                self.lose(decision, SPREAD)
+                self.lose(decision, self.why(members))
             elif not self.new.group(home).pinned:
                 yield _taken(decision, "pin", (home,))
 
@@ -130,7 +132,7 @@ class _Work:
             known = np.intersect1d(np.intersect1d(ids, where), self.new.everyone)
             home = self.home(self.old.members(to)) if to else None
             if to and home is None:
-                self.lose(decision, SPREAD)
+                self.lose(decision, self.why(where))
                 continue
             left = np.setdiff1d(known, self.new.members(home))
             if not len(left):
@@ -149,11 +151,14 @@ class _Work:
         for decision in (*self.of("apart"), *self.of("never")):
             if decision.kind == "apart" and not standing.issuperset(decision.sides):
                 continue
-            first, second = (self.places(self.old.members(side)) for side in decision.sides)
+            sides = [self.old.members(side) for side in decision.sides]
+            first, second = map(self.places, sides)
             pairs = [(a, b) for a in first for b in second if a != b]
             if not pairs:
-                both = bool(first and second)
-                self.lose(decision, TOGETHER if both else SPREAD)
+                missing = next(
+                    (s for s, found in zip(sides, (first, second), strict=True) if not found), None
+                )
+                self.lose(decision, TOGETHER if missing is None else self.why(missing))
             for a, b in pairs:
                 if decision.kind == "never" or not self.new.decided(a, b):
                     if tuple(sorted((a, b))) in self.new.forbidden:
@@ -162,8 +167,10 @@ class _Work:
 
     def splits(self) -> None:
         for decision in self.of("split"):
-            parts = [self.old.members(key) for key in made_ids(decision)]
-            homes = [self.home(part) for part in parts]
+            made = [
+                g for g in self.old.groups.values() if g.made_by and g.made_by.id == decision.id
+            ]
+            homes = [self.home(self.old.members(group.id)) for group in made]
             if any(a is not None and a == b for a, b in combinations(homes, 2)):
                 self.lose(decision, PARTS_TOGETHER)
 
@@ -172,6 +179,10 @@ class _Work:
 
     def lose(self, decision: DeskDecision, reason: str) -> None:
         self.lost[decision.id] = reason
+
+    def why(self, members: Ids) -> str:
+        """Why a group has no home."""
+        return SPREAD if np.isin(members, self.new.everyone).any() else GONE
 
     def standing(self) -> list[Group]:
         """The groups that stand when what rules merged is taken apart again."""

@@ -68,6 +68,7 @@ class Desk:
         into: What became of a group that no longer stands; of a split one its largest part.
         outliers: Conversation ids, rising.
         refused, forbidden: Pairs in order with the decision that refused them, until they change or for good.
+        touched: Ids of groups whose members a move changed.
         guests: Conversations from outside the clustering that a decision put somewhere; None is nowhere.
     """
 
@@ -78,6 +79,7 @@ class Desk:
     into: dict[str, str] = field(default_factory=dict)
     refused: dict[Pair, DeskDecision] = field(default_factory=dict)
     forbidden: dict[Pair, DeskDecision] = field(default_factory=dict)
+    touched: set[str] = field(default_factory=set)
     guests: dict[int, str | None] = field(default_factory=dict)
 
     @classmethod
@@ -112,6 +114,7 @@ class Desk:
             dict(self.into),
             dict(self.refused),
             dict(self.forbidden),
+            set(self.touched),
             dict(self.guests),
         )
 
@@ -129,15 +132,20 @@ class Desk:
         """Conversation ids of a group that stands or stood, rising; None gives the outliers."""
         if key is None:
             return self.outliers
-        found: list[Ids] = []
+        found = [part.own for part in self.parts(key) if part.own is not None]
+        return found[0] if len(found) == 1 else np.sort(np.concatenate(found))
+
+    def parts(self, key: str) -> list[Group]:
+        """The groups whose members together are those of a group, itself where it has its own."""
+        found: list[Group] = []
         left = [key]
         while left:
             group = self.groups[left.pop()]
             if group.own is None:
                 left += group.made_of
             else:
-                found.append(group.own)
-        return found[0] if len(found) == 1 else np.sort(np.concatenate(found))
+                found.append(group)
+        return found
 
     def now(self, key: str) -> str | None:
         """The group that stands and that a group became; None if there never was one of this id."""
@@ -311,6 +319,7 @@ class Desk:
         self.outliers = outside
         for key, members in changed.items():
             self.groups[key] = replace(self.groups[key], own=members, size=len(members))
+            self.touched.add(key)
         for guest in np.setdiff1d(wanted, moved, assume_unique=True).tolist():
             self.guests[guest] = None if target is None else target.id
 

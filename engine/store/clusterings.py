@@ -328,3 +328,13 @@ def assignments(conn: sqlite3.Connection, clustering_id: int) -> list[Assigned]:
             (clustering_id,),
         )
     ]
+
+
+def assigned_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[int, int, int]:
+    """How many conversations were assigned, how many of them are novel, and the newest run that assigned any."""
+    row = conn.execute(
+        "SELECT count(*), count(*) - count(group_id), coalesce(max(run_id), 0) FROM assignment"
+        " WHERE clustering_id = ?",
+        (clustering_id,),
+    ).fetchone()
+    return int(row[0]), int(row[1]), int(row[2])

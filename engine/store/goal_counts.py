@@ -87,6 +87,18 @@ def leaves(conn: sqlite3.Connection, groups: bytes, config_hash: str | None) -> 
     return {group: float(median(counts)) for group, counts in found.items()}
 
 
+def scored(conn: sqlite3.Connection, config_hash: str | None) -> int:
+    """How many conversations have a score under a configuration."""
+    sql = "SELECT count(*) FROM score WHERE config_hash = ?"
+    return int(conn.execute(sql, (config_hash,)).fetchone()[0])
+
+
+def grown(conn: sqlite3.Connection, config_hash: str | None) -> int:
+    """How many trees there are under a configuration."""
+    sql = "SELECT count(*) FROM tree WHERE config_hash = ?"
+    return int(conn.execute(sql, (config_hash,)).fetchone()[0])
+
+
 def number(place: bytes) -> int:
     """The group number at a place of the map; 0 beyond its end."""
     return int.from_bytes(place, "big")

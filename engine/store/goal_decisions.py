@@ -112,6 +112,17 @@ def history(conn: sqlite3.Connection, clustering_id: int) -> list[tuple[DeskDeci
     ]
 
 
+def group_count(conn: sqlite3.Connection, clustering_id: int) -> int:
+    """How many groups stand: a merge makes one of two, a split as many as it names."""
+    row = conn.execute(
+        "SELECT (SELECT count(*) FROM cluster WHERE clustering_id = ?1) + coalesce(sum(CASE d.kind"
+        " WHEN 'merge' THEN -1 WHEN 'split' THEN json_array_length(d.names) - 1 ELSE 0 END), 0)"
+        f" FROM decision AS d WHERE d.clustering_id = ?1 AND d.{SAYS} AND {_STANDS}",
+        (clustering_id,),
+    ).fetchone()
+    return int(row[0])
+
+
 def _decision(row: tuple[Any, ...], parts: Mapping[int, Sequence[array[int]]]) -> DeskDecision:
     return DeskDecision(
         kind=row[0],
