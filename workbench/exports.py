@@ -1,4 +1,4 @@
-"""What leaves a project: conversations, scores and verdicts as lines of JSON or CSV, for commands and screens."""
+"""What leaves a project, as lines of JSON or CSV, for commands and screens."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from engine.store import conversations, scores, trees, verdicts
 from engine.store.project import Project
 from engine.text import as_json, display_safe
 from screens.ports import ExportKind
+from workbench import goal_exports
 from workbench.tree_lines import stored_tree_line
 
 NEVER_SCORED = "no run has reached it"
@@ -49,7 +50,8 @@ class ExportFiles:
 def export_lines(
     conn: sqlite3.Connection, kind: ExportKind, wanted: Sequence[int] | None = None
 ) -> Generator[dict[str, Any], None, None]:
-    """The lines of an export: of what is wanted, in its order, or of everything in the order of import."""
+    """The lines of an export: of what is wanted, in its order, or of everything in the order of import. Clusters and
+    decisions are of all conversations, whatever is wanted."""
     if kind == "scores":
         yield from map(score_line, scores.export_scores(conn, wanted))
     elif kind == "verdicts":
@@ -57,6 +59,12 @@ def export_lines(
     elif kind == "trees":
         for name, row, frame in trees.export_trees(conn, wanted):
             yield stored_tree_line(name, row, frame)
+    elif kind == "clusters":
+        yield from goal_exports.cluster_lines(conn)
+    elif kind == "assignments":
+        yield from goal_exports.assignment_lines(conn, wanted)
+    elif kind == "decisions":
+        yield from goal_exports.decision_lines(conn)
     else:
         for _, source, conversation in conversations.export_conversations(conn, wanted):
             yield conversation_line(conversation, source)

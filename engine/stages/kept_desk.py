@@ -168,16 +168,7 @@ class KeptDesk:
             kept = self._desks.get(clustering_id)
         if kept is not None and kept[0] == version:
             return kept[1]
-        base = self._base(conn, clustering_id).named(
-            {
-                f"c{cluster.number}": (
-                    cluster.label or " · ".join(cluster.words[:WORDS]),
-                    cluster.description,
-                )
-                for cluster in clusterings.clusters(conn, clustering_id)
-            }
-        )
-        desk = replay(base, _standing(conn, clustering_id))
+        desk = _decided(conn, clustering_id, self._base(conn, clustering_id))
         self._keep(clustering_id, version, desk)
         return desk
 
@@ -186,22 +177,7 @@ class KeptDesk:
             known = self._clusters.get(clustering_id)
         if known is not None:
             return known
-        if clusterings.clustering(conn, clustering_id) is None:
-            raise UsageError(
-                f"There is no clustering {clustering_id}.", "Run `workbench run cluster`."
-            )
-        every, numbers = (
-            np.asarray(found, np.int64) for found in clusterings.membership(conn, clustering_id)
-        )
-        order = np.argsort(numbers, kind="stable")
-        every, numbers = every[order], numbers[order]
-        starts = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 1))
-        parts = np.split(every, starts[1:])
-        members = {int(numbers[at]): part for at, part in zip(starts, parts, strict=True)}
-        base = Desk.of_clusters(
-            {number: ids for number, ids in members.items() if number != clusterings.NONE},
-            members.get(clusterings.NONE, ()),
-        )
+        base = _undecided(conn, clustering_id)
         with self._guard:
             self._clusters[clustering_id] = base
             while len(self._clusters) > KEPT:
@@ -233,3 +209,42 @@ def _kept(conn: sqlite3.Connection, clustering_id: int) -> Sequence[tuple[int, D
         decisions = (d for d, _ in goal_decisions.history(conn, given_on) if d.id == decision_id)
         found += [(given_on, decision, reason) for decision in decisions]
     return found
+
+
+def read_desk(conn: sqlite3.Connection, clustering_id: int) -> Desk:
+    """What stands on a clustering, read anew; `KeptDesk.desk` for whoever asks often.
+
+    Raises:
+        UsageError: There is no such clustering.
+    """
+    return _decided(conn, clustering_id, _undecided(conn, clustering_id))
+
+
+def _undecided(conn: sqlite3.Connection, clustering_id: int) -> Desk:
+    """The clusters, without labels."""
+    if clusterings.clustering(conn, clustering_id) is None:
+        raise UsageError(f"There is no clustering {clustering_id}.", "Run `workbench run cluster`.")
+    every, numbers = (
+        np.asarray(found, np.int64) for found in clusterings.membership(conn, clustering_id)
+    )
+    order = np.argsort(numbers, kind="stable")
+    every, numbers = every[order], numbers[order]
+    starts = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 1))
+    parts = np.split(every, starts[1:])
+    members = {int(numbers[at]): part for at, part in zip(starts, parts, strict=True)}
+    return Desk.of_clusters(
+        {number: ids for number, ids in members.items() if number != clusterings.NONE},
+        members.get(clusterings.NONE, ()),
+    )
+
+
+def _decided(conn: sqlite3.Connection, clustering_id: int, base: Desk) -> Desk:
+    """The clusters with their labels and with what was decided on them."""
+    named = {
+        f"c{cluster.number}": (
+            cluster.label or " · ".join(cluster.words[:WORDS]),
+            cluster.description,
+        )
+        for cluster in clusterings.clusters(conn, clustering_id)
+    }
+    return replay(base.named(named), _standing(conn, clustering_id))

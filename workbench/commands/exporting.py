@@ -7,16 +7,24 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+from engine.errors import UsageError
 from engine.filters import ListQuery
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import show, tell
 from workbench.exports import export_lines, write_file, write_lines
 from workbench.services import Workspace
 
+OF_ALL = ("clusters", "decisions")
+
 
 def export(arguments: argparse.Namespace) -> int:
-    """Writes scores, verdicts or conversations, all or those that match a filter, whole or not at all."""
+    """Writes lines about all conversations, or those that match a filter, whole or not at all."""
     wanted = asked_filter(arguments.filter)
+    if wanted and arguments.what in OF_ALL:
+        raise UsageError(
+            f"A filter chooses conversations, and {arguments.what} are of all of them.",
+            "Export assignments with the filter instead.",
+        )
     kind = arguments.format
     if kind is None:
         kind = "csv" if (arguments.output or "").endswith(".csv") else "jsonl"
