@@ -202,7 +202,9 @@ class Saved(Protocol):
         """Remembers what the list shows."""
 
 
-ExportKind = Literal["conversations", "scores", "verdicts", "trees"]
+ExportKind = Literal[
+    "conversations", "scores", "verdicts", "trees", "clusters", "assignments", "decisions"
+]
 
 
 class Exports(Protocol):

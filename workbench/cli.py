@@ -31,6 +31,11 @@ THEMES = ("dark", "light", "high-contrast", "ansi")
 """Those of `screens.themes`, named here so that `--help` need not import a screen."""
 
 
+EXPORTS = (
+    "scores", "verdicts", "conversations", "trees", "clusters", "assignments", "decisions"
+)  # fmt: skip
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -148,9 +153,9 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--property", metavar="P", help="bound the probability of `contains yes`, ...")
     sub.add_argument("--text", action="store_true", help="print complete answers instead")
 
-    sub = command("export", "write scores, verdicts or conversations", "exporting:export")
+    sub = command("export", "write what is known as lines of JSON or CSV", "exporting:export")
     sub.add_argument("project")
-    sub.add_argument("what", choices=["scores", "verdicts", "conversations", "trees"])
+    sub.add_argument("what", choices=EXPORTS)
     sub.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
     sub.add_argument(
         "--format", choices=["jsonl", "csv"], help="default: by the file name, else jsonl"
