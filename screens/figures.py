@@ -23,6 +23,12 @@ def probability(p: float | None, digits: int = 2) -> str:
     return "1.0" if text.startswith("1") else text[1:]
 
 
+def difference(value: float) -> str:
+    """A difference of probabilities with its sign, `+.12`, `−.05`; without one when it rounds to nothing, `.00`."""
+    text = probability(abs(value))
+    return text if text == ".00" else f"{'+' if value > 0 else '−'}{text}"
+
+
 def bar(p: float | None, width: int = BAR_WIDTH) -> str:
     """A probability as a bar of `width` cells; blank for None."""
     if p is None:

@@ -27,12 +27,22 @@ from engine.rows import (
     RemainingRow,
     RunRow,
     ScoreRow,
+    TreeRow,
     TriagePage,
     TriagePlace,
     Verdict,
     VerdictRow,
 )
-from screens.tree_rows import AnswerRow, Bounds, ConfigRow, OpenTree, TreeItem, TreeWish
+from screens.tree_rows import (
+    AnswerRow,
+    Bounds,
+    Comparison,
+    ConfigRow,
+    Meanings,
+    OpenTree,
+    TreeItem,
+    TreeWish,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,14 +235,25 @@ class Trees(Protocol):
     def steps(self, conversation_id: int) -> list[int]:
         """Quick. Steps of a conversation at which there is a tree, in order."""
 
+    def turns(self, conversation_id: int, config_hash: str | None = None) -> list[TreeRow]:
+        """Quick. The measures of a conversation's trees, by step, under the configuration that is shown or another."""
+
     def open(self, conversation_id: int, step: int, config_hash: str | None = None) -> OpenTree:
         """One tree, under the configuration that is shown or another; raises UsageError when there is none."""
 
     def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
         """Its complete answers, most probable first."""
 
+    def meanings(
+        self, conversation_id: int, step: int, config_hash: str, threshold: float
+    ) -> Meanings:
+        """Its complete answers put together by meaning; raises UsageError saying why when nothing can compare them."""
+
     def bounds(self, conversation_id: int, step: int, config_hash: str, text: str) -> Bounds:
         """What the tree proves of a property such as `contains two years`; raises UsageError for another text."""
+
+    def compare(self, conversation_id: int, step: int, first: str, second: str) -> Comparison:
+        """The trees of two configurations at one step; raises UsageError when one of them is not there."""
 
     def configs(self, place: tuple[int, int] | None = None) -> list[ConfigRow]:
         """The configurations that have trees, or have one at this conversation and step; oldest first."""
@@ -252,6 +273,16 @@ class Trees(Protocol):
     def grow_on(self, item: TreeItem, node: int | None, alpha: float | None) -> int:
         """Grows a tree on in the background, below a node to a lower alpha, or everywhere to its own; returns the job
         id. Raises UsageError when the model that it was grown with is not here."""
+
+    def models(self) -> list[str]:
+        """Quick. Names of the models that can grow a tree, the default one first."""
+
+    def estimate_beside(self, item: TreeItem, wish: TreeWish) -> Estimate:
+        """What `grow_beside` would cost; no conversation where the tree is there already."""
+
+    def grow_beside(self, item: TreeItem, wish: TreeWish) -> int:
+        """Grows the trees of a conversation as another model, adapter or alpha would, to be compared with a tree; mode
+        and place are the tree's own, and the set that is shown stays. Returns the job id."""
 
     def export(self, item: TreeItem, path: str) -> None:
         """Writes a tree as one JSON line to a new file; raises ProjectError as `Exports.export` does."""

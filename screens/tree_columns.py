@@ -1,18 +1,21 @@
-"""The columns and orders of the list of trees, and which of them stand out. Without Textual."""
+"""The columns and orders of the list of trees, and which of them stand out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.rows import TreeRow
 from engine.text import one_line
 from screens import figures
 from screens.tree_rows import TreeItem
+from screens.widgets.curve import spread
 from screens.widgets.row_table import Column, Piece
+from screens.widgets.turn_line import MEASURES, turn_blocks
 
 NAME_WIDTH = 24
+TURNS_WIDTH = 12
 STANDS_OUT = "▲"
 DECILE = 0.9
 FEWEST = 10
@@ -77,13 +80,40 @@ def ordered(items: Sequence[TreeItem], key: str, descending: bool) -> list[TreeI
     return [item for _, item in valued] + [item for item in items if value(item) is None]
 
 
+def worst_turns(items: Sequence[TreeItem]) -> list[TreeItem]:
+    """Of each conversation the tree that is least sure of its best answer; conversations as they stood."""
+    found: dict[int, TreeItem] = {}
+    for item in items:
+        key = item.row.conversation_id
+        if key not in found or _surprise(item.row) > _surprise(found[key].row):
+            found[key] = item
+    return list(found.values())
+
+
+def by_conversation(items: Sequence[TreeItem]) -> dict[int, list[TreeRow]]:
+    """The trees of each conversation that has several, by step."""
+    found: dict[int, list[TreeRow]] = {}
+    for item in items:
+        if item.row.reason is None:
+            found.setdefault(item.row.conversation_id, []).append(item.row)
+    return {
+        key: sorted(rows, key=lambda row: row.step) for key, rows in found.items() if len(rows) > 1
+    }
+
+
+def _surprise(row: TreeRow) -> float:
+    return -math.inf if row.max_log_prob is None else -row.max_log_prob
+
+
 def held_share(row: TreeRow) -> float | None:
     """How much of the recorded answer is in the tree."""
     return row.answer_held / row.answer_tokens if row.answer_tokens else None
 
 
-def columns(deciles: Callable[[], Deciles]) -> list[Column[TreeItem]]:
-    """The columns; `deciles` says what stands out now."""
+def columns(
+    deciles: Callable[[], Deciles], turns: Mapping[int, Sequence[TreeRow]]
+) -> list[Column[TreeItem]]:
+    """The columns; `deciles` says what stands out now, `turns` has the trees of conversations with several."""
 
     def name(item: TreeItem) -> Sequence[Piece]:
         text = one_line(item.name)
@@ -118,9 +148,18 @@ def columns(deciles: Callable[[], Deciles]) -> list[Column[TreeItem]]:
             return _NONE
         return [(f"{row.answer_held:,}", ""), (f"/{row.answer_tokens:,}", "tone--muted")]
 
-    return [
+    def along(item: TreeItem) -> Sequence[Piece]:
+        rows = turns.get(item.row.conversation_id, ())
+        cells = spread(len(rows), TURNS_WIDTH)
+        return [
+            (block, "tone--bright" if item.row in rows[cell.start : cell.stop] else "tone--accent")
+            for block, cell in zip(turn_blocks(rows, cells, MEASURES[0]), cells, strict=True)
+        ]
+
+    found = [
         Column("name", "conversation", NAME_WIDTH, name, flexible=True),
-        Column("step", "step", 5, lambda i: [(str(i.row.step), "tone--muted")], right=True, keep=4),
+        Column("step", "step", 5, lambda i: [(str(i.row.step), "tone--muted")], right=True,
+               keep=9 if turns else 4),
         Column("leaves", "leaves", 8, leaves, right=True),
         Column("best", "best", 9, best, right=True),
         Column("covered", "covered", figures.BAR_WIDTH + 4, covered, keep=6),
@@ -128,7 +167,10 @@ def columns(deciles: Callable[[], Deciles]) -> list[Column[TreeItem]]:
         Column("fork", "first fork", 15, fork, keep=2),
         Column("said", "said", 9, lambda item: _said_cell(item.row), right=True, keep=5),
         Column("held", "in the tree", 11, held, right=True, keep=3),
-    ]
+    ]  # fmt: skip
+    if turns:
+        found.insert(1, Column("turns", "turns", TURNS_WIDTH, along, keep=8))
+    return found
 
 
 _NONE: Sequence[Piece] = [("–", "tone--muted")]

@@ -1,4 +1,4 @@
-"""Tables over a tree: its complete answers, and the tokens of one path."""
+"""The tokens of one path of a tree."""
 
 from __future__ import annotations
 
@@ -16,98 +16,12 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from engine.text import one_line
 from screens import figures
-from screens.background import background
-from screens.clipboard import copy
-from screens.dialogs import ErrorDialog, hint_line
+from screens.dialogs import hint_line
 from screens.keyed import Keyed
-from screens.ports import Trees
-from screens.tree_rows import AnswerRow, NodeColumns, TreeItem
+from screens.tree_rows import NodeColumns
 from screens.widgets.row_table import Column, Piece, RowTable
-from screens.widgets.tree_view import KIND_LOOKS, shown_text
-
-
-class AnswersDialog(Keyed, ModalScreen[int | None]):
-    """The complete answers with their probabilities; answers with the node of the one that was chosen."""
-
-    PLACE = "answers"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "copy", "Copy", tooltip="Copy this answer"),
-        Binding("escape,l,q", "dismiss(None)", "Leave"),
-    ]
-
-    def __init__(self, trees: Trees, item: TreeItem) -> None:
-        super().__init__()
-        self._trees, self._item = trees, item
-        self._answers: Sequence[AnswerRow] = ()
-        self.table = RowTable[tuple[int, AnswerRow]](
-            [
-                Column("kind", "", 1, self._kind),
-                Column("p", "probability", figures.BAR_WIDTH + 5, self._p),
-                Column("leaves", "leaves", 7, lambda r: [(f"{r[1].leaves:,}", "tone--muted")],
-                       right=True, keep=3),
-                Column("text", "answer", 20, lambda r: [(shown_text(r[1].text) or "(nothing)", "")],
-                       flexible=True),
-            ],
-            self._fetch,
-            lambda row: row[0],
-        )  # fmt: skip
-
-    def compose(self) -> ComposeResult:
-        """Table, the whole answer under the cursor, keys."""
-        with Vertical(classes="dialog tall") as box:
-            box.border_title = Content("Complete answers, equal texts put together")
-            yield self.table
-            yield Static(id="whole")
-            yield Static(
-                hint_line(("enter", "goes to it"), ("y", "copies it"), ("escape", "leaves"))
-            )
-
-    def on_mount(self) -> None:
-        """Reads the answers."""
-        row = self._item.row
-
-        def arrived(found: list[AnswerRow]) -> None:
-            self._answers = found
-            self.table.show(array("q", range(len(found))))
-            self.table.focus()
-
-        background(
-            self,
-            lambda: self._trees.answers(row.conversation_id, row.step, row.config_hash),
-            arrived,
-            lambda error: (self.app.push_screen(ErrorDialog(error)), None)[1],
-            group="answers",
-        )
-
-    def _fetch(self, ids: Sequence[int]) -> list[tuple[int, AnswerRow]]:
-        return [(at, self._answers[at]) for at in ids if at < len(self._answers)]
-
-    @staticmethod
-    def _kind(row: tuple[int, AnswerRow]) -> Sequence[Piece]:
-        glyph, tone, _ = KIND_LOOKS[row[1].kind]
-        return [(glyph, tone)]
-
-    @staticmethod
-    def _p(row: tuple[int, AnswerRow]) -> Sequence[Piece]:
-        p = row[1].probability
-        return [(figures.bar(p), "tone--complete"), (f" {figures.probability(p, 3)}", "")]
-
-    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
-        """Shows more of the answer than its line has."""
-        text = one_line(self._answers[message.row_id].text, 400)
-        self.query_one("#whole", Static).update(Content.styled(text, "$tone-muted"))
-
-    def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter goes to the leaf."""
-        self.dismiss(self._answers[message.row_id].node)
-
-    def action_copy(self) -> None:
-        """Copies the answer under the cursor."""
-        at = self.table.cursor_id
-        if at is not None:
-            copy(self, self._answers[at].text, f"answer {at + 1}")
+from screens.widgets.tree_view import shown_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,13 +63,64 @@ class NodeColumns:
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
     """Leaves of equal text: the text without a stop text, their probability, how many they are, and of the most
-    probable one its node and kind."""
+    probable one its node and kind. `group` is the number of its group of equal meaning, where it was asked for."""
 
     text: str
     probability: float
     leaves: int
     node: int
     kind: NodeKind
+    group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Meanings:
+    """The answers of a tree put together by meaning.
+
+    Attributes:
+        answers: Group by group, the most probable group first and numbered 0, in each the most probable answer first.
+        threshold: Similarity from which on two answers mean the same.
+        entropy_low, entropy_high: Bits of the distribution over meanings, between which it lies.
+        by: What compared them, in a few words.
+    """
+
+    answers: Sequence[AnswerRow]
+    threshold: float
+    entropy_low: float
+    entropy_high: float
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a tree that is compared is told of the other one, by its own nodes; nodes meet where their paths spell the
+    same text.
+
+    Attributes:
+        there: Probability of a node's text in the other tree; None where the other has no such path.
+        twins: The other tree's node at the same text; -1 without one.
+        shared: Leaves whose answer the other tree holds too.
+    """
+
+    there: Sequence[float | None]
+    twins: Sequence[int]
+    shared: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two trees of one prompt.
+
+    Attributes:
+        answers: Complete answers that both hold.
+        low, high: Between these lies the total variation of the two distributions over responses.
+    """
+
+    first: Beside
+    second: Beside
+    answers: int
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +155,15 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class TreeWish:
-    """A run that grows trees, as asked on the screen: see `engine.trees.tree.TreeOptions`."""
+    """A run that grows trees, as asked on the screen: see `engine.trees.tree.TreeOptions`.
+
+    Attributes:
+        model: Name in the catalogue; None is the default model.
+        adapter: Path of a GGUF adapter; None grows without one.
+    """
 
     alpha: float = 0.02
     mode: Growth = "path"
     where: Where = "last-answer"
+    model: str | None = None
+    adapter: str | None = None

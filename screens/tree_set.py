@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from engine.errors import WorkbenchError
 from engine.filters import ListQuery
+from engine.rows import TreeRow
 from engine.text import one_line
 from screens import figures
 from screens.base import WorkbenchScreen
@@ -22,12 +23,21 @@ from screens.bridge import EngineFeed
 from screens.dialogs import ChoiceDialog
 from screens.filter_editing import edit_filter
 from screens.ports import Services
-from screens.tree_columns import ORDERS, STANDS_OUT, Deciles, columns, ordered
+from screens.tree_columns import (
+    ORDERS,
+    STANDS_OUT,
+    Deciles,
+    by_conversation,
+    columns,
+    ordered,
+    worst_turns,
+)
 from screens.tree_rows import ConfigRow, TreeItem, TreeWish
 from screens.tree_run import TreeRunDialog
+from screens.tree_words import config_words
 from screens.trees import TreeScreen
 from screens.widgets.filter_line import FilterLine
-from screens.widgets.row_table import RowTable
+from screens.widgets.row_table import Column, RowTable
 from screens.widgets.scatter import Point, Scatter
 
 
@@ -45,10 +55,11 @@ class TreeSetScreen(WorkbenchScreen[None]):
         Binding("S", "reverse", "Reverse", tooltip="Reverse the order", show=False),
         Binding("c", "configuration", "Set", tooltip="Trees of another alpha, place or model"),
         Binding("r", "run_trees", "Grow", tooltip="Grow trees; says first how many"),
-        Binding("v", "view", "Scatter", tooltip="Table or scatter, on a narrow terminal"),
+        Binding("w", "worst", "Turns", tooltip="Every turn, or the worst of each conversation", show=False),
+        Binding("v", "view", "Scatter", tooltip="From the table to the scatter and back"),
         Binding("escape", "clear", "Clear", tooltip="Clear the filter", show=False),
         Binding("q", "app.quit", "Quit", show=False),
-    ]
+    ]  # fmt: skip
 
     def __init__(self, services: Services, feed: EngineFeed) -> None:
         super().__init__(services, feed)
@@ -56,11 +67,16 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self._sort = ("leaves", True)
         self._items: Sequence[TreeItem] = ()
         self._by_id: dict[int, TreeItem] = {}
+        self._turns: dict[int, list[TreeRow]] = {}
+        self._worst_only = True
         self._points: dict[int, int] = {}  # places in the scatter by id
         self._deciles = Deciles()
         self.table = RowTable[TreeItem](
-            columns(lambda: self._deciles), self._fetch, lambda item: item.id, id="trees"
+            self._columns(), self._fetch, lambda item: item.id, id="trees"
         )
+
+    def _columns(self) -> list[Column[TreeItem]]:
+        return columns(lambda: self._deciles, self._turns)
 
     def compose_body(self) -> ComposeResult:
         """Summary, filter line, table and scatter, or what to do when there is no tree."""
@@ -96,6 +112,13 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def _show_items(self, items: list[TreeItem], config: ConfigRow | None) -> None:
         self.query_one(FilterLine).complain(None)
+        self._turns = by_conversation(items)
+        self.table.show_columns(self._columns())
+        summary = _summary(items, config)
+        if self._turns:
+            summary = Content.assemble(summary, self._turns_content())
+            if self._worst_only:
+                items = worst_turns(items)
         self._items = items
         self._by_id = {item.id: item for item in items}
         self._deciles = Deciles.of(items)
@@ -113,11 +136,15 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.query_one(Scatter).show(points)
         self._point()
         self.query_one("#legend", Static).update(_legend(self._deciles, len(points)))
-        self.query_one("#summary", Static).update(_summary(items, config))
+        self.query_one("#summary", Static).update(summary)
         self.set_class(not items, "-empty")
         self.query_one(".empty", Static).update(_empty_content(self._query))
         if self.focused is None and items:  # it was hidden while there was nothing to list
             self.table.focus()
+
+    def _turns_content(self) -> Content:
+        words = "the least sure turn of each" if self._worst_only else "every turn"
+        return Content.assemble(f" · {words} ", ("w", "bold $tone-accent"))
 
     def _show_order(self) -> None:
         found = ordered(self._items, *self._sort)
@@ -135,9 +162,23 @@ class TreeSetScreen(WorkbenchScreen[None]):
         """The cursor's tree is marked in the scatter."""
         self._point()
 
+    def on_scatter_pointed(self, message: Scatter.Pointed) -> None:
+        """The cursor's point is marked in the table."""
+        self.table.move_to_id(self._id_at(message.index))
+
+    def on_scatter_opened(self, message: Scatter.Opened) -> None:
+        """Enter opens the explorer from the scatter too."""
+        self._open(self._id_at(message.index))
+
+    def _id_at(self, point: int) -> int:
+        return next(row_id for row_id, at in self._points.items() if at == point)
+
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter opens the explorer."""
-        item = self._by_id[message.row_id]
+        self._open(message.row_id)
+
+    def _open(self, row_id: int) -> None:
+        item = self._by_id[row_id]
         if item.row.reason is not None:
             self.notify(one_line(item.row.reason), title="No tree", markup=False)
             return
@@ -200,9 +241,19 @@ class TreeSetScreen(WorkbenchScreen[None]):
         """A click on a column's title sorts by it."""
         self._sort_by(message.key)
 
+    def action_worst(self) -> None:
+        """Changes between every turn and the least sure one of each conversation."""
+        if self._turns:
+            self._worst_only = not self._worst_only
+            self.refresh_data()
+        else:
+            self.notify("No conversation has trees at several turns.", markup=False)
+
     def action_view(self) -> None:
-        """Changes between table and scatter where both have no room."""
+        """Goes from the table to the scatter and back; where both have no room, one of them is shown."""
         self.toggle_class("-scatter")
+        pane = self.query_one(Scatter) if self.has_class("-scatter") else self.table
+        self.call_after_refresh(pane.focus)
 
     def action_configuration(self) -> None:
         """Asks which set of trees is shown."""
@@ -220,7 +271,10 @@ class TreeSetScreen(WorkbenchScreen[None]):
             if not found[0]:
                 self.notify("No tree was grown yet; r grows them.", markup=False)
                 return
-            choices = [(c.config_hash, config_words(c)) for c in found[0]]
+            choices = [
+                (c.config_hash, f"{config_words(c)} · {figures.counted(c.trees, 'tree')}")
+                for c in found[0]
+            ]
             self.app.push_screen(ChoiceDialog("Trees of", choices, found[1]), chosen)
 
         self.in_background(lambda: (trees.configs(), trees.shown()), ask, group="configs")
@@ -238,15 +292,6 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.app.push_screen(TreeRunDialog(trees, query), chosen)
 
 
-def config_words(config: ConfigRow) -> str:
-    """What produced a set of trees, and how many it holds."""
-    adapter = f" + {config.adapter}" if config.adapter else ""
-    return one_line(
-        f"alpha {config.alpha:g} · {config.mode} · {config.place} · {config.model}{adapter}"
-        f" · {figures.counted(config.trees, 'tree')}"
-    )
-
-
 def _summary(items: Sequence[TreeItem], config: ConfigRow | None) -> Content:
     grown = sorted(item.row.leaves for item in items if item.row.reason is None)
     parts = [figures.counted(len(grown), "tree")]
@@ -259,8 +304,7 @@ def _summary(items: Sequence[TreeItem], config: ConfigRow | None) -> Content:
     told = Content(" · ".join(parts))
     if config is None:
         return told
-    about = config_words(config).rpartition(" · ")[0]
-    return Content.assemble(told, (f"   {about}", "$tone-muted"))
+    return Content.assemble(told, (f"   {config_words(config)}", "$tone-muted"))
 
 
 def _legend(deciles: Deciles, points: int) -> Content:

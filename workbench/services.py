@@ -32,11 +32,12 @@ from engine.trees.places import At
 from engine.trees.tree import TreeOptions
 from engine.worker.client import ModelProcess
 from screens.ports import ProjectInfo, Services
+from screens.tree_rows import TreeWish
 from workbench import config
 from workbench.calibrations import ProjectCalibration
 from workbench.exports import ExportFiles
 from workbench.goal_stages import GOAL_STAGES, GoalStages
-from workbench.tree_services import ProjectTrees, wished_options
+from workbench.tree_services import Like, ProjectTrees, wished_options
 
 PROMPT_KEY = "prompt."
 TABLES = {
@@ -88,6 +89,7 @@ class TreeRunOptions:
         limit: The first so many of them.
         nodes: Bound on the nodes of a tree.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
+        only: In place of the filter these conversations, in id order; the trees that are shown stay what they are.
     """
 
     tree: TreeOptions
@@ -98,6 +100,7 @@ class TreeRunOptions:
     limit: int | None = None
     nodes: int | None = None
     context: int | None = None
+    only: tuple[int, ...] | None = None
 
 
 class Workspace:
@@ -250,9 +253,27 @@ class Workspace:
                 query=ListQuery(options.filter),
                 limit=options.limit,
                 nodes=options.nodes,
+                only=options.only,
             )
         )
         return stages
+
+    def _wished_trees(self, wish: TreeWish, query: ListQuery, like: Like | None) -> list[Stage]:
+        """The stages of a run that was asked for on the screen; one to be compared grows as the tree beside it."""
+        adapter = None if wish.adapter is None else Path(wish.adapter)
+        options = TreeRunOptions(
+            wished_options(wish), wish.where, wish.model, adapter, filter=query.filter
+        )
+        if like is not None:
+            options = replace(
+                options,
+                tree=replace(like.options, alpha=wish.alpha),
+                at=like.at,
+                nodes=like.nodes,
+                context=like.context,
+                only=(like.conversation_id,),
+            )
+        return self.tree_stages(options)
 
     def estimate(self, options: ScoringOptions) -> Estimate:
         """What scoring with these options would cost; see `engine.stages.estimate`."""
@@ -317,9 +338,7 @@ class Workspace:
                 self.project,
                 self.process,
                 self.catalog,
-                lambda wish, query: self.tree_stages(
-                    TreeRunOptions(wished_options(wish), wish.where, filter=query.filter)
-                ),
+                self._wished_trees,
                 self.runner.start,
                 self._tell("tree"),
             ),

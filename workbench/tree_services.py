@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
+from typing import cast
 
 from engine.errors import ProjectError, UsageError
 from engine.filters import ListQuery
@@ -17,15 +18,20 @@ from engine.stages.growing_on import Below, GrowOnStage
 from engine.stages.trees import TreeStage
 from engine.store import conversations, runs, trees
 from engine.store.project import Project
+from engine.trees.compare import compare
 from engine.trees.guarantee import guarantee, parse_predicate
-from engine.trees.measures import answers, subtree_mass
+from engine.trees.measures import Answer, answers, subtree_mass
+from engine.trees.places import At
 from engine.trees.record import TreeRecord, restore
 from engine.trees.tree import ROOT, Tree, TreeOptions
 from engine.worker.client import ModelProcess
 from screens.tree_rows import (
     AnswerRow,
+    Beside,
     Bounds,
+    Comparison,
     ConfigRow,
+    Meanings,
     NodeColumns,
     NodeKind,
     OpenTree,
@@ -34,6 +40,7 @@ from screens.tree_rows import (
 )
 from workbench.exports import write_file
 from workbench.tree_lines import stored_tree_line
+from workbench.tree_meanings import AnswerMeanings
 
 KINDS: tuple[NodeKind, ...] = ("frontier", "inner", "ended", "cut", "long")
 STEP_STOP = "\n\nTURN"
@@ -45,6 +52,17 @@ KEPT = 3
 NAME_BATCH = 500
 
 
+@dataclass(frozen=True, slots=True)
+class Like:
+    """A tree that another one is grown to be compared with: its conversation, and how it was asked for."""
+
+    conversation_id: int
+    options: TreeOptions
+    at: At
+    nodes: int | None
+    context: int | None
+
+
 class ProjectTrees:
     """The trees of one project; satisfies `screens.ports.Trees`."""
 
@@ -53,20 +71,22 @@ class ProjectTrees:
         project: Project,
         process: ModelProcess,
         catalog: Catalog,
-        plan: Callable[[TreeWish, ListQuery], list[Stage]],
+        plan: Callable[[TreeWish, ListQuery, Like | None], list[Stage]],
         begin: Callable[[Sequence[Stage]], int],
         changed: Callable[[], None],
     ) -> None:
         """Puts the parts together.
 
         Args:
-            plan: The stages of a run that grows trees; the last one is a `TreeStage`.
+            plan: The stages of a run that grows trees; the last one is a `TreeStage`. A tree that it is to be like
+                takes the place of the query.
             begin: Starts stages in the background and returns the job id.
             changed: Called when other trees are shown.
         """
         self._project, self._process, self._catalog = project, process, catalog
         self._plan, self._begin, self._changed = plan, begin, changed
         self._kept: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
+        self._meant = AnswerMeanings()
         self._guard = Lock()
 
     # Reading
@@ -91,6 +111,12 @@ class ProjectTrees:
         with self._project.reading() as conn:
             return [row.step for row in trees.trees(conn, conversation_id) if row.reason is None]
 
+    def turns(self, conversation_id: int, config_hash: str | None = None) -> list[TreeRow]:
+        """See `screens.ports.Trees`."""
+        with self._project.reading() as conn:
+            rows = trees.trees(conn, conversation_id, config_hash)
+        return [row for row in rows if row.reason is None]
+
     def open(self, conversation_id: int, step: int, config_hash: str | None = None) -> OpenTree:
         """See `screens.ports.Trees`."""
         with self._project.reading() as conn:
@@ -102,10 +128,29 @@ class ProjectTrees:
     def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
         """See `screens.ports.Trees`."""
         tree, _ = self._find(conversation_id, step, config_hash)
-        return [
-            AnswerRow(a.text, a.probability, len(a.leaves), a.leaves[0], KINDS[a.end])
-            for a in answers(tree)
+        return [answer_row(answer) for answer in answers(tree)]
+
+    def meanings(
+        self, conversation_id: int, step: int, config_hash: str, threshold: float
+    ) -> Meanings:
+        """See `screens.ports.Trees`."""
+        tree, _ = self._find(conversation_id, step, config_hash)
+        told, found = self._meant.of(tree, threshold)
+        rows = [
+            answer_row(told[at], number)
+            for number, group in enumerate(found.groups)
+            for at in group.answers
         ]
+        return Meanings(rows, threshold, found.entropy_low, found.entropy_high, self._meant.by)
+
+    def compare(self, conversation_id: int, step: int, first: str, second: str) -> Comparison:
+        """See `screens.ports.Trees`."""
+        found = compare(
+            self._find(conversation_id, step, first)[0],
+            self._find(conversation_id, step, second)[0],
+        )
+        sides = [Beside(one.there, one.twins, one.shared) for one in (found.first, found.second)]
+        return Comparison(sides[0], sides[1], found.answers, found.low, found.high)
 
     def bounds(self, conversation_id: int, step: int, config_hash: str, text: str) -> Bounds:
         """See `screens.ports.Trees`."""
@@ -158,33 +203,64 @@ class ProjectTrees:
     # Work
 
     def estimate(self, wish: TreeWish, query: ListQuery) -> Estimate:
-        """See `screens.ports.Trees`. The time is that of the trees that were grown with the same alpha before."""
-        stage = self._plan(wish, query)[-1]
+        """See `screens.ports.Trees`. The time is that of the trees that were grown in the same way before."""
+        with self._project.reading() as conn:
+            wanted = conversations.ids(conn, query)
+        return self._cost(self._plan(wish, query, None), wanted)
+
+    def _cost(self, stages: Sequence[Stage], wanted: Iterable[int]) -> Estimate:
+        stage = stages[-1]
         assert isinstance(stage, TreeStage)
         with self._project.reading() as conn:
-            wanted = set(conversations.ids(conn, query))
-            left = len(wanted.intersection(trees.lacking(conn, stage.config_hash)))
-            known = trees.seconds(conn, wish.alpha)
-        model = stage.fingerprints
-        return Estimate(
-            left, None, None, None if known is None else known * left, str(model["model"])
-        )
+            left = len(set(wanted).intersection(trees.lacking(conn, stage.config_hash)))
+            asked = stage.params
+            known = trees.seconds(conn, asked["alpha"], asked["mode"], asked["at"])
+        named = [stage.fingerprints.get(key) for key in ("model", "adapter")]
+        model = " + ".join(str(name) for name in named if name)
+        return Estimate(left, None, None, None if known is None else known * left, model)
 
     def start(self, wish: TreeWish, query: ListQuery) -> int:
         """See `screens.ports.Trees`."""
-        return self._begin(self._plan(wish, query))
+        return self._begin(self._plan(wish, query, None))
+
+    def models(self) -> list[str]:
+        """See `screens.ports.Trees`."""
+        return [entry.name for entry in self._catalog.entries()]
+
+    def estimate_beside(self, item: TreeItem, wish: TreeWish) -> Estimate:
+        """See `screens.ports.Trees`."""
+        stages = self._plan(wish, ListQuery(), self._like(item.row))
+        return self._cost(stages, [item.row.conversation_id])
+
+    def grow_beside(self, item: TreeItem, wish: TreeWish) -> int:
+        """See `screens.ports.Trees`."""
+        return self._begin(self._plan(wish, ListQuery(), self._like(item.row)))
+
+    def _like(self, row: TreeRow) -> Like:
+        run = self._run(row)
+        tree, _ = self._tree(row)
+        return Like(
+            row.conversation_id,
+            tree.options,
+            cast(At, row.place),
+            run.params.get("nodes"),
+            run.params.get("context"),
+        )
 
     def grow_on(self, item: TreeItem, node: int | None, alpha: float | None) -> int:
         """See `screens.ports.Trees`."""
         row = item.row
+        model = self._model_of(self._run(row))
+        below = None if node is None or alpha is None else Below(node, alpha)
+        stage = GrowOnStage(self._project, self._process, lambda: model, row, below)
+        return self._begin([stage])
+
+    def _run(self, row: TreeRow) -> RunRow:
         with self._project.reading() as conn:
             run = runs.get(conn, row.run_id)
         if run is None:
             raise UsageError("The run that grew this tree is not recorded.")
-        model = self._model_of(run)
-        below = None if node is None or alpha is None else Below(node, alpha)
-        stage = GrowOnStage(self._project, self._process, lambda: model, row, below)
-        return self._begin([stage])
+        return run
 
     def _model_of(self, run: RunRow) -> RunnableModel:
         """The model of a run, as the catalogue has it or as it was before it was tuned."""
@@ -226,6 +302,18 @@ def _row(rows: Sequence[TreeRow], step: int) -> TreeRow:
         if row.step == step and row.reason is None:
             return row
     raise UsageError("There is no tree here.", next((r.reason for r in rows if r.reason), "") or "")
+
+
+def answer_row(answer: Answer, group: int | None = None) -> AnswerRow:
+    """An answer as screens see it; `group` as in `AnswerRow`."""
+    return AnswerRow(
+        answer.text,
+        answer.probability,
+        len(answer.leaves),
+        answer.leaves[0],
+        KINDS[answer.end],
+        group,
+    )
 
 
 def columns(tree: Tree, answer: Sequence[int]) -> NodeColumns:

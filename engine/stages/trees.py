@@ -7,17 +7,17 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from engine.conversation import render_log
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from engine.jobs import Progress, config_hash
+from engine.jobs import Progress
 from engine.model.catalog import RunnableModel
 from engine.rows import TreeRow
+from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
-from engine.stages.model_work import ModelWork
-from engine.store import conversations, runs, trees
+from engine.store import conversations, trees
 from engine.store.project import Project
 from engine.store.trees import TreeConfig, TreeEntry
 from engine.trees.growth import Budget
@@ -38,12 +38,10 @@ class _Spot:
     reason: str | None = None
 
 
-class TreeStage:
+class TreeStage(BlockStage[int, TreeEntry]):
     """Grows what has no tree under this configuration yet, in id order."""
 
     name = "trees"
-    lane: Literal["model", "cpu"] = "model"
-    unit = "conversations"
 
     def __init__(
         self,
@@ -56,6 +54,7 @@ class TreeStage:
         query: ListQuery | None = None,
         limit: int | None = None,
         nodes: int | None = None,
+        only: Sequence[int] | None = None,
     ) -> None:
         """Prepares a run.
 
@@ -64,10 +63,13 @@ class TreeStage:
             query: Which conversations; None is all.
             limit: Only the first so many of them.
             nodes: Bound on the nodes of one tree, on the average of a block.
+            only: In place of the query these conversations, in id order, and the trees that are shown stay those of
+                another configuration.
         """
-        self._project, self._options, self._at = project, options, at
+        super().__init__(project, process, choose)
+        self._options, self._at, self._only = options, at, only
         self._query, self._limit, self._nodes = query or ListQuery(), limit, nodes
-        self._work = ModelWork(process, choose)
+        self._read = 0
         self.grown = self.without = 0
 
     @property
@@ -85,16 +87,6 @@ class TreeStage:
             "context": self._work.model.options.context,
         }
 
-    @property
-    def fingerprints(self) -> Mapping[str, Any]:
-        """What answered."""
-        return self._work.model.fingerprints
-
-    @property
-    def config_hash(self) -> str:
-        """The key of the trees that this stage writes."""
-        return config_hash(self.name, self.params, self.fingerprints)
-
     def run(self, run_id: int) -> Iterator[Progress]:
         """Grows block by block; each is one transaction, with the run's counter.
 
@@ -104,7 +96,7 @@ class TreeStage:
         """
         key = self.config_hash
         with self._project.reading() as conn:
-            every = conversations.ids(conn, self._query)[: self._limit]
+            every = self._only or conversations.ids(conn, self._query)[: self._limit]
             missing = set(trees.lacking(conn, key)).intersection(every)
             chars = [row.chars for row in conversations.rows(conn, every)]
         total = len(missing)
@@ -115,39 +107,30 @@ class TreeStage:
         config = TreeConfig(
             key, self._options.alpha, self._options.mode, self._at, model.label, adapter
         )
-        self._project.write(lambda conn: trees.register(conn, config))
-        done = nodes = 0
-        for block in blocks(every, chars):
-            wanted = missing.intersection(block)
-            if not wanted:
-                continue
-            self._work.check()
-            found: list[TreeEntry] = []
-            grow = partial(self._grow, block, run_id, key)
-            for count, _ in self._work.live(grow, found.extend):
-                yield Progress(done, total, f"{nodes + count:,} nodes read")
-            entries = [entry for entry in found if entry.row.conversation_id in wanted]
-            nodes += sum(entry.row.nodes for entry in entries)
-            done += len(wanted)
-            self._project.write(
-                partial(_commit, key=key, run_id=run_id, entries=entries, done=done, total=total)
-            )
-            self.grown += sum(1 for entry in entries if entry.frame is not None)
-            self.without += sum(1 for entry in entries if entry.frame is None)
-            yield Progress(done, total, f"{nodes:,} nodes read")
-
-    def interrupt(self) -> None:
-        """Ends the request in flight; the block at hand is dropped."""
-        self._work.interrupt()
+        self._project.write(lambda conn: trees.register(conn, config, show=self._only is None))
+        yield from self._in_blocks(run_id, blocks(every, chars), missing)
 
     def summary(self) -> str:
         """What came of it in one sentence with counts."""
         text = f"Grew {self.grown:,} response trees with {self._work.model.label}"
         return text + (f"; {self.without:,} conversations have none." if self.without else ".")
 
-    def _grow(
-        self, block: Sequence[int], run_id: int, key: str, report: OnProgress
-    ) -> list[TreeEntry]:
+    def _key_of(self, entry: TreeEntry) -> int:
+        return entry.row.conversation_id
+
+    def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[TreeEntry]) -> None:
+        named = [replace(entry, row=replace(entry.row, run_id=run_id)) for entry in entries]
+        trees.add(conn, self.config_hash, named)
+
+    def _tally(self, entries: Sequence[TreeEntry]) -> None:
+        self._read += sum(entry.row.nodes for entry in entries)
+        self.grown += sum(1 for entry in entries if entry.frame is not None)
+        self.without += sum(1 for entry in entries if entry.frame is None)
+
+    def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
+        return Progress(done, total, f"{self._read + count:,} nodes read")
+
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[TreeEntry]:
         with self._project.reading() as conn:
             found = conversations.conversations_for(conn, block)
         spots = [spot for key_, messages in found for spot in self._spots(key_, messages)]
@@ -162,7 +145,7 @@ class TreeStage:
         entries = []
         for spot in spots:
             result = next(results) if spot.place is not None else spot.reason or ""
-            entries.append(_entry(spot, result, run_id, key))
+            entries.append(_entry(spot, result))
         return entries
 
     def _spots(self, conversation_id: int, messages: Sequence[Any]) -> list[_Spot]:
@@ -181,13 +164,13 @@ class TreeStage:
         return [(one, work["seconds"] * len(one.tree.nodes) / nodes) for one in grown]
 
 
-def _entry(spot: _Spot, result: tuple[GrownTree, float] | str, run_id: int, key: str) -> TreeEntry:
+def _entry(spot: _Spot, result: tuple[GrownTree, float] | str) -> TreeEntry:
     step = spot.place.step if spot.place else 0
     if isinstance(result, str):
-        none = tree_row(spot.conversation_id, step, None, 0.0, run_id, key)
+        none = tree_row(spot.conversation_id, step, None, 0.0)
         return TreeEntry(replace(none, reason=result), None)
     grown, seconds = result
-    row = tree_row(spot.conversation_id, step, grown, seconds, run_id, key)
+    row = tree_row(spot.conversation_id, step, grown, seconds)
     # The recorded answer's tokens stand beside the columns, so that its path can be shown.
     answer = list(grown.answer[: len(grown.answer_log_probs)])
     return TreeEntry(row, {**record(grown.tree).as_frame(), "answer": answer})
@@ -244,16 +227,3 @@ def tree_row(
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _commit(
-    conn: sqlite3.Connection,
-    *,
-    key: str,
-    run_id: int,
-    entries: Sequence[TreeEntry],
-    done: int,
-    total: int,
-) -> None:
-    trees.add(conn, key, entries)
-    runs.count(conn, run_id, done, total)

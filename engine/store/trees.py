@@ -44,8 +44,8 @@ class TreeEntry:
     frame: dict[str, Any] | None
 
 
-def register(conn: sqlite3.Connection, config: TreeConfig) -> None:
-    """Makes a configuration known, before its first trees, and the one that is shown."""
+def register(conn: sqlite3.Connection, config: TreeConfig, *, show: bool = True) -> None:
+    """Makes a configuration known, before its first trees; `show` makes it the one that is shown."""
     conn.execute(
         "INSERT INTO tree_config (config_hash, alpha, mode, place, model, adapter)"
         " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (config_hash) DO NOTHING",
@@ -58,7 +58,8 @@ def register(conn: sqlite3.Connection, config: TreeConfig) -> None:
             config.adapter,
         ),
     )
-    settings.put(conn, _KEY, config.config_hash)
+    if show:
+        choose(conn, config.config_hash)
 
 
 def chosen(conn: sqlite3.Connection) -> str | None:
@@ -185,13 +186,13 @@ def measures(conn: sqlite3.Connection, config_hash: str | None = None) -> list[T
     return [TreeRow(*row) for row in rows]
 
 
-def seconds(conn: sqlite3.Connection, alpha: float) -> float | None:
-    """Seconds that a conversation took on the average of the trees grown with an alpha; None without any."""
+def seconds(conn: sqlite3.Connection, alpha: float, mode: str, place: str) -> float | None:
+    """Seconds that a conversation took on the average of the trees grown so; None without any."""
     row = conn.execute(
         "SELECT sum(t.seconds) / count(DISTINCT t.conversation_id) FROM tree AS t"
         " JOIN tree_config AS c ON c.config_hash = t.config_hash"
-        " WHERE c.alpha = ? AND t.packed IS NOT NULL",
-        (alpha,),
+        " WHERE c.alpha = ? AND c.mode = ? AND c.place = ? AND t.packed IS NOT NULL",
+        (alpha, mode, place),
     ).fetchone()
     return None if row[0] is None else float(row[0])
 

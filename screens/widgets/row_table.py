@@ -26,6 +26,7 @@ from engine.errors import WorkbenchError
 from engine.text import display_safe
 from screens.background import background
 from screens.keyed import Keyed
+from screens.widgets.movement import movement
 from screens.widgets.states import TONES
 
 RowT = TypeVar("RowT")
@@ -67,12 +68,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = TONES
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Row up", show=False),
-        Binding("down,j", "move(1)", "Row down", show=False),
-        Binding("pageup", "page(-1)", "Page up", show=False),
-        Binding("pagedown", "page(1)", "Page down", show=False),
-        Binding("home", "move_to(0)", "First row", show=False),
-        Binding("end", "move_to(-1)", "Last row", show=False),
+        *movement("Row"),
         Binding("enter", "open", "Open", show=True),
     ]
     DEFAULT_CSS = "RowTable { overflow-x: hidden; overflow-y: auto; }"

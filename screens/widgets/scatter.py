@@ -1,4 +1,5 @@
-"""A scatter of characters: how many points lie in each cell, which are marked, and where the cursor's is."""
+"""A scatter of characters: how many points lie in each cell, which are marked, and where the cursor's is; the cursor
+goes from point to point."""
 
 from __future__ import annotations
 
@@ -8,10 +9,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
+from textual import events
+from textual.binding import Binding, BindingType
 from textual.geometry import Size
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from screens.keyed import Keyed
 from screens.widgets.states import TONES
 
 CURSOR = "◆"
@@ -59,6 +64,25 @@ def plot(
     return grid
 
 
+def nearest(places: Sequence[tuple[int, int]], at: int, down: int, across: int) -> int | None:
+    """The point that is next in a direction; None where there is none further that way.
+
+    Args:
+        places: Line and column of each point.
+        at: Index of the point to go on from.
+        down, across: One of them 1 or -1, the other 0.
+    """
+    line, column = places[at]
+
+    def far(index: int) -> tuple[int, int]:
+        apart = places[index][0] - line, places[index][1] - column
+        ahead, aside = apart if down else apart[::-1]
+        return ahead * (down or across), abs(aside)
+
+    ahead = [index for index in range(len(places)) if far(index)[0] > 0]
+    return min(ahead, key=far, default=None)
+
+
 def bounds(points: Sequence[Point]) -> tuple[float, float, float]:
     """The smallest and largest `x` and the largest `y`."""
     xs = [point.x for point in points]
@@ -74,10 +98,29 @@ def _cell(
     return height - 1 - round(up * (height - 1)), round(across * (width - 1))
 
 
-class Scatter(Widget):
-    """Draws points with their axes; `what` names them."""
+class Scatter(Keyed, Widget, can_focus=True, inherit_bindings=False):
+    """Draws points with their axes; the cursor goes through them."""
 
+    PLACE = "scatter"
     COMPONENT_CLASSES: ClassVar[set[str]] = TONES
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,h", "go(0, -1)", "Point left", show=False),
+        Binding("right", "go(0, 1)", "Point right", show=False),
+        Binding("up,k", "go(-1, 0)", "Point above", show=False),
+        Binding("down,j", "go(1, 0)", "Point below", show=False),
+        Binding("n", "same", "Next here", tooltip="The next point in the same place"),
+        Binding("enter", "open", "Open"),
+    ]
+
+    class Pointed(Message):
+        """The cursor was put on another point."""
+
+        def __init__(self, index: int) -> None:
+            super().__init__()
+            self.index = index
+
+    class Opened(Pointed):
+        """A point was opened."""
 
     def __init__(self, across: str, up: str, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -98,6 +141,59 @@ class Scatter(Widget):
             self._cursor = index
             self._plotted = None
             self.refresh()
+
+    # Keys
+
+    def _places(self) -> list[tuple[int, int]]:
+        width, height = self._room
+        ends = bounds(self._points)
+        return [_cell(point, *ends, width, height) for point in self._points]
+
+    @property
+    def _room(self) -> tuple[int, int]:
+        """Columns and lines of the plot itself."""
+        return max(1, self.size.width - AXIS), max(1, self.size.height - 3)
+
+    def action_go(self, down: int, across: int) -> None:
+        """Goes to the next point in a direction."""
+        if self._points:
+            self._put(
+                0 if self._cursor is None else nearest(self._places(), self._cursor, down, across)
+            )
+
+    def action_same(self) -> None:
+        """Goes to the next of the points that lie in one cell."""
+        if self._cursor is not None:
+            places = self._places()
+            here = [at for at, place in enumerate(places) if place == places[self._cursor]]
+            self._put(here[(here.index(self._cursor) + 1) % len(here)])
+
+    def action_open(self) -> None:
+        """Opens the point under the cursor."""
+        if self._cursor is not None:
+            self.post_message(self.Opened(self._cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        """A click puts the cursor on the nearest point; one on the cursor's own opens it."""
+        if not self._points:
+            return
+        line, column = event.y - 1, event.x - AXIS
+        places = self._places()
+        found = min(
+            range(len(places)),
+            key=lambda at: abs(places[at][0] - line) * 2 + abs(places[at][1] - column),
+        )
+        if self._cursor is not None and places[found] == places[self._cursor]:
+            self.action_open()
+        else:
+            self._put(found)
+
+    def _put(self, index: int | None) -> None:
+        if index is not None and index != self._cursor:
+            self.point_to(index)
+            self.post_message(self.Pointed(index))
+
+    # Drawing
 
     def render_line(self, y: int) -> Strip:
         """One line of the plot, or of the axes below it."""

@@ -13,6 +13,7 @@ from engine.rows import TreeRow
 from engine.text import one_line
 from screens import figures
 from screens.tree_rows import Bounds, OpenTree
+from screens.tree_words import grown_words
 from screens.widgets.tree_layout import Folding, Segment
 from screens.widgets.tree_view import KIND_LOOKS, SAID, TreeView
 
@@ -66,14 +67,10 @@ class TreePane(Vertical):
     def on_tree_view_highlighted(self) -> None:
         """Tells about the segment under the cursor."""
         segment = self.view.segment
-        content = Content("") if segment is None else segment_content(segment)
+        content = Content("")
+        if segment is not None:
+            content = segment_content(segment, self.view.is_compared, self.view.there(segment))
         self.query_one(".under", Static).update(content)
-
-
-def grown_words(row: TreeRow) -> str:
-    """What grew the tree, display-safe."""
-    adapter = f" + {row.adapter}" if row.adapter else ""
-    return one_line(f"{row.model}{adapter} · alpha {row.alpha:g} · {row.mode}", 90)
 
 
 def account_content(row: TreeRow) -> Content:
@@ -114,8 +111,8 @@ def measures_content(row: TreeRow, bounds: Bounds | None) -> Content:
     return Content.assemble(*proved, " · ".join(parts))
 
 
-def segment_content(segment: Segment) -> Content:
-    """What ends a segment, and its figures with more digits than its line has."""
+def segment_content(segment: Segment, compared: bool, there: float | None) -> Content:
+    """What ends a segment, and its figures with more digits than its line has; `there` is that of a tree beside."""
     parts: list[str] = []
     if segment.forks:
         parts.append(f"fork · {figures.counted(segment.leaves, 'leaf').replace('leafs', 'leaves')}")
@@ -124,6 +121,8 @@ def segment_content(segment: Segment) -> Content:
     if segment.entropy is not None:
         parts.append(f"next token {segment.entropy:.1f} bits")
     parts.append(f"P {segment.probability:.4f} (log {_log(segment.probability)})")
+    if compared:
+        parts.append("not in the other" if there is None else f"in the other {there:.4f}")
     parts.append(f"leaves below {segment.below:.4f}")
     parts.append(figures.counted(len(segment.nodes), "token"))
     return Content.styled(" · ".join(parts), "$tone-muted")

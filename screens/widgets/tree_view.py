@@ -16,7 +16,8 @@ from textual.strip import Strip
 from engine.text import display_safe
 from screens import figures
 from screens.keyed import Keyed
-from screens.tree_rows import NodeColumns, NodeKind
+from screens.tree_rows import Beside, NodeColumns, NodeKind
+from screens.widgets.movement import movement
 from screens.widgets.states import TONES
 from screens.widgets.tree_layout import Folding, Segment, TreeLayout
 
@@ -30,6 +31,8 @@ KIND_LOOKS: dict[NodeKind, tuple[str, str, str]] = {
 """Glyph, tone and word of what ends a segment."""
 
 SAID = "◀ said"
+SHARED = "≡"
+"""Behind an answer that the tree beside this one holds too."""
 TEXT_WIDTH = 100
 """Text and indent are not stretched beyond this many columns."""
 INDENT = 2
@@ -46,12 +49,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = TONES
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Line up", show=False),
-        Binding("down,j", "move(1)", "Line down", show=False),
-        Binding("pageup", "page(-1)", "Page up", show=False),
-        Binding("pagedown", "page(1)", "Page down", show=False),
-        Binding("home", "move_to(0)", "First line", show=False),
-        Binding("end", "move_to(-1)", "Last line", show=False),
+        *movement("Line"),
         Binding("right", "unfold", "Unfold", show=False, tooltip="Unfold, or go to the branches"),
         Binding("left", "fold", "Fold", show=False, tooltip="Fold, or go to what it goes on from"),
         Binding("enter,space", "turn", "Fold", key_display="← →", tooltip="Fold or unfold"),
@@ -72,6 +70,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         self._folding: Folding | None = None
         self._line = 0
         self._found: frozenset[int] = frozenset()
+        self._beside: Beside | None = None
 
     # What is shown
 
@@ -109,7 +108,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         """Shows a tree. Where it is the one before, grown on, the cursor stays on its node, whose new branches are
         unfolded."""
         before = self.segment
-        self._folding = folding
+        self._folding, self._beside = folding, None
         self._found = frozenset()
         self._line = 0
         if before is not None:
@@ -124,6 +123,36 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         """Draws these segments as found."""
         self._found = numbers
         self.refresh()
+
+    def compare(self, beside: Beside | None) -> None:
+        """Draws how the probability of each segment differs in another tree; None draws the leaves below again."""
+        self._beside = beside
+        self.refresh()
+        self.post_message(self.Highlighted())
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether another tree stands beside this one."""
+        return self._beside is not None
+
+    def there(self, segment: Segment) -> float | None:
+        """Probability in the tree beside this one of the way to a segment; None without such a way, or such a tree."""
+        return None if self._beside is None else self._beside.there[segment.nodes[0]]
+
+    @property
+    def twin(self) -> int | None:
+        """The node of the tree beside this one at the text of the segment under the cursor."""
+        segment = self.segment
+        if segment is None or self._beside is None:
+            return None
+        met = (self._beside.twins[node] for node in segment.nodes)
+        return next((twin for twin in met if twin > 0), None)
+
+    def go_to_node(self, node: int) -> None:
+        """Puts the cursor on the segment that holds a node, if it is there."""
+        at = self.layout_shown.of_node(node) if self.layout_shown is not None else None
+        if at is not None:
+            self.go_to(at)
 
     def go_to(self, number: int) -> None:
         """Puts the cursor on a segment, which is unfolded into sight."""
@@ -279,13 +308,14 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         left = self._left(number, segment, room, base, at)
         bar, share = figures.bar(segment.probability), figures.probability(segment.probability)
         tone = self._tone("tone--accent" if segment.said else "", at)
+        last, last_tone = figures.probability(segment.below), "tone--muted"
+        if self._beside is not None:
+            last, last_tone = _difference(segment.probability, self.there(segment))
         right = [
             Piece(" ", base),
             Piece(bar, base + (tone or self._tone("tone--complete", at))),
             Piece(f" {share:>4} ", base),
-            Piece(
-                f"{figures.probability(segment.below):>4} ", base + self._tone("tone--muted", at)
-            ),
+            Piece(f"{last:>4} ", base + self._tone(last_tone, at)),
         ]
         strip = Strip([*Strip(left).adjust_cell_length(room, base), *right])
         return strip.crop_extend(0, width, base)
@@ -307,6 +337,8 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         tail: list[Piece] = []
         if segment.forks and not self._folding.is_open(number):
             tail.append(Piece(f" ({segment.leaves:,})", muted))
+        if self._beside is not None and segment.last in self._beside.shared:
+            tail.append(Piece(f" {SHARED}", base + self._tone("tone--accent", at)))
         if segment.said_ends:
             tail.append(Piece(f" {SAID}", base + self._tone("tone--accent", at)))
         text = shown_text(segment.text)
@@ -324,6 +356,14 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             return Style.null()
         style = self.get_component_rich_style(name, partial=True)
         return style.without_color if at and name == "tone--muted" else style
+
+
+def _difference(here: float, there: float | None) -> tuple[str, str]:
+    """How much more probable a way is here than in the other tree, and the tone of it."""
+    if there is None:
+        return "only", "tone--accent"
+    text = figures.difference(here - there)
+    return text, "" if text != ".00" else "tone--muted"
 
 
 def shown_text(text: str) -> str:

@@ -9,11 +9,20 @@ from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.jobs import Stage
 from engine.model.catalog import Catalog
-from engine.rows import Estimate
+from engine.rows import Estimate, TreeRow
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
-from screens.tree_rows import AnswerRow, Bounds, ConfigRow, OpenTree, TreeItem, TreeWish
-from workbench.tree_services import ProjectTrees
+from screens.tree_rows import (
+    AnswerRow,
+    Bounds,
+    Comparison,
+    ConfigRow,
+    Meanings,
+    OpenTree,
+    TreeItem,
+    TreeWish,
+)
+from workbench.tree_services import Like, ProjectTrees
 
 
 class NoTrees:
@@ -28,10 +37,21 @@ class NoTrees:
     def steps(self, conversation_id: int) -> list[int]:
         return []
 
+    def turns(self, conversation_id: int, config_hash: str | None = None) -> list[TreeRow]:
+        return []
+
     def open(self, conversation_id: int, step: int, config_hash: str | None = None) -> OpenTree:
         raise UsageError("There is no tree here.")
 
     def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
+        raise UsageError("There is no tree here.")
+
+    def meanings(
+        self, conversation_id: int, step: int, config_hash: str, threshold: float
+    ) -> Meanings:
+        raise UsageError("There is no tree here.")
+
+    def compare(self, conversation_id: int, step: int, first: str, second: str) -> Comparison:
         raise UsageError("There is no tree here.")
 
     def bounds(self, conversation_id: int, step: int, config_hash: str, text: str) -> Bounds:
@@ -56,6 +76,15 @@ class NoTrees:
     def grow_on(self, item: TreeItem, node: int | None, alpha: float | None) -> int:
         raise UsageError("There is no tree here.")
 
+    def models(self) -> list[str]:
+        return ["smollm2-135m"]
+
+    def estimate_beside(self, item: TreeItem, wish: TreeWish) -> Estimate:
+        raise UsageError("There is no tree here.")
+
+    def grow_beside(self, item: TreeItem, wish: TreeWish) -> int:
+        raise UsageError("There is no tree here.")
+
     def export(self, item: TreeItem, path: str) -> None:
         raise UsageError("There is no tree here.")
 
@@ -63,7 +92,7 @@ class NoTrees:
 def stored_trees(project: Project) -> ProjectTrees:
     """The trees of a project file, none of which can be grown because nothing runs stages."""
 
-    def plan(wish: TreeWish, query: ListQuery) -> list[Stage]:
+    def plan(wish: TreeWish, query: ListQuery, like: Like | None) -> list[Stage]:
         raise UsageError("No model is here.")
 
     def begin(stages: Sequence[Stage]) -> int:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from screens.tree_dialogs import token_rows
 from screens.tree_rows import LEAF_KINDS, NodeColumns, NodeKind
-from screens.widgets.scatter import CURSOR, Point, plot
+from screens.widgets.scatter import CURSOR, Point, nearest, plot
 from screens.widgets.tree_layout import OPEN_LINES, Folding, TreeLayout
 
 EURO = "€".encode()
@@ -217,3 +217,19 @@ class TestScatter:
         grid = plot([Point(1, 0.5), Point(100, 8.0, marked=True)], 10, 5)
         assert grid[0][9] == ("·", "tone--borderline")
         assert grid[4][0] == ("·", "")
+
+    @settings(deadline=None)
+    @given(
+        st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=30),
+        st.integers(0, 29),
+        st.sampled_from([(0, 1), (0, -1), (1, 0), (-1, 0)]),
+    )
+    def test_next_point(self, places: list[tuple[int, int]], at: int, way: tuple[int, int]) -> None:
+        """An arrow key leads to a point further that way, of those to one of the next line or column."""
+        at %= len(places)
+        axis, sign = (0, way[0]) if way[0] else (1, way[1])
+        ahead = [p for p in places if (p[axis] - places[at][axis]) * sign > 0]
+        found = nearest(places, at, *way)
+        assert (found is None) == (not ahead)
+        if found is not None:
+            assert places[found][axis] * sign == min(p[axis] * sign for p in ahead)

@@ -19,8 +19,10 @@ from engine.trees.tree import TreeOptions
 from screens.ports import Services
 from screens.tree_columns import FEWEST, ORDERS, Deciles, ordered
 from screens.tree_rows import TreeItem
+from screens.tree_set import TreeSetScreen
 from screens.trees import TreeScreen
 from screens.widgets.scatter import CURSOR
+from screens.widgets.tree_pane import TreePane
 from tests.screens.driving import lines, opened, press, settle, text
 from tests.screens.fakes import project as fake_project
 from tests.screens.test_real_store import services
@@ -139,6 +141,24 @@ class TestScatter:
                 await press(pilot, "v")
                 assert "−log P of the best answer" in text(pilot)
                 assert "warranty/" not in text(pilot)
+
+    @pytest.mark.parametrize("size", [(80, 24), (160, 40)])
+    async def test_walking_through_it(self, tmp_path: Path, size: tuple[int, int]) -> None:
+        """v goes into the scatter, the arrow keys from point to point, the table with them; enter opens the tree."""
+        with with_trees(tmp_path / "t.wb", 12) as project:
+            rows = sorted(measured(project), key=lambda row: row.leaves)
+            async with listed(project, size) as pilot:
+                await press(pilot, "v", *["left"] * 12)
+                fewest = {row.conversation_id for row in rows if row.leaves == rows[0].leaves}
+                assert isinstance(pilot.app.screen, TreeSetScreen)
+                at = pilot.app.screen.table.cursor_id
+                assert at is not None
+                assert at >> 20 in fewest
+                await press(pilot, "enter")
+                assert isinstance(pilot.app.screen, TreeScreen)
+                (pane,) = pilot.app.screen.query(TreePane)
+                assert pane.opened is not None
+                assert pane.opened.item.id == at
 
 
 class TestRun:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
 from engine.rows import TreeRow
 from engine.store import trees as stored
@@ -18,16 +15,11 @@ from engine.trees.growth import Budget
 from engine.trees.tree import TreeOptions
 from screens.trees import TreeScreen
 from screens.widgets.row_table import RowTable
-from screens.widgets.tree_layout import TreeLayout
-from screens.widgets.tree_pane import TreePane
-from screens.widgets.tree_view import TreeView
 from tests.screens.driving import lines, press, settle, text, until
+from tests.screens.exploring import LAST, explored, layout, view
 from tests.screens.tree_growth import Growing
 from tests.screens.tree_project import CONFIG, entry, grown, run_of, store, with_trees
 from workbench.app import WorkbenchApp
-
-LAST = 12
-"""The conversation whose tree is largest, and so the first in the list."""
 
 
 @pytest.fixture
@@ -36,33 +28,6 @@ def growing(tmp_path: Path) -> Iterator[Growing]:
         made = Growing(project)
         yield made
         made.runner.close()
-
-
-@asynccontextmanager
-async def explored(
-    growing: Growing, size: tuple[int, int] = (120, 36)
-) -> AsyncIterator[Pilot[None]]:
-    """The app with the tree of the last conversation open."""
-    app = WorkbenchApp(growing.services(), growing.subscribe)
-    async with app.run_test(size=size, notifications=True) as pilot:
-        await settle(pilot)
-        await press(pilot, "4")
-        table = app.screen.query_one("#trees", RowTable)
-        table.move_to_id(LAST << 20 | 2)
-        await press(pilot, "enter")
-        assert isinstance(app.screen, TreeScreen)
-        yield pilot
-
-
-def view(pilot: Pilot[None]) -> TreeView:
-    screen = next(s for s in pilot.app.screen_stack if isinstance(s, TreeScreen))
-    return screen.query(TreePane).first().view
-
-
-def layout(pilot: Pilot[None]) -> TreeLayout:
-    shown = view(pilot).layout_shown
-    assert shown is not None
-    return shown
 
 
 def row_of(project: Project, conversation_id: int) -> TreeRow:
@@ -189,21 +154,6 @@ class TestProving:
 
             await press(pilot, "p", *["backspace"] * 14, *"hm", "enter")
             assert "is no property of a response" in text(pilot)
-
-    async def test_beside_another_configuration(self, growing: Growing) -> None:
-        """c shows the tree that another configuration has at this step beside this one, and takes it away again."""
-        async with explored(growing) as pilot:
-            await press(pilot, "c")
-            assert "No other model" in text(pilot)
-            other = replace(CONFIG, config_hash="beef", model="toy-two", alpha=0.1)
-            run_id = run_of(growing.project, other)
-            tree = grown(b"Order 12?", TreeOptions(0.05, max_tokens=6))
-            store(growing.project, [entry(LAST, tree, run_id, other)], other)
-            await press(pilot, "c")
-            assert len(pilot.app.screen.query(TreePane)) == 2
-            assert "toy-two" in text(pilot)
-            await press(pilot, "escape")
-            assert len(pilot.app.screen.query(TreePane)) == 1
 
 
 class TestGrowing:

@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast
 
 from engine.errors import Cancelled
 from engine.events import Event, JobProgress, Listener
-from engine.jobs import JobRunner
+from engine.filters import ListQuery
+from engine.jobs import JobRunner, Stage
 from engine.model.catalog import Catalog, ModelEntry, RunnableModel
 from engine.model.interface import LoadOptions
+from engine.stages.trees import TreeStage
 from engine.store.project import Project
 from engine.trees.growth import Budget
 from engine.trees.places import Place
-from engine.trees.record import TreeRecord
+from engine.trees.record import TreeRecord, options_frame
+from engine.trees.tree import TreeOptions
 from engine.worker import protocol
 from engine.worker.client import ModelProcess
 from engine.worker.growing import grow_trees
 from engine.worker.protocol import Frame, GrownTree
 from screens.ports import ProjectInfo, Services
+from screens.tree_rows import TreeWish
 from tests.screens.test_real_store import NoJobs
 from tests.screens.test_real_store import services as stored_services
 from tests.screens.tree_project import Spelled
-from workbench.tree_services import ProjectTrees
+from workbench.tree_services import Like, ProjectTrees
 
-MODEL = RunnableModel(
-    "toy", Path("toy.gguf"), LoadOptions(), None, {"model": "toy", "model_sha256": "00"}
-)
+MODELS = {
+    name: RunnableModel(
+        name, Path(f"{name}.gguf"), LoadOptions(), None, {"model": name, "model_sha256": sha256}
+    )
+    for name, sha256 in (("toy", "00"), ("toy-two", "01"))
+}
+
+
+class OtherSpelled(Spelled):
+    """Another toy of the same words, which says other things."""
+
+    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
+        return [*super().tokenize(text, special=special, start=start), *([7] if start else [])]
 
 
 class ToyProcess:
@@ -41,9 +55,21 @@ class ToyProcess:
         self.hold.set()
         self.cancelled = threading.Event()
         self.reading = threading.Event()
+        self._model = Spelled()
 
     def load(self, path: Path, options: LoadOptions, adapter: Path | None = None) -> Frame:
+        self._model = Spelled() if path.stem == "toy" else OtherSpelled()
         return {}
+
+    def grow(
+        self,
+        places: Sequence[Place],
+        options: TreeOptions,
+        budget: Budget,
+        progress: Callable[[int, str], None] | None = None,
+    ) -> tuple[list[GrownTree], Frame]:
+        answer = self._grow(places, options_frame(options), budget, None, progress)
+        return [protocol.tree_from(frame) for frame in answer["trees"]], answer["work"]
 
     def grow_on(
         self,
@@ -55,6 +81,18 @@ class ToyProcess:
         alpha: float | None = None,
         below: int | None = None,
     ) -> tuple[GrownTree, Frame]:
+        on = {"tree": tree.as_frame(), "alpha": alpha, "below": below}
+        answer = self._grow([place], dict(tree.options), budget, on, progress)
+        return protocol.tree_from(answer["trees"][0]), answer["work"]
+
+    def _grow(
+        self,
+        places: Sequence[Place],
+        options: Frame,
+        budget: Budget,
+        on: Frame | None,
+        progress: Callable[[int, str], None] | None,
+    ) -> Frame:
         read = 0
 
         def report(nodes: int) -> None:
@@ -70,26 +108,25 @@ class ToyProcess:
                     raise Cancelled("The request was cancelled.")
 
         request = {
-            "items": [[list(place.texts), place.kept, place.answer]],
-            "options": dict(tree.options),
+            "items": [[list(place.texts), place.kept, place.answer] for place in places],
+            "options": options,
             "budget": asdict(budget),
-            "on": {"tree": tree.as_frame(), "alpha": alpha, "below": below},
+            "on": on,
         }
-        answer = grow_trees(Spelled(), request, report)
-        return protocol.tree_from(answer["trees"][0]), answer["work"]
+        return grow_trees(self._model, request, report)
 
     def cancel(self) -> None:
         self.cancelled.set()
 
 
-class OneModel:
-    """A catalogue that holds the model of the tests."""
+class TwoModels:
+    """A catalogue that holds the models of the tests."""
 
     def entries(self) -> list[ModelEntry]:
-        return [ModelEntry("toy", Path("toy.gguf"), "added")]
+        return [ModelEntry(name, model.path, "added") for name, model in MODELS.items()]
 
     def runnable(self, entry: ModelEntry, adapter: Path | None = None) -> RunnableModel:
-        return MODEL
+        return MODELS[entry.name]
 
 
 class RunnerJobs(NoJobs):
@@ -112,15 +149,26 @@ class Growing:
         self.project = project
         self.process = ToyProcess()
         self.listeners: list[Listener] = []
-        self.runner = JobRunner(project, self._emit, tables_by_stage={"grow": frozenset({"tree"})})
+        self.runner = JobRunner(
+            project,
+            self._emit,
+            tables_by_stage={name: frozenset({"tree"}) for name in ("grow", "trees")},
+        )
         self.trees = ProjectTrees(
             project,
             cast(ModelProcess, self.process),
-            cast(Catalog, OneModel()),
-            lambda wish, query: [],
+            cast(Catalog, TwoModels()),
+            self._plan,
             self.runner.start,
             lambda: None,
         )
+
+    def _plan(self, wish: TreeWish, query: ListQuery, like: Like | None) -> list[Stage]:
+        """As `Workspace` plans a tree that is to be compared with another."""
+        assert like is not None
+        process, model = cast(ModelProcess, self.process), MODELS[wish.model or "toy"]
+        options, only = replace(like.options, alpha=wish.alpha), [like.conversation_id]
+        return [TreeStage(self.project, process, lambda: model, options, like.at, only=only)]
 
     def services(self) -> Services:
         """The real stores, with jobs and trees that work."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from engine.conversation import Conversation, Message
@@ -108,10 +109,14 @@ def run_of(project: Project, config: TreeConfig) -> int:
 
 
 def entry(
-    conversation_id: int, tree: GrownTree, run_id: int, config: TreeConfig = CONFIG
+    conversation_id: int,
+    tree: GrownTree,
+    run_id: int,
+    config: TreeConfig = CONFIG,
+    step: int = 2,
 ) -> TreeEntry:
     """A grown tree as a stage stores it."""
-    row = tree_row(conversation_id, 2, tree, 0.25, run_id, config.config_hash)
+    row = tree_row(conversation_id, step, tree, 0.25, run_id, config.config_hash)
     answer = list(tree.answer[: len(tree.answer_log_probs)])
     return TreeEntry(row, {**record(tree.tree).as_frame(), "answer": answer})
 
@@ -128,4 +133,19 @@ def with_trees(path: Path, count: int = 12, alpha: float = 0.02) -> Project:
             entry(number, grown(prompt, options, answer=[*likely(prompt, 2), 5, 5]), run_id)
         )
     store(project, entries)
+    return project
+
+
+def with_turns(path: Path, count: int = 3, steps: Sequence[int] = (2, 4, 6)) -> Project:
+    """A project in which conversations have a tree at several steps; that at the last but one is the largest."""
+    project = imported(path, count)
+    config = replace(CONFIG, place="every")
+    run_id = run_of(project, config)
+    entries = []
+    for number in range(1, count + 1):
+        for step in steps:
+            alpha = 0.002 if step == steps[-2] else 0.1
+            tree = grown(f"Order {number}, {step}?".encode(), TreeOptions(alpha, max_tokens=6))
+            entries.append(entry(number, tree, run_id, config, step))
+    store(project, entries, config)
     return project

@@ -1,0 +1,183 @@
+"""Two trees of one prompt beside each other: where their texts meet, and how far apart their distributions are.
+
+What meets is text, byte by byte, so that trees of models with different tokens can be compared.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.trees.measures import answers
+from engine.trees.tree import Kind, Tree
+
+_END = 256
+"""Behind the bytes: the response ends here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one of two trees is told of the other, by its own nodes.
+
+    Attributes:
+        there: Probability of a node's text in the other tree; None where the other has no such path.
+        twins: The other tree's most probable node at the same text; -1 without one.
+        shared: Leaves whose response the other tree holds too.
+    """
+
+    there: Sequence[float | None]
+    twins: Sequence[int]
+    shared: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeComparison:
+    """Two trees, and how far apart their distributions over responses are.
+
+    Attributes:
+        answers: Responses that both hold.
+        low, high: Between these lies the total variation: half the sum of |P - Q| over all responses.
+    """
+
+    first: Side
+    second: Side
+    answers: int
+    low: float
+    high: float
+
+
+def compare(first: Tree, second: Tree) -> TreeComparison:
+    """Lays two trees of one prompt beside each other.
+
+    A tree knows of its mass in which region it lies: an ended leaf is one response; what is cut, too long, not read
+    yet or pruned is some response that begins with a text. `low` is what no way of filling the regions makes equal;
+    `high` is one less what every way makes equal, which is ended leaves only.
+    """
+    texts = _Texts()
+    one, two = _Placed(texts, first), _Placed(texts, second)
+    shared = one.by_response.keys() & two.by_response.keys()
+    known = one.regions(), two.regions()
+    equal = math.fsum(
+        min(p, q) for p, q, byte in zip(*known, texts.byte, strict=True) if byte == _END
+    )
+    possible = _could_be_equal(texts, *known)
+    return TreeComparison(
+        one.beside(two, shared),
+        two.beside(one, shared),
+        len(shared),
+        max(0.0, min(math.fsum(known[0]), math.fsum(known[1])) - possible),
+        max(0.0, 1.0 - equal),
+    )
+
+
+class _Texts:
+    """Texts that begin alike share their beginning; a text is a number, 0 the empty one, a beginning before what goes
+    on from it."""
+
+    def __init__(self) -> None:
+        self.up = array("q", [-1])
+        self.byte = array("h", [-1])
+        self._longer: dict[int, int] = {}
+
+    def after(self, text: int, data: Sequence[int]) -> int:
+        """The text with more bytes behind it."""
+        for byte in data:
+            key = text << 9 | byte
+            found = self._longer.get(key)
+            if found is None:
+                found = self._longer[key] = len(self.up)
+                self.up.append(text)
+                self.byte.append(byte)
+            text = found
+        return text
+
+    def without_begun(self, text: int, stops: Sequence[bytes]) -> int:
+        """The text without what may be the beginning of a stop text, which would not belong to the response."""
+        most = max((len(stop) for stop in stops), default=1) - 1
+        tail, at = b"", text
+        while at and len(tail) < most:
+            tail, at = bytes([self.byte[at]]) + tail, self.up[at]
+        begun = max(
+            (size for s in stops for size in range(1, len(s)) if tail.endswith(s[:size])), default=0
+        )
+        for _ in range(begun):
+            text = self.up[text]
+        return text
+
+
+class _Placed:
+    """A tree with the text of each of its nodes."""
+
+    def __init__(self, texts: _Texts, tree: Tree) -> None:
+        self._texts, self._tree = texts, tree
+        self._places = array("q", [0])
+        for node in tree.nodes[1:]:
+            at = texts.after(self._places[node.parent], tree.spelling(node.token))
+            if node.token in tree.stop_tokens:
+                at = texts.after(at, (_END,))
+            self._places.append(at)
+        self.by_response = {answer.text: answer.leaves for answer in answers(tree)}
+        for at, node in enumerate(tree.nodes):
+            if (
+                node.kind is Kind.ENDED
+            ):  # so that both trees are placed before regions are asked for
+                texts.after(texts.after(0, tree.text(at)), (_END,))
+
+    def regions(self) -> list[float]:
+        """All mass, by the text that it is known to begin with, or to be where it ends."""
+        tree, texts = self._tree, self._texts
+        stops = [stop.encode() for stop in tree.options.stop if stop]
+        masses = [0.0] * len(texts.up)
+        for at, node in enumerate(tree.nodes):
+            if node.kind is Kind.ENDED:
+                masses[texts.after(texts.after(0, tree.text(at)), (_END,))] += node.mass
+            else:
+                mass = node.pruned if node.kind is Kind.INNER else node.mass
+                masses[texts.without_begun(self._places[at], stops)] += mass
+        return masses
+
+    def beside(self, other: _Placed, shared: set[str]) -> Side:
+        """What the nodes are told of the other tree."""
+        masses = other._spelled()
+        twins = [-1] * len(self._texts.up)
+        nodes = other._tree.nodes
+        for at, place in enumerate(other._places):
+            if twins[place] < 0 or nodes[at].path > nodes[twins[place]].path:
+                twins[place] = at
+        return Side(
+            [masses[place] or None for place in self._places],
+            [twins[place] for place in self._places],
+            frozenset(leaf for text in shared for leaf in self.by_response[text]),
+        )
+
+    def _spelled(self) -> list[float]:
+        """Probability that a path spells a text and goes on, or ends, from it; as far as the tree knows."""
+        masses = [0.0] * len(self._texts.up)
+        for place, node in zip(self._places, self._tree.nodes, strict=True):
+            masses[place] += node.pruned if node.kind is Kind.INNER else node.mass
+        for text in range(len(masses) - 1, 0, -1):
+            masses[self._texts.up[text]] += masses[text]
+        return masses
+
+
+def _could_be_equal(texts: _Texts, one: Sequence[float], two: Sequence[float]) -> float:
+    """The most mass of two distributions that may be the same, region by region.
+
+    Two regions have a response in common exactly where one text begins with the other, so each text, longest first,
+    settles what it can with what is left of the other side below it: what is below can only be settled further up, and
+    so can what replaces it there.
+    """
+    matched = 0.0
+    below = [0.0] * len(texts.up), [0.0] * len(texts.up)
+    for text in range(len(texts.up) - 1, -1, -1):
+        p, q = one[text], two[text]
+        p_below, q_below = below[0][text], below[1][text]
+        up, down = min(p, q_below), min(q, p_below)
+        here = min(p - up, q - down)
+        matched += up + down + here
+        if text:
+            below[0][texts.up[text]] += p + p_below - up - down - here
+            below[1][texts.up[text]] += q + q_below - up - down - here
+    return matched

@@ -1,0 +1,54 @@
+"""Driving the tree explorer: what its tests share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from textual.pilot import Pilot
+
+from screens.trees import TreeScreen
+from screens.widgets.row_table import RowTable
+from screens.widgets.tree_layout import TreeLayout
+from screens.widgets.tree_pane import TreePane
+from screens.widgets.tree_view import TreeView
+from tests.screens.driving import press, settle
+from tests.screens.tree_growth import Growing
+from workbench.app import WorkbenchApp
+
+LAST = 12
+"""The conversation whose tree is largest, and so the first in the list."""
+
+
+@asynccontextmanager
+async def explored(
+    growing: Growing, size: tuple[int, int] = (120, 36), place: tuple[int, int] = (LAST, 2)
+) -> AsyncIterator[Pilot[None]]:
+    """The app with the tree at a step of a conversation open."""
+    app = WorkbenchApp(growing.services(), growing.subscribe)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await settle(pilot)
+        await press(pilot, "4")
+        table = app.screen.query_one("#trees", RowTable)
+        table.move_to_id(place[0] << 20 | place[1])
+        await press(pilot, "enter")
+        assert isinstance(app.screen, TreeScreen)
+        yield pilot
+
+
+def panes(pilot: Pilot[None]) -> list[TreePane]:
+    """The trees that stand beside each other, the first one first."""
+    screen = next(s for s in pilot.app.screen_stack if isinstance(s, TreeScreen))
+    return list(screen.query(TreePane))
+
+
+def view(pilot: Pilot[None]) -> TreeView:
+    """The lines of the first tree."""
+    return panes(pilot)[0].view
+
+
+def layout(pilot: Pilot[None]) -> TreeLayout:
+    """Its segments."""
+    shown = view(pilot).layout_shown
+    assert shown is not None
+    return shown
