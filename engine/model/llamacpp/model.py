@@ -90,6 +90,7 @@ class LlamaModel:
         params.n_batch = params.n_ubatch = options.batch
         params.n_seq_max = MAX_SEQUENCES
         params.kv_unified = True
+        # A cache cut to a sliding window gives away what a fork at an earlier place needs, and does not tell.
         params.swa_full = True
         params.no_perf = True
         params.embeddings = options.embedding
