@@ -13,6 +13,7 @@ from engine.goals.kmeans import (
     Nearest,
     Note,
     canonical_order,
+    closest,
     nearest,
     solve,
     sums_of,
@@ -133,7 +134,7 @@ def split(vectors: Vectors, members: Indices, parts: int, seed: int = 0) -> tupl
     found = solve(
         vectors, order, min(parts, len(rows)), seed, restarts=RESTARTS, note=lambda *_: None
     )
-    labels = _nearest_rows(vectors, rows, found.centres).first
+    labels = _closest_rows(vectors, rows, found.centres)
     made = [rows[labels == number] for number in range(len(found.centres))]
     return tuple(sorted((part for part in made if len(part)), key=lambda p: (-len(p), int(p[0]))))
 
@@ -167,6 +168,11 @@ def _robust(values: Floats) -> tuple[float, float]:
     return middle, 1.4826 * float(np.median(np.abs(values - middle)))
 
 
+def _closest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Numbers:
+    """The nearest centre of some rows, which are gathered block by block."""
+    return np.concatenate([closest(vectors[rows[part]], centres)[0] for part in blocks(len(rows))])
+
+
 def _nearest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Nearest:
     """`nearest` of some rows, which are gathered block by block."""
     parts = [nearest(vectors[rows[part]], centres) for part in blocks(len(rows))]
@@ -176,7 +182,7 @@ def _nearest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Nearest:
 def _means(vectors: Vectors, order: Indices, centres: Vectors) -> Vectors:
     """Mean directions of the rows nearest to each centre; centres of fewer than `LEAST_MEMBERS` are dropped."""
     while True:
-        labels = _nearest_rows(vectors, order, centres).first
+        labels = _closest_rows(vectors, order, centres)
         poor = np.bincount(labels, minlength=len(centres)) < LEAST_MEMBERS
         if not poor.any() or len(centres) == 1:
             break
@@ -194,7 +200,7 @@ def _split_large(
     vectors: Vectors, order: Indices, centres: Vectors, largest: int, seed: int
 ) -> Vectors:
     """Centres, where those of more than `largest` rows are replaced by those of their parts."""
-    labels = _nearest_rows(vectors, order, centres).first
+    labels = _closest_rows(vectors, order, centres)
     found = []
     for number, size in enumerate(np.bincount(labels, minlength=len(centres))):
         if size <= largest:

@@ -163,10 +163,10 @@ def embed_in_batches(texts: Sequence[str], embed: TextsToRows, size: int = BATCH
             raise ModelError(f"The embedding model gave no vectors: {error}.") from error
         if found is None:
             found = np.zeros((len(texts), rows.shape[1]), dtype=np.float32)
-        if rows.shape != (len(places), found.shape[1]):
+        if rows.shape != (len(places), found.shape[1]) or not rows.size:
             raise ModelError(
                 f"The embedding model gave {rows.shape[0]} rows of {rows.shape[1]} numbers for "
-                f"{len(places)} texts; {found.shape[1]} numbers were expected."
+                f"{len(places)} texts; {found.shape[1] or 'some'} numbers were expected."
             )
         found[places] = rows
     return np.zeros((len(texts), 0), dtype=np.float32) if found is None else found

@@ -8,7 +8,7 @@ its threads found in the order in which they finish, so with more than two threa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -126,22 +126,28 @@ def lloyd(rows: Vectors, centres: Vectors) -> Solution:
     """Moves centres to the mean directions of their rows until nothing changes much; no centre is left without rows."""
     before = np.inf
     for _ in range(ROUNDS):
-        found = nearest(rows, centres)
-        inertia = float(np.mean(1 - found.first_cosine, dtype=np.float64))
+        labels, cosines = closest(rows, centres)
+        inertia = float(np.mean(1 - cosines, dtype=np.float64))
         if before - inertia <= SETTLED * before:
             break
         before = inertia
-        labels = _without_empty(found, len(centres))
+        labels = _without_empty(labels, cosines, len(centres))
         centres = unit_rows(sums_of(rows, labels, len(centres)))
     return Solution(centres, inertia)
 
 
-def nearest(rows: Vectors, centres: Vectors, note: Callable[[int], None] | None = None) -> Nearest:
-    """The two nearest centres of each row, found block by block.
+def closest(rows: Vectors, centres: Vectors) -> tuple[Numbers, Floats]:
+    """The nearest centre of each row and its cosine, each of shape (n,)."""
+    labels = np.zeros(len(rows), np.int32)
+    cosines = np.zeros(len(rows), np.float32)
+    for part, block in _cosines(rows, centres):
+        labels[part] = first = block.argmax(axis=1)
+        cosines[part] = block[np.arange(len(block)), first]
+    return labels, cosines
 
-    Args:
-        note: Told how many rows are done.
-    """
+
+def nearest(rows: Vectors, centres: Vectors) -> Nearest:
+    """The two nearest centres of each row."""
     count = len(rows)
     found = Nearest(
         np.zeros(count, np.int32),
@@ -149,21 +155,21 @@ def nearest(rows: Vectors, centres: Vectors, note: Callable[[int], None] | None 
         np.full(count, -1, np.int32),
         np.full(count, -1, np.float32),
     )
-    # Blocks shrink as centres grow in number: the cosines of one block stay below 64 MB.
-    for part in blocks(count, max(256, min(BLOCK, 16_000_000 // len(centres)))):
-        cosines = rows[part] @ centres.T
-        line = np.arange(len(cosines))
-        first = cosines.argmax(axis=1)
-        found.first[part] = first
-        found.first_cosine[part] = cosines[line, first]
+    for part, block in _cosines(rows, centres):
+        line = np.arange(len(block))
+        found.first[part] = first = block.argmax(axis=1)
+        found.first_cosine[part] = block[line, first]
         if len(centres) > 1:
-            cosines[line, first] = -2
-            second = cosines.argmax(axis=1)
-            found.second[part] = second
-            found.second_cosine[part] = cosines[line, second]
-        if note is not None:
-            note(part.stop)
+            block[line, first] = -2
+            found.second[part] = second = block.argmax(axis=1)
+            found.second_cosine[part] = block[line, second]
     return found
+
+
+def _cosines(rows: Vectors, centres: Vectors) -> Iterator[tuple[slice, Floats]]:
+    """Cosines of blocks of rows with all centres; blocks are the smaller the more centres there are, 64 MB at most."""
+    for part in blocks(len(rows), max(256, min(BLOCK, 16_000_000 // len(centres)))):
+        yield part, rows[part] @ centres.T
 
 
 def _distances(rows: Vectors, others: Vectors) -> Floats:
@@ -181,13 +187,13 @@ def sums_of(rows: Vectors, labels: Numbers, k: int) -> Floats:
     return np.asarray(csr_matrix((ones, where), shape=(k, len(rows))) @ rows)
 
 
-def _without_empty(found: Nearest, k: int) -> Numbers:
+def _without_empty(labels: Numbers, cosines: Floats, k: int) -> Numbers:
     """The labels, where each centre that nobody is nearest to gets the row that is worst off."""
-    labels = found.first.copy()
+    labels = labels.copy()
     sizes = np.bincount(labels, minlength=k)
     empty = np.flatnonzero(sizes == 0)
     if len(empty):
-        worst = iter(np.argsort(found.first_cosine, kind="stable"))
+        worst = iter(np.argsort(cosines, kind="stable"))
         for centre in empty:
             for row in worst:
                 if sizes[labels[row]] > 1:
@@ -208,9 +214,9 @@ def _refine(
     for number, part in enumerate(blocks(len(order), MINI_BATCH)):
         note(number)
         batch = vectors[order[part]]
-        found = nearest(batch, centres)
-        lost += float(np.sum(1 - found.first_cosine, dtype=np.float64))
-        sums += sums_of(batch, found.first, len(centres))
+        labels, cosines = closest(batch, centres)
+        lost += float(np.sum(1 - cosines, dtype=np.float64))
+        sums += sums_of(batch, labels, len(centres))
         moved = unit_rows(sums)
         centres = np.where(moved.any(axis=1, keepdims=True), moved, centres)
     return Solution(centres, lost / len(order))

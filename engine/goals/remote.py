@@ -47,13 +47,14 @@ class HttpEmbedder:
     def __init__(
         self, url: str, *, key: str = "", sleep: Callable[[float], None] = time.sleep
     ) -> None:
+        no_url = UsageError(f"{url!r} is no URL of an endpoint.", "Say http://HOST:PORT/v1.")
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
-        except ValueError:
-            host, port = None, None
+        except ValueError as error:
+            raise no_url from error
         if parts.scheme not in ("http", "https") or not host:
-            raise UsageError(f"{url!r} is no URL of an endpoint.", "Say http://HOST:PORT/v1.")
+            raise no_url
         if parts.username or parts.password:
             raise UsageError("A URL with a password in it would be stored.", "Give the key apart.")
         self._host, self._port = host, port or (443 if parts.scheme == "https" else 80)

@@ -14,15 +14,23 @@ from engine.model.catalog import Catalog
 from engine.store.health import sqlite_facts
 from engine.worker.client import ModelProcess
 from workbench.bench.completeness import bench_completeness
+from workbench.bench.goals import SIZES, bench_goals
 from workbench.bench.importing import bench_import
 from workbench.bench.listing import ROWS, bench_list
 from workbench.bench.startup import bench_startup
 from workbench.bench.trees import bench_trees
 from workbench.bench.tuning import bench_tune
 
-PARTS = ("startup", "import", "list", "tune", "completeness", "trees")
+PARTS = ("startup", "import", "list", "tune", "completeness", "trees", "goals")
 QUICK_ROWS = 300
-PACKAGES = ("conversation-workbench", "llama-cpp-python", "textual", "numpy")
+PACKAGES = (
+    "conversation-workbench",
+    "llama-cpp-python",
+    "textual",
+    "numpy",
+    "scikit-learn",
+    "hnswlib",
+)
 
 
 def run(
@@ -43,7 +51,8 @@ def run(
         data, cache: The folders of the model catalogue and of tuned models.
         quick: Measure little and once: figures of the right kind that are good for nothing else.
         file: What the import reads instead of generated conversations: JSON Lines in the uniform form.
-        rows: Conversations in the list that is measured; None for as many as a minute allows.
+        rows: Conversations in the list, and vectors of the largest clustering, that are measured; None for as many as
+            a minute or two allow.
 
     Returns:
         One entry for each part, see the functions of this package, and `machine`.
@@ -67,6 +76,11 @@ def run(
         found["import"] = bench_import(progress, file=file, **size)
     if "list" in wanted:
         found["list"] = bench_list(progress, rows=rows or (QUICK_ROWS if quick else ROWS))
+    if "goals" in wanted:
+        sizes = (
+            (QUICK_ROWS,) if quick else (*SIZES, *((rows,) if rows and rows > SIZES[-1] else ()))
+        )
+        found["goals"] = bench_goals(progress, sizes=sizes)
     process = ModelProcess(cache / "logs" / "bench.log")
     try:
         found["machine"] = machine(process)

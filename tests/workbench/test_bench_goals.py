@@ -1,0 +1,42 @@
+"""`workbench.bench.goals` on few vectors: every figure is there and of the right kind; none is judged by its size."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.errors import WorkbenchError
+from workbench.bench import goals
+from workbench.bench.goals import TASKS, bench_goals
+from workbench.bench.runner import run
+
+
+def test_figures(tmp_path: Path) -> None:
+    """Every task has its seconds and its memory, clustering and search what they are worth, beside the yardsticks."""
+    notes: list[str] = []
+    found = run(
+        ["goals"], notes.append, data=tmp_path / "data", cache=tmp_path / "cache", quick=True
+    )
+    ((size, part),) = json.loads(json.dumps(found["goals"])).items()
+    assert (size, part["rows"]) == ("300", 300)
+    assert part["goals"] < part["k"] < part["dimensions"]
+    for task in TASKS:
+        assert part[task]["seconds"] > 0, task
+        assert part[task]["peak_mb"] > 1, task
+        assert any(task in note for note in notes), task
+    for task in ("cluster", "sklearn"):
+        assert 0 < part[task]["inertia"] < 1
+        assert 0.3 < part[task]["ari"] <= 1
+    assert part["propose_k"]["proposed"] > 1
+    assert part["index"]["recall"] == 1
+    assert part["speedup"] > 0
+    assert part["search_speedup"] > 0
+
+
+def test_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that cannot be measured ends the bench with the reason."""
+    monkeypatch.setattr(goals, "TASKS", ("guess",))
+    with pytest.raises(WorkbenchError, match="guess on 60 vectors failed: KeyError"):
+        bench_goals(lambda note: None, sizes=[60])

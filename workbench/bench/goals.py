@@ -1,0 +1,56 @@
+"""How long clustering takes and how much memory, beside plain scikit-learn on the same vectors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.errors import WorkbenchError
+
+SIZES = (1_000, 100_000)
+TASKS = ("propose_k", "cluster", "sklearn", "index", "brute")
+
+
+def bench_goals(
+    progress: Callable[[str], None], *, sizes: Sequence[int] = SIZES
+) -> dict[str, dict[str, Any]]:
+    """Makes vectors with a structure that is known and measures each task in a process of its own.
+
+    Returns:
+        For each size, by its number as text: `dimensions`, `goals` (clusters that are there), `k` (clusters asked for),
+        and of each task `seconds` and `peak_mb`, the most memory that its process had (10^6 bytes, with the pages of
+        the vectors that it mapped): `propose_k`; `cluster` and `sklearn` (its KMeans, from `kmeans.WHOLE` rows on its
+        MiniBatchKMeans), also with `inertia` (mean cosine distance to the nearest centre) and `ari` (with the clusters
+        that are there); `index`, also with `search_ms` (ten neighbours of a row, mean) and `recall` (share of the exact
+        ten), and `brute`, scikit-learn's search. `speedup` and `search_speedup` are ratios of these.
+    """
+    return {str(size): _measured(size, progress) for size in sizes}
+
+
+def _measured(rows: int, progress: Callable[[str], None]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="workbench-bench-") as name:
+        progress(f"making {rows:,} vectors")
+        found = _task("make", Path(name), rows)
+        for task in TASKS:
+            progress(f"{task}, {rows:,} vectors")
+            found[task] = _task(task, Path(name), rows)
+    found["speedup"] = found["sklearn"]["seconds"] / found["cluster"]["seconds"]
+    found["search_speedup"] = found["brute"]["search_ms"] / found["index"]["search_ms"]
+    return found
+
+
+def _task(task: str, folder: Path, rows: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "workbench.bench.goals_times", task, str(folder), str(rows)]
+    done = subprocess.run(
+        command, capture_output=True, stdin=subprocess.DEVNULL, text=True, check=False
+    )
+    if done.returncode != 0:
+        last = done.stderr.strip().rsplit("\n", 1)[-1]
+        raise WorkbenchError(f"{task} on {rows:,} vectors failed: {last}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
