@@ -154,6 +154,8 @@ class Grower:
             room = self._read_paths(spans, readings, min(most, self._roster.most_branches))
             room = self._read_answers(spans, readings, room)
             self._read_prompts(spans, room)
+            if not spans:
+                return  # a tree that is grown already, after a prompt of one token
             began = time.perf_counter()
             logits = self._model.decode(spans)
             self._model_seconds += time.perf_counter() - began
