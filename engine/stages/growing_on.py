@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import queue
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from engine.conversation import render_log
 from engine.errors import UsageError
 from engine.jobs import Progress
 from engine.model.catalog import RunnableModel
 from engine.rows import TreeRow
-from engine.stages.model_work import ModelWork
+from engine.stages.block_stage import ModelStage
+from engine.stages.model_work import Live
 from engine.stages.trees import tree_row
 from engine.store import conversations, runs, trees
 from engine.store.project import Project
@@ -23,7 +22,7 @@ from engine.store.trees import TreeEntry
 from engine.trees.growth import Budget
 from engine.trees.places import At, Place, places
 from engine.trees.record import TreeRecord, record
-from engine.worker.client import ModelProcess
+from engine.worker.client import ModelProcess, OnProgress
 from engine.worker.protocol import Frame, GrownTree
 
 FIRST_NODES = 32
@@ -42,11 +41,10 @@ class Below:
     alpha: float
 
 
-class GrowOnStage:
+class GrowOnStage(ModelStage):
     """Grows a tree part by part; each is stored in place of the tree before, so stopping keeps what has grown."""
 
     name = "grow"
-    lane: Literal["model", "cpu"] = "model"
     unit = "nodes"
 
     def __init__(
@@ -64,8 +62,8 @@ class GrowOnStage:
             row: The stored tree.
             below: None grows on everywhere, to the tree's own alpha.
         """
-        self._project, self._row, self._below = project, row, below
-        self._work = ModelWork(process, choose)
+        super().__init__(project, process, choose)
+        self._row, self._below = row, below
         self._read = 0
 
     @property
@@ -84,11 +82,6 @@ class GrowOnStage:
             "context": self._work.model.options.context,
         }
 
-    @property
-    def fingerprints(self) -> Mapping[str, Any]:
-        """What answered."""
-        return self._work.model.fingerprints
-
     def run(self, run_id: int) -> Iterator[Progress]:
         """Grows part by part; each is one transaction, with the run's counter.
 
@@ -102,9 +95,9 @@ class GrowOnStage:
         nodes, finished = FIRST_NODES, False
         while not finished:
             self._work.check()
-            part = _Part(partial(self._ask, place, frame, nodes))
+            part = Live(partial(self._ask, place, frame, nodes))
             try:
-                for count in part.reports():
+                for count, _ in part.reports():
                     yield Progress(self._read + count, None, "")
             finally:
                 # Also when the runner closes this generator on a cancel: what came back is stored first.
@@ -116,10 +109,6 @@ class GrowOnStage:
                 )
             finished, nodes = work["finished"], min(2 * nodes, MOST_NODES)
             yield Progress(self._read, None, f"{len(grown.tree.nodes):,} in the tree")
-
-    def interrupt(self) -> None:
-        """Ends the part that grows; what has grown of it is stored."""
-        self._work.interrupt()
 
     def summary(self) -> str:
         """What came of it in one sentence with counts."""
@@ -139,7 +128,7 @@ class GrowOnStage:
         return at_step[0], {"answer": [], **frame}
 
     def _ask(
-        self, place: Place, frame: Frame, nodes: int, report: Callable[[int, str], None]
+        self, place: Place, frame: Frame, nodes: int, report: OnProgress
     ) -> tuple[GrownTree, Frame]:
         below = self._below
         return self._work.process.grow_on(
@@ -163,37 +152,3 @@ class GrowOnStage:
         )
         trees.add(conn, row.config_hash, [TreeEntry(self._row, frame)])
         runs.count(conn, run_id, self._read, None)
-
-
-class _Part:
-    """One request on a thread of its own, which reports while it runs."""
-
-    def __init__(
-        self, ask: Callable[[Callable[[int, str], None]], tuple[GrownTree, Frame]]
-    ) -> None:
-        self._reports: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        self._answer: list[tuple[GrownTree, Frame]] = []
-        self._failure: list[BaseException] = []
-
-        def target() -> None:
-            try:
-                self._answer.append(ask(lambda count, _: self._reports.put(count)))
-            except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
-                self._failure.append(error)
-            finally:
-                self._reports.put(None)
-
-        self._thread = threading.Thread(target=target, name="grow-on", daemon=True)
-        self._thread.start()
-
-    def reports(self) -> Iterator[int]:
-        """Nodes read so far, as they are told."""
-        while (count := self._reports.get()) is not None:
-            yield count
-
-    def result(self) -> tuple[GrownTree, Frame]:
-        """Waits for the answer; raises what the request raised."""
-        self._thread.join()
-        if self._failure:
-            raise self._failure[0]
-        return self._answer[0]

@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from engine.errors import Cancelled, ModelCrashed
 from engine.model.catalog import RunnableModel
@@ -93,21 +93,39 @@ class ModelWork:
             work: Gets the callback that it reports (count, note) to.
             result: Gets what `work` returned, before the iterator ends.
         """
-        reports: queue.SimpleQueue[tuple[int, str] | None] = queue.SimpleQueue()
-        outcome: list[Result] = []
-        failure: list[BaseException] = []
+        running = Live(work)
+        yield from running.reports()
+        result(running.result())
+
+
+class Live(Generic[Result]):
+    """Blocking work on a thread of its own, which reports while it runs."""
+
+    def __init__(self, work: Callable[[OnProgress], Result]) -> None:
+        """Begins; `work` gets the callback that it reports (count, note) to."""
+        self._reports: queue.SimpleQueue[tuple[int, str] | None] = queue.SimpleQueue()
+        self._outcome: list[Result] = []
+        self._failure: list[BaseException] = []
 
         def target() -> None:
             try:
-                outcome.append(work(lambda count, note: reports.put((count, note))))
-            except BaseException as error:  # noqa: BLE001 - handed to the stage's own thread
-                failure.append(error)
+                self._outcome.append(work(lambda count, note: self._reports.put((count, note))))
+            except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
+                self._failure.append(error)
             finally:
-                reports.put(None)
+                self._reports.put(None)
 
-        threading.Thread(target=target, name="model-work", daemon=True).start()
-        while (report := reports.get()) is not None:
+        self._thread = threading.Thread(target=target, name="model-work", daemon=True)
+        self._thread.start()
+
+    def reports(self) -> Iterator[tuple[int, str]]:
+        """What the work tells, as it is told; ends with the work."""
+        while (report := self._reports.get()) is not None:
             yield report
-        if failure:
-            raise failure[0]
-        result(outcome[0])
+
+    def result(self) -> Result:
+        """Waits for what the work returned; raises what it raised."""
+        self._thread.join()
+        if self._failure:
+            raise self._failure[0]
+        return self._outcome[0]

@@ -59,7 +59,14 @@ def test_grown_on(project: Project) -> None:
 
 
 def test_seconds(project: Project) -> None:
-    """What a conversation took on the average, with this alpha only."""
+    """What a conversation took on the average, all its trees together, with this alpha, mode and place only."""
+    every = replace(CONFIG, config_hash="f00d", place="every")
+    run_id = run_of(project, every)
+    several = [entry(1, grown(b"c%d" % n, OPTIONS), run_id, every) for n in (1, 2, 3)]
+    steps = [replace(e, row=replace(e.row, step=2 * n)) for n, e in enumerate(several, 1)]
+    store(project, steps, every)
     with project.reading() as conn:
-        assert trees.seconds(conn, 0.02) == 0.25
-        assert trees.seconds(conn, 0.5) is None
+        assert trees.seconds(conn, 0.02, "path", "last-answer") == 0.25
+        assert trees.seconds(conn, 0.02, "path", "every") == 0.75
+        assert trees.seconds(conn, 0.02, "token", "every") is None
+        assert trees.seconds(conn, 0.5, "path", "every") is None
