@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 done with unscored or quarantined items
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -148,10 +149,19 @@ def build_parser() -> argparse.ArgumentParser:
     sub = command("tree", "grow the response tree of one conversation and print it", "tree:tree")
     sub.add_argument("project")
     sub.add_argument("conversation", help="its name, as `workbench list` shows it")
-    _add_tree(sub, ["last-answer", "end"])
+    _add_tree(sub, ["last-answer", "end", "every"])
+    sub.add_argument(
+        "--step", type=_positive, metavar="N", help="before the assistant's step N instead"
+    )
     sub.add_argument("--seconds", type=float, help="stop after so many seconds")
     sub.add_argument("--property", metavar="P", help="bound the probability of `contains yes`, ...")
     sub.add_argument("--text", action="store_true", help="print complete answers instead")
+    sub.add_argument(
+        "--meaning",
+        type=_share,
+        metavar="S",
+        help="put answers together that are at least so similar, like 0.85",
+    )
 
     sub = command("export", "write what is known as lines of JSON or CSV", "exporting:export")
     sub.add_argument("project")
@@ -220,6 +230,18 @@ def _add_tree(sub: argparse.ArgumentParser, at: Sequence[str]) -> None:
     sub.add_argument("--max-tokens", type=_positive, default=64, help="longest answer")
     sub.add_argument("--nodes", type=_positive, help="stop a tree after reading so many nodes")
     sub.add_argument("--line", action="store_true", help="an answer ends at a line break")
+    sub.add_argument(
+        "--widest",
+        type=_positive,
+        default=0,
+        metavar="K",
+        help="follow the K best tokens of a place only; the rest counts as pruned (default: all)",
+    )
+    sampler = sub.add_argument_group("the sampler whose answers are explored (default: none)")
+    sampler.add_argument("--temperature", type=_temperature, default=1.0, metavar="T")
+    sampler.add_argument("--top-k", type=_positive, default=0, metavar="K")
+    sampler.add_argument("--top-p", type=_share, default=1.0, metavar="P")
+    sampler.add_argument("--min-p", type=_share, default=0.0, metavar="P")
 
 
 def _add_clustering(sub: argparse.ArgumentParser) -> None:
@@ -281,6 +303,13 @@ def _share(text: str) -> float:
     number = float(text)
     if not 0 < number <= 1:
         raise argparse.ArgumentTypeError("must be above 0 and at most 1")
+    return number
+
+
+def _temperature(text: str) -> float:
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError("must be above 0")
     return number
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.rows import TreeRow
-from engine.trees.measures import answers
+from engine.trees.meaning import Meanings
+from engine.trees.measures import Answer, answers
 from engine.trees.record import TreeRecord, restore
 from engine.trees.tree import Tree
 
@@ -43,6 +44,23 @@ def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:
 def stored_tree_line(name: str, row: TreeRow, frame: Mapping[str, Any] | None) -> dict[str, Any]:
     """The same for a tree as it is stored."""
     return tree_line(name, row, None if frame is None else restore(TreeRecord.from_frame(frame)))
+
+
+def meanings_line(
+    told: Sequence[Answer], found: Meanings, threshold: float, by: str
+) -> dict[str, Any]:
+    """Answers by meaning: the groups with their texts, and the entropies in bits."""
+    return {
+        "threshold": threshold,
+        "by": by,
+        "entropy": found.entropy,
+        "entropy_low": found.entropy_low,
+        "entropy_high": found.entropy_high,
+        "groups": [
+            {"probability": group.probability, "texts": [told[at].text for at in group.answers]}
+            for group in found.groups
+        ],
+    }
 
 
 def _answers(tree: Tree) -> list[dict[str, Any]]:

@@ -15,11 +15,14 @@ from tests.workbench.test_cli import data, workbench
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """One conversation with an answer, one without."""
+    """One conversation with an answer, one without, one with two."""
     asked = Message("user", "What is the capital of France?")
+    told = Message("assistant", "The capital of France is Paris.")
+    more = (Message("user", "And of Italy?"), Message("assistant", "Rome."))
     talks = [
-        Conversation("paris/1", (asked, Message("assistant", "The capital of France is Paris."))),
+        Conversation("paris/1", (asked, told)),
         Conversation("nobody", (asked,)),
+        Conversation("rome/2", (asked, told, *more)),
     ]
     write_jsonl(talks, tmp_path / "talks.jsonl")
     made = tmp_path / "p.wb"
@@ -67,10 +70,59 @@ class TestTree:
         ]
 
         assert done.returncode == 3
-        assert (data(done)["trees"], data(done)["without"]) == (1, 1)
-        assert [line["id"] for line in lines] == ["paris/1", "nobody"]
+        assert (data(done)["trees"], data(done)["without"]) == (2, 1)
+        assert [(line["id"], line["step"]) for line in lines] == [
+            ("paris/1", 2),
+            ("nobody", 0),
+            ("rome/2", 4),
+        ]
         assert lines[0]["answers"]
         assert lines[1]["reason"]
+
+    def test_a_run_over_all_answers(self, project: Path) -> None:
+        """`--at every` grows a tree before each answer; the export tells them apart by the step."""
+        size = ("--alpha", "0.05", "--max-tokens", "4", "--widest", "2")
+        done = workbench("run", "trees", project, "--at", "every", *size, "--json")
+        lines = [
+            json.loads(line) for line in workbench("export", project, "trees").stdout.splitlines()
+        ]
+        grown = [line for line in lines if line["reason"] is None]
+
+        assert data(done)["trees"] == 3
+        assert [(line["id"], line["step"]) for line in grown] == [
+            ("paris/1", 2),
+            ("rome/2", 2),
+            ("rome/2", 4),
+        ]
+        for line in grown:
+            assert line["covered"] + line["pruned"] == pytest.approx(1, abs=1e-4)
+
+    def test_all_steps_of_one(self, project: Path) -> None:
+        """One tree for each answer in one go; those of a conversation that begins alike agree."""
+        size = ("--alpha", "0.05", "--max-tokens", "6", "--json")
+        every = data(workbench("tree", project, "rome/2", "--at", "every", *size))
+        first = data(workbench("tree", project, "rome/2", "--step", "2", *size))
+
+        assert [line["step"] for line in every] == [2, 4]
+        assert first["step"] == 2
+        assert first["max_logprob"] == pytest.approx(every[0]["max_logprob"], abs=0.1)
+
+    def test_by_meaning(self, project: Path) -> None:
+        """Answers stand below the likeliest one of their meaning; the threshold and what compares are named."""
+        size = ("--alpha", "0.01", "--max-tokens", "8", "--line", "--temperature", "0.8")
+        done = workbench("tree", project, "paris/1", *size, "--meaning", "0.85", "--json")
+        line = data(done)
+        meant = line["meanings"]
+        texts = [text for group in meant["groups"] for text in group["texts"]]
+
+        assert sorted(texts) == sorted(answer["text"] for answer in line["answers"])
+        assert meant["threshold"] == 0.85
+        assert meant["by"]
+        total = sum(group["probability"] for group in meant["groups"])
+        assert total == pytest.approx(line["covered"])
+        assert meant["entropy_low"] <= meant["entropy_high"] <= line["entropy_high"] + 1e-9
+        text = workbench("tree", project, "paris/1", *size, "--text", "--meaning", "0.85").stdout
+        assert "at a similarity of 0.85" in text.decode()
 
     @pytest.mark.parametrize(
         ("words", "told"),
@@ -79,6 +131,7 @@ class TestTree:
             (("nobody",), "no assistant step"),
             (("paris/1", "--property", "nice"), "no property"),
             (("paris/1", "--alpha", "2"), "alpha"),
+            (("rome/2", "--step", "3"), "Those are: 2, 4"),
         ],
     )
     def test_mistakes(self, project: Path, words: tuple[str, ...], told: str) -> None:

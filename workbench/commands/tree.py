@@ -4,74 +4,117 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from engine.conversation import render_log
 from engine.errors import UsageError
 from engine.filters import Filter, ListQuery, Term
+from engine.rows import TreeRow
 from engine.stages.trees import tree_row
 from engine.store import conversations
 from engine.text import one_line
 from engine.trees.growth import Budget
-from engine.trees.guarantee import guarantee, parse_predicate
-from engine.trees.measures import Measures, answers, measure, subtree_mass
+from engine.trees.guarantee import Interval, guarantee, parse_predicate
+from engine.trees.meaning import Meanings
+from engine.trees.measures import Answer, Measures, answers, measure, subtree_mass
 from engine.trees.places import Place, places
 from engine.trees.tree import ROOT, Tree
-from screens.figures import bar
+from engine.worker.protocol import GrownTree
+from screens.figures import bar, counted
 from workbench.commands.narration import say, show, tell
 from workbench.commands.trees import tree_options
 from workbench.exits import DONE
 from workbench.services import ScoringOptions, Workspace
-from workbench.tree_lines import tree_line
+from workbench.tree_lines import meanings_line, tree_line
+from workbench.tree_meanings import AnswerMeanings
 
 LINES = 60
 """Lines of a tree that are printed; the rest is counted."""
 
 
 def tree(arguments: argparse.Namespace) -> int:
-    """Grows the tree of one conversation and prints it."""
+    """Grows the tree of one conversation, or one at each of its assistant steps, and prints what came of it."""
     options = tree_options(arguments)
     predicate = parse_predicate(arguments.property) if arguments.property else None
     with Workspace(Path(arguments.project), read_only=True) as workspace:
-        place = _place(workspace, arguments)
+        wanted = _places(workspace, arguments)
         adapter = Path(arguments.adapter) if arguments.adapter else None
         chosen = workspace.model_for(ScoringOptions(model=arguments.model, adapter=adapter))
-        tell(f"Growing a tree before step {place.step} with {chosen.label}.")
+        steps = ", ".join(str(place.step) for place in wanted)
+        tell(f"Growing a tree before step {steps} with {chosen.label}.")
         workspace.process.load(chosen.path, chosen.options, chosen.adapter)
         budget = Budget(arguments.nodes, arguments.seconds)
-        (grown,), work = workspace.process.grow([place], options, budget)
-    interval = guarantee(grown.tree, predicate) if predicate else None
+        grown, work = workspace.process.grow(wanted, options, budget)
+    nodes = sum(len(one.tree.nodes) for one in grown)
+    shown = []
+    for place, one in zip(wanted, grown, strict=True):
+        row = tree_row(0, place.step, one, work["seconds"] * len(one.tree.nodes) / nodes)
+        shown.append(_Shown(row, one, guarantee(one.tree, predicate) if predicate else None))
     if arguments.json:
-        row = tree_row(0, place.step, grown, work["seconds"])
-        line = tree_line(arguments.conversation, row, grown.tree)
-        if interval:
-            line["property"] = {"text": arguments.property, **asdict(interval)}
-        show(line)
+        lines = [_json(arguments, found) for found in shown]
+        show(lines if arguments.at == "every" else lines[0])
         return DONE
-    if arguments.text:
-        for answer in answers(grown.tree):
-            say(f"{answer.probability:7.4f}  {answer.end.name.lower():5}  {one_line(answer.text)}")
-    else:
-        for text in tree_lines(grown.tree):
+    for found in shown:
+        if len(shown) > 1:
+            say(f"step {found.row.step}")
+        _say(arguments, found)
+    if len(shown) > 1:
+        rows = [found.row for found in shown]
+        for text in turn_lines(rows):
             say(text)
-    say(summary(measure(grown.tree)))
-    if grown.answer_log_probs:
-        held = grown.tree.follow(list(grown.answer))
-        say(
-            f"recorded answer: log-probability {sum(grown.answer_log_probs):.2f} over "
-            f"{len(grown.answer_log_probs)} tokens; its first {held} are in the tree"
-        )
-    if interval:
-        say(f"P({arguments.property}) in [{interval.low:.3f}, {interval.high:.3f}]")
     if not work["finished"]:
-        tell("The tree is not grown to its end: the budget was used up.")
-    if grown.note:
-        tell(f"The log did not fit: {grown.note}.")
+        tell("Not everything is grown to its end: the budget was used up.")
     return DONE
 
 
-def _place(workspace: Workspace, arguments: argparse.Namespace) -> Place:
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A grown tree with its measures and what it proves of the property that was asked for."""
+
+    row: TreeRow
+    grown: GrownTree
+    interval: Interval | None
+
+
+def _json(arguments: argparse.Namespace, found: _Shown) -> dict[str, Any]:
+    line = tree_line(arguments.conversation, found.row, found.grown.tree)
+    if found.interval:
+        line["property"] = {"text": arguments.property, **asdict(found.interval)}
+    if arguments.meaning:
+        meant = AnswerMeanings()
+        told, groups = meant.of(found.grown.tree, arguments.meaning)
+        line["meanings"] = meanings_line(told, groups, arguments.meaning, meant.by)
+    return line
+
+
+def _say(arguments: argparse.Namespace, found: _Shown) -> None:
+    grown = found.grown
+    if arguments.meaning:
+        meant = AnswerMeanings()
+        told, groups = meant.of(grown.tree, arguments.meaning)
+        lines = meaning_lines(told, groups, arguments.meaning, meant.by)
+    elif arguments.text:
+        lines = [_answer_line(answer) for answer in answers(grown.tree)]
+    else:
+        lines = tree_lines(grown.tree)
+    for text in lines:
+        say(text)
+    say(summary(measure(grown.tree)))
+    row = found.row
+    if row.answer_log_prob is not None:
+        say(
+            f"recorded answer: log-probability {row.answer_log_prob:.2f} over "
+            f"{row.answer_tokens} tokens; its first {row.answer_held} are in the tree"
+        )
+    if found.interval:
+        say(f"P({arguments.property}) in [{found.interval.low:.3f}, {found.interval.high:.3f}]")
+    if grown.note:
+        tell(f"The log did not fit: {grown.note}.")
+
+
+def _places(workspace: Workspace, arguments: argparse.Namespace) -> list[Place]:
     name = arguments.conversation
     query = ListQuery(Filter((Term("name", ":", (name,)),)))
     with workspace.project.reading() as conn:
@@ -86,7 +129,49 @@ def _place(workspace: Workspace, arguments: argparse.Namespace) -> Place:
         if len(exact) > 1:
             raise UsageError(f"{len(exact)} conversations are named {name!r}.")
         ((_, messages),) = conversations.conversations_for(conn, [exact[0].id])
-    return places(render_log(messages), arguments.at)[-1]
+    log = render_log(messages)
+    if arguments.step is None:
+        return places(log, arguments.at)
+    every = places(log, "every")
+    at_step = [place for place in every if place.step == arguments.step]
+    if not at_step:
+        steps = ", ".join(str(place.step) for place in every)
+        raise UsageError(
+            f"Step {arguments.step} is no answer of the assistant.", f"Those are: {steps}."
+        )
+    return at_step
+
+
+def _answer_line(answer: Answer, indent: str = "") -> str:
+    return (
+        f"{answer.probability:7.4f}  {answer.end.name.lower():5}  {indent}{one_line(answer.text)}"
+    )
+
+
+def meaning_lines(told: Sequence[Answer], found: Meanings, threshold: float, by: str) -> list[str]:
+    """Answers below the most probable one of their meaning, and how sure the model was of a meaning."""
+    lines: list[str] = []
+    for group in found.groups:
+        first, *others = (told[at] for at in group.answers)
+        lines.append(f"{group.probability:7.4f}  {counted(len(others) + 1, 'wording')}")
+        lines += [_answer_line(answer, "  ") for answer in (first, *others)]
+    lines.append(
+        f"{counted(len(found.groups), 'meaning')} at a similarity of {threshold:g} ({by})"
+        f" · entropy of meanings {found.entropy_low:.1f}-{found.entropy_high:.1f} bits,"
+        f" {found.entropy:.1f} of what is covered"
+    )
+    return lines
+
+
+def turn_lines(rows: Sequence[TreeRow]) -> list[str]:
+    """How sure the model was along a conversation: a line for each step."""
+    worst = max((-(row.max_log_prob or 0.0) for row in rows), default=0.0)
+    return [
+        f"step {row.step:3}  {bar(-(row.max_log_prob or 0.0) / worst if worst else 0.0)}"
+        f"  best {row.max_log_prob or 0.0:6.2f}  {row.leaves:4} leaves"
+        f"  entropy {row.entropy_low:.1f}-{row.entropy_high:.1f} bits"
+        for row in rows
+    ]
 
 
 def summary(found: Measures) -> str:

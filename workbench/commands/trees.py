@@ -7,6 +7,7 @@ import statistics
 from pathlib import Path
 
 from engine.store import trees
+from engine.trees.transform import Transform
 from engine.trees.tree import TreeOptions
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
@@ -22,6 +23,10 @@ def tree_options(arguments: argparse.Namespace) -> TreeOptions:
         mode=arguments.mode,
         max_tokens=arguments.max_tokens,
         stop=("\n",) if arguments.line else (STEP_STOP,),
+        transform=Transform(
+            arguments.temperature, arguments.top_k, arguments.top_p, arguments.min_p
+        ),
+        widest=arguments.widest,
     )
 
 
