@@ -33,6 +33,7 @@ from engine.rows import (
     Verdict,
     VerdictRow,
 )
+from screens.goal_port import Goals
 from screens.tree_rows import (
     AnswerRow,
     Bounds,
@@ -300,3 +301,4 @@ class Services:
     exports: Exports
     calibration: Calibration
     trees: Trees
+    goals: Goals

@@ -14,10 +14,10 @@ from engine.goals.desk_words import decision_row
 from engine.goals.membership import MOST_OTHERS, OTHERS_ABOVE, Membership, membership_of
 from engine.goals.vectors import Vectors
 from engine.stages.goal_data import stored_clustering
+from engine.stages.goal_view import Figures, GoalView, Space, group_rows
 from engine.stages.kept_desk import read_desk
 from engine.store import goal_decisions, scores, vectors
 from engine.store.sql import id_pages, snapshot
-from workbench.goal_view import Figures, GoalView, Space, group_rows
 
 OUTLIER = "like no group"
 NOT_ASSIGNED = "came after the clustering and was not assigned"

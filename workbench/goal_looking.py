@@ -22,20 +22,19 @@ from engine.goals.desk import Ids
 from engine.goals.projection import project2d
 from engine.goals.vectors import Floats, blocks
 from engine.stages.goal_data import source_of, stored_clustering
-from engine.stages.kept_desk import KeptDesk
-from engine.store import clusterings, conversations, goal_counts, goal_decisions
-from engine.store.clusterings import StoredClustering
-from engine.store.project import Project
-from engine.store.sql import snapshot
-from workbench.goal_view import (
+from engine.stages.goal_view import (
     Figures,
     GoalView,
     Space,
     figures_version,
     group_row,
     group_rows,
-    read_space,
 )
+from engine.stages.kept_desk import KeptDesk
+from engine.stages.standing import Standing
+from engine.store import clusterings, conversations, goal_counts, goal_decisions
+from engine.store.project import Project
+from engine.store.sql import snapshot
 
 MAP_SEED = 0
 PERIODS: dict[str, Literal["month", "import"]] = {"month": "month", "import": "import"}
@@ -44,13 +43,10 @@ PERIODS: dict[str, Literal["month", "import"]] = {"month": "month", "import": "i
 class GoalLooking:
     """What is known of the clustering that is shown. What was read is kept until something of it changes."""
 
-    def __init__(self, project: Project, kept: KeptDesk) -> None:
-        self._project, self._kept = project, kept
+    def __init__(self, project: Project, kept: KeptDesk, standing: Standing) -> None:
+        self._project, self._kept, self._standing = project, kept, standing
         self._guard = threading.Lock()
-        self._reading_space = threading.Lock()
-        self._view: tuple[tuple[object, ...], GoalView] | None = None
         self._figures: tuple[tuple[object, ...], Figures] | None = None
-        self._space: tuple[str, Space] | None = None
 
     # Clusterings
 
@@ -98,7 +94,7 @@ class GoalLooking:
             return next(row for row in self.groups() if row.id == group_id)
         if group_id not in view.desk.groups:
             return None
-        space = None if view.mean(group_id) is not None else self.space(view.stored)
+        space = None if view.mean(group_id) is not None else self._standing.space(view.stored)
         return group_row(view, group_id, space)
 
     def members(
@@ -133,7 +129,7 @@ class GoalLooking:
     def more_like(self, conversation_id: int, limit: int = 50) -> list[MemberRow]:
         """See `screens.goal_port.Goals`."""
         view = self.view()
-        space = self.space(view.stored)
+        space = self._standing.space(view.stored)
         wanted = space.of(np.array([conversation_id], dtype=np.int64))
         if not len(wanted):
             raise UsageError(
@@ -162,7 +158,7 @@ class GoalLooking:
     def map(self, most: int = 5000) -> list[MapPoint]:
         """See `screens.goal_port.Goals`."""
         view = self.view()
-        space = self.space(view.stored)
+        space = self._standing.space(view.stored)
         chosen = np.arange(len(space.ids))
         if len(chosen) > most:
             chosen = np.array(sorted(random.Random(MAP_SEED).sample(range(len(chosen)), most)))
@@ -204,19 +200,9 @@ class GoalLooking:
         Raises:
             UsageError: There is none.
         """
-        with self._project.reading() as conn, snapshot(conn):
-            stored = stored_clustering(conn, None)
-            version = (stored, clusterings.assigned_version(conn, stored.id))
-        desk = self._kept.desk(stored.id)
-        with self._guard:
-            kept = self._view
-        if kept is not None and kept[0] == version and kept[1].desk is desk:
-            return kept[1]
         with self._project.reading() as conn:
-            view = GoalView.read(conn, stored, desk)
-        with self._guard:
-            self._view = version, view
-        return view
+            stored = stored_clustering(conn, None)
+        return self._standing.view(stored.id)
 
     def figures(self, view: GoalView) -> Figures:
         """States and leaves of its groups, as scores and trees are now."""
@@ -231,24 +217,15 @@ class GoalLooking:
             self._figures = version, found
         return found
 
-    def space(self, stored: StoredClustering) -> Space:
-        """The vectors of a clustering, of a million 1.5 GB; read once."""
-        with self._reading_space, self._project.reading() as conn:
-            kept = self._space
-            known = kept[1] if kept is not None and kept[0] == stored.vector_config else None
-            found = read_space(conn, stored.vector_config, known)
-            self._space = stored.vector_config, found
-        return found
-
     def _space_if_needed(self, view: GoalView) -> Space | None:
-        return self.space(view.stored) if view.needs_space() else None
+        return self._standing.space(view.stored) if view.needs_space() else None
 
     def _places(
         self, view: GoalView, ids: Ids, keys: Sequence[str], own: str | None
     ) -> tuple[Floats, Floats, Floats]:
         """Of each conversation the distance to the centre of `own`, by default of the nearest group, that divided by
         the distance to the nearest other one, and the place of that other one in `keys`; -1 where there is none."""
-        space = self.space(view.stored)
+        space = self._standing.space(view.stored)
         centres = view.centres(keys, space)
         distance, doubt = np.ones(len(ids), np.float32), np.ones(len(ids), np.float32)
         other = np.full(len(ids), -1, np.float32)

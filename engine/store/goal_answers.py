@@ -82,6 +82,12 @@ def every_answer(conn: sqlite3.Connection, config_hash: str | None) -> dict[str,
     return {row[0]: PairAnswer(*row) for row in rows}
 
 
+def count(conn: sqlite3.Connection, config_hash: str | None) -> int:
+    """How many pairs were answered on under a configuration."""
+    sql = "SELECT count(*) FROM pair_answer WHERE config_hash = ?"
+    return int(conn.execute(sql, (config_hash,)).fetchone()[0])
+
+
 def cost(conn: sqlite3.Connection, config_hash: str | None) -> tuple[float, float] | None:
     """Calls and seconds that a pair took on the average; None before any was asked."""
     row = conn.execute(
@@ -144,6 +150,12 @@ def stability(conn: sqlite3.Connection, clustering_id: int) -> dict[int, float]:
             (clustering_id,),
         ).fetchall()
     )
+
+
+def repetitions(conn: sqlite3.Connection, clustering_id: int) -> int:
+    """How many repetitions are stored of a clustering, under any configuration."""
+    sql = "SELECT count(*) FROM stability WHERE clustering_id = ?"
+    return int(conn.execute(sql, (clustering_id,)).fetchone()[0])
 
 
 def agreements(

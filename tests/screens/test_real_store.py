@@ -20,6 +20,7 @@ from screens.ports import ProjectInfo, Services
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, press, settle, text
 from tests.screens.fake_trees import stored_trees
+from tests.workbench.goal_project import stored_goals
 from workbench.app import WorkbenchApp
 from workbench.calibrations import ProjectCalibration
 from workbench.exports import ExportFiles
@@ -94,6 +95,7 @@ def services(project: Project) -> Services:
         ExportFiles(project),
         ProjectCalibration(project),
         stored_trees(project),
+        stored_goals(project),
     )
 
 

@@ -1,0 +1,27 @@
+"""A clustered project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.store.project import Project
+from tests.workbench.goal_project import cluster, fill_topics, stored_goals
+from workbench.goal_services import ProjectGoals
+
+
+@pytest.fixture
+def clustered(tmp_path: Path) -> Iterator[Project]:
+    """Eight conversations on each of four topics, in eight clusters or so, and one that says nothing."""
+    with Project.open(tmp_path / "p.wb", create=True) as opened:
+        fill_topics(opened)
+        cluster(opened)
+        yield opened
+
+
+@pytest.fixture
+def goals(clustered: Project) -> ProjectGoals:
+    """Its goals."""
+    return stored_goals(clustered)

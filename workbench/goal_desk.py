@@ -1,0 +1,219 @@
+"""Deciding on the clustering that is shown: every method is one act, stored before it returns."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from engine.errors import UsageError
+from engine.goal_rows import (
+    DeskDecision,
+    DeskOrder,
+    GoalDecision,
+    Proposal,
+    SplitPart,
+)
+from engine.goals.clustering import split
+from engine.goals.desk import Desk, Ids
+from engine.goals.vectors import Numbers
+from engine.goals.words import distinctive_words
+from engine.stages.goal_data import LazyTexts, source_of
+from engine.stages.goal_view import GoalView
+from engine.stages.kept_desk import WORDS, KeptDesk, Plan
+from engine.stages.standing import Standing
+from engine.store.project import Project
+from workbench.goal_queue import GoalQueue
+
+SHOWN_OF_PART = 10
+"""Members of a part in the preview of a split."""
+SPLIT_SEED = 0
+
+
+class GoalDesk(GoalQueue):
+    """The merge desk of one project."""
+
+    def __init__(
+        self,
+        project: Project,
+        kept: KeptDesk,
+        standing: Standing,
+        changed: Callable[[], None],
+        asking: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Puts the parts together.
+
+        Args:
+            changed: Called after every act.
+            asking: Tells whether the model is being asked about pairs now.
+        """
+        super().__init__(project, kept, standing, asking)
+        self._changed = changed
+
+    def merge(self, a: str, b: str, label: str | None = None) -> GoalDecision:
+        """See `screens.goal_port.Goals`."""
+        proposal = self.pair(a, b)
+        decision = self._about(_merge(proposal, label, (a, b)), proposal)
+        return self._decide(lambda desk: [decision])
+
+    def apart(self, a: str, b: str, *, never: bool = False) -> GoalDecision:
+        """See `screens.goal_port.Goals`."""
+        proposal = self.pair(a, b)
+        decision = self._about(DeskDecision("never" if never else "apart", (a, b)), proposal)
+        return self._decide(lambda desk: [decision])
+
+    def merge_above(self, probability: float) -> int:
+        """See `screens.goal_port.Goals`. Merges what `above` lists: where it lists both A with B and B with C, all
+        three become one."""
+        listed = [(p, self._about(_merge(p, None, p.pair), p)) for p in self.above(probability)]
+
+        def plan(desk: Desk) -> Iterator[DeskDecision]:
+            for proposal, decision in listed:
+                first, second = (desk.now(key) for key in proposal.pair)
+                if first and second and first != second and not desk.decided(first, second):
+                    yield replace(decision, sides=(first, second))
+
+        return len(self._act(plan))
+
+    def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
+        """See `screens.goal_port.Goals`."""
+        view = self.view()
+        view.desk.group(group_id)
+        members = view.members(group_id)
+        rows = split(
+            self._standing.space(view.stored).of(members),
+            np.arange(len(members)),
+            parts,
+            SPLIT_SEED,
+        )
+        labels = np.zeros(len(members), dtype=np.int32)
+        for number, own in enumerate(rows):
+            labels[own] = number
+        words = self._words(view, members, labels)
+        by_id = {row.conversation_id: row for row in self.members(group_id)}
+        found = []
+        for number, own in enumerate(rows):
+            ids = members[own]
+            space = self._standing.space(view.stored)
+            mean = space.of(ids).mean(axis=0)
+            order = np.argsort(-(space.of(ids) @ mean), kind="stable")[:SHOWN_OF_PART]
+            found.append(
+                SplitPart(
+                    words[number],
+                    len(ids),
+                    tuple(by_id[int(key)] for key in ids[order]),
+                    tuple(ids.tolist()),
+                )
+            )
+        return found
+
+    def split(self, group_id: str, parts: Sequence[Sequence[int]]) -> GoalDecision:
+        """See `screens.goal_port.Goals`. Parts are named after their words."""
+        view = self.view()
+        view.desk.group(group_id)
+        members = view.members(group_id)
+        wanted = [array("q", sorted(set(part))) for part in parts]
+        strange = {key for part in wanted for key in part}.difference(members.tolist())
+        if strange:
+            raise UsageError("A part names what is not in the group.", "Look at its members again.")
+        labels = np.full(len(members), len(wanted), dtype=np.int32)
+        for number, part in enumerate(wanted):
+            labels[np.isin(members, part)] = number
+        words = self._words(view, members, labels)
+        description = view.desk.groups[group_id].description
+        names = tuple((" · ".join(words[n][:WORDS]), description) for n in sorted(words))
+        decision = DeskDecision("split", (group_id,), names, tuple(wanted))
+        return self._decide(lambda desk: [decision])
+
+    def move(self, conversation_ids: Sequence[int], group_id: str | None) -> GoalDecision:
+        """See `screens.goal_port.Goals`."""
+        view = self.view()
+        known = {one.conversation_id for one in view.assigned}.union(view.desk.everyone.tolist())
+        if not known.issuperset(conversation_ids):
+            raise UsageError(
+                "This clustering does not know all of these conversations.",
+                "Assign what came after it first.",
+            )
+        part = array("q", sorted(set(conversation_ids)))
+        sides = () if group_id is None else (group_id,)
+        return self._decide(lambda desk: [DeskDecision("move", sides, parts=(part,))])
+
+    def rename(self, group_id: str, label: str) -> GoalDecision:
+        """See `screens.goal_port.Goals`."""
+        name = " ".join(label.split())
+        return self._decide(
+            lambda desk: [
+                DeskDecision("rename", (group_id,), ((name, desk.group(group_id).description),))
+            ]
+        )
+
+    def pin(self, group_id: str, *, on: bool) -> GoalDecision:
+        """See `screens.goal_port.Goals`."""
+        return self._decide(lambda desk: [DeskDecision("pin" if on else "unpin", (group_id,))])
+
+    def undo(self) -> GoalDecision | None:
+        """See `screens.goal_port.Goals`."""
+        return self._turned(self._kept.undo)
+
+    def redo(self) -> GoalDecision | None:
+        """See `screens.goal_port.Goals`."""
+        return self._turned(self._kept.redo)
+
+    def history(self) -> list[GoalDecision]:
+        """See `screens.goal_port.Goals`."""
+        return [] if self.shown() is None else self._kept.history(self.view().stored.id)
+
+    def set_order(self, order: DeskOrder) -> None:
+        """See `screens.goal_port.Goals`."""
+        self._set("order", order)
+        self._changed()
+
+    def set_floor(self, floor: float) -> None:
+        """See `screens.goal_port.Goals`."""
+        if not -1 <= floor <= 1:
+            raise UsageError("A similarity lies between -1 and 1.", "Choose such a floor.")
+        self._set("floor", floor)
+        self._changed()
+
+    # Within
+
+    def _decide(self, plan: Plan) -> GoalDecision:
+        (decision,) = self._act(plan)
+        return decision
+
+    def _act(self, plan: Plan) -> list[GoalDecision]:
+        done = self._kept.decide(self.view().stored.id, plan)
+        self._changed()
+        return done
+
+    def _turned(self, turn: Callable[[int], GoalDecision | None]) -> GoalDecision | None:
+        found = turn(self.view().stored.id)
+        if found is not None:
+            self._changed()
+        return found
+
+    def _about(self, decision: DeskDecision, proposal: Proposal) -> DeskDecision:
+        """A decision with what was shown for it."""
+        evidence = proposal.evidence
+        return replace(
+            decision,
+            model=evidence.model,
+            probability=evidence.probability,
+            evidence=self._shown_for(proposal),
+        )
+
+    def _words(self, view: GoalView, members: Ids, labels: Numbers) -> dict[int, tuple[str, ...]]:
+        with self._project.reading() as conn:
+            texts = LazyTexts(conn, source_of(view.stored), members.tolist())
+            return distinctive_words(texts, labels)
+
+
+def _merge(proposal: Proposal, label: str | None, sides: tuple[str, str]) -> DeskDecision:
+    """The decision to merge what a proposal shows; see `screens.goal_port.Goals.merge`."""
+    evidence = proposal.evidence
+    pinned = proposal.a.pinned or proposal.b.pinned
+    name = " ".join((label or ("" if pinned else evidence.label)).split())
+    description = evidence.description or proposal.a.description
+    return DeskDecision("merge", sides, ((name, description),) if name else ())
