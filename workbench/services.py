@@ -36,6 +36,7 @@ from screens.tree_rows import TreeWish
 from workbench import config
 from workbench.calibrations import ProjectCalibration
 from workbench.exports import ExportFiles
+from workbench.goal_services import ProjectGoals
 from workbench.goal_stages import GOAL_STAGES, GoalStages
 from workbench.tree_services import Like, ProjectTrees, wished_options
 
@@ -341,6 +342,13 @@ class Workspace:
                 self._wished_trees,
                 self.runner.start,
                 self._tell("tree"),
+            ),
+            ProjectGoals(
+                self.project,
+                self.goal_stages(),
+                self.runner.start,
+                self.runner.active,
+                self._tell("goal_decision"),
             ),
         )
 
