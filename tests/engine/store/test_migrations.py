@@ -12,7 +12,16 @@ import pytest
 from engine.errors import ProjectError
 from engine.filters import ListQuery, parse_filter
 from engine.rows import State, Verdict
-from engine.store import migrations, trees, verdicts
+from engine.store import (
+    clusterings,
+    goal_answers,
+    goal_decisions,
+    goals,
+    migrations,
+    trees,
+    vectors,
+    verdicts,
+)
 from engine.store import project as project_module
 from engine.store.conversations import ConversationStore
 from engine.store.migrations import SCHEMA
@@ -82,6 +91,31 @@ def test_what_schema_2_brought(tmp_path: Path) -> None:
         with project.reading() as conn:
             assert verdicts.repeats(conn, 3) == (Verdict.UNSURE,)
             assert trees.frame(conn, 1, 2) == {"nodes": 3}
+
+
+def test_what_schema_3_brought(tmp_path: Path) -> None:
+    """Goal texts, vectors, a clustering with its labels, what came later, answers, decisions and stability of a file of
+    schema 3 are found."""
+    load(RELEASED[2], tmp_path / "old.wb")
+    with Project.open(tmp_path / "old.wb") as project, project.reading() as conn:
+        found = goals.texts(conn, [1, 2], "summary", "g")
+        assert [(one.text, one.reason) for one in found.values()] == [
+            ("buy a bicycle", None),
+            ("I cannot", "it refuses"),
+        ]
+        config = vectors.config(conn, "v")
+        assert config is not None
+        assert config.state == b"fitted"
+        assert [block.count for block in vectors.read(conn, "v")] == [2]
+        assert vectors.reasons(conn, "v") == {2: "no goal"}
+        assert clusterings.shown(conn) == 1
+        assert [cluster.label for cluster in clusterings.clusters(conn, 1)] == ["Buying", ""]
+        assert [one.group for one in clusterings.assignments(conn, 1)] == ["c1"]
+        ((decision, stands),) = goal_decisions.history(conn, 1)
+        assert (decision.kind, list(decision.parts[0]), stands) == ("move", [1], False)
+        assert goal_decisions.kept(conn, 1) == [(1, 1, "spread")]
+        assert goal_answers.answers(conn, "p", ["sides"])["sides"].label == "Both"
+        assert goal_answers.stability(conn, 1) == {0: 0.5, 1: 1.0}
 
 
 def test_a_sample_has_something_in_every_table() -> None:
