@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ from engine.goals.kmeans import (
     solve,
     sums_of,
 )
+from engine.goals.threads import one_thread
 from engine.goals.vectors import (
     Floats,
     Indices,
@@ -88,8 +90,8 @@ def cluster(
 ) -> Clusters:
     """Partitions rows into about k clusters and marks outliers.
 
-    The same rows, k, seed and threads give the same result bit for bit, and up to `kmeans.WHOLE` rows in whatever order
-    they come.
+    The same rows, k, seed and number of numpy's threads give the same result bit for bit; up to `kmeans.WHOLE` rows
+    with any number of threads and in whatever order the rows come.
 
     Args:
         vectors: Shape (n, d), rows of length 1; rows of zeros belong to no cluster. May be a memory map.
@@ -108,12 +110,17 @@ def cluster(
     if not len(rows):
         raise UsageError("No conversation has a vector.", "Look at the texts that were embedded.")
     order = canonical_order(vectors, rows, seed)
-    centres = solve(vectors, order, min(k, len(rows)), seed, restarts=restarts, note=note).centres
-    if largest is not None:
-        centres = _split_large(vectors, order, centres, max(LEAST_MEMBERS, largest), seed)
-    centres = _means(vectors, order, centres)
-    # Up to `WHOLE` rows in the canonical order once more, so that not even last bits depend on where a row stands.
-    return _finish(vectors, order if len(order) <= WHOLE else rows, centres, cut, seed)
+    small = len(order) <= WHOLE
+    with one_thread() if small else nullcontext():
+        centres = solve(
+            vectors, order, min(k, len(rows)), seed, restarts=restarts, note=note
+        ).centres
+        if largest is not None:
+            centres = _split_large(vectors, order, centres, max(LEAST_MEMBERS, largest), seed)
+        centres = _means(vectors, order, centres)
+        # In the canonical order once more, so that not even last bits depend on where a row stands; gathering a million
+        # rows is not worth that.
+        return _finish(vectors, order if small else rows, centres, cut, seed)
 
 
 def split(vectors: Vectors, members: Indices, parts: int, seed: int = 0) -> tuple[Indices, ...]:

@@ -2,8 +2,9 @@
 Decompositions, Machine Learning 42), begun by greedy k-means++ (Arthur & Vassilvitskii 2007).
 
 Rows are first put into an order that depends on their bits and the seed only. So the same rows give the same partition
-bit for bit in whatever order they come, as long as numpy's threads are the same. scikit-learn's k-means adds up what
-its threads found in the order in which they finish, so with more than two threads it need not repeat itself.
+bit for bit in whatever order they come. Up to `WHOLE` rows one thread does it, so the number of cores does not matter
+either. scikit-learn's k-means adds up what its threads found in the order in which they finish, so with more than two
+threads it need not repeat itself.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.goals.threads import one_thread
 from engine.goals.vectors import (
     BLOCK,
     Floats,
@@ -77,19 +79,18 @@ def solve(
         k: Clusters wanted, at least 1.
         restarts: Attempts, each with its own random numbers.
     """
-    large = len(order) > WHOLE
     sample = vectors[order[:WHOLE]]
-    batches = -(-len(order) // MINI_BATCH) if large else 0
+    batches = -(-len(order) // MINI_BATCH) if len(order) > WHOLE else 0
     total = restarts + batches
-    best: Solution | None = None
-    for restart in range(restarts):
+
+    def attempt(restart: int) -> Solution:
         note(restart, total)
         rng = np.random.default_rng([seed, restart, k])
-        found = lloyd(sample, seed_centres(sample[:SEEDING_ROWS], k, rng))
-        if best is None or found.inertia < best.inertia:
-            best = found
-    assert best is not None
-    if not large:
+        return lloyd(sample, seed_centres(sample[:SEEDING_ROWS], k, rng))
+
+    with one_thread():
+        best = min(map(attempt, range(restarts)), key=lambda solution: solution.inertia)
+    if not batches:
         return best
     return _refine(vectors, order, best, lambda done: note(restarts + done, total))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.goals.kmeans import canonical_order
+from engine.goals.threads import one_thread
 from engine.goals.vectors import Floats, Vectors, blocks, has_vector
 
 FIT_ROWS = 50_000
@@ -26,7 +27,8 @@ def project2d(vectors: Vectors, seed: int = 0) -> Floats:
     sample = vectors[canonical_order(vectors, rows, seed)[:FIT_ROWS]].astype(np.float64)
     centre = sample.mean(axis=0)
     sample -= centre
-    _, axes = np.linalg.eigh(sample.T @ sample)
+    with one_thread():
+        _, axes = np.linalg.eigh(sample.T @ sample)
     axes = axes[:, ::-1][:, :2]
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
     for part in blocks(len(vectors)):

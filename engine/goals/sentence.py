@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from collections.abc import Iterable, Sequence
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +60,13 @@ class MiniLmEmbedder:
         return None
 
     def _encode(self, texts: Sequence[str]) -> Vectors:
-        if self._model is None:
-            from sentence_transformers import SentenceTransformer
+        # The library draws a bar on standard error while it loads, where a screen may be.
+        with redirect_stderr(StringIO()):
+            if self._model is None:
+                from sentence_transformers import SentenceTransformer
 
-            self._model = SentenceTransformer(str(self._folder), local_files_only=True)
-        rows: Vectors = self._model.encode(list(texts), batch_size=32, show_progress_bar=False)
+                self._model = SentenceTransformer(str(self._folder), local_files_only=True)
+            rows: Vectors = self._model.encode(list(texts), batch_size=32, show_progress_bar=False)
         return rows
 
 

@@ -16,14 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.errors import ModelError, UsageError
+from engine.goals.threads import one_thread
 from engine.goals.vectors import Floats, Vectors, unit_rows
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
 
-DIMENSIONS = 128
+DIMENSIONS = 32
+"""Few: with more, axes of single wordings outweigh those of goals. k-means with the true k on what users said in 1,000
+`star` and 300 `sgd` dialogues reached V-measures of .88 and .80 with 32 axes, .83 and .65 with 128."""
 MOST_TERMS = 20_000
-"""The most frequent words and pairs are kept; with 128 dimensions the state is then about 10 MB."""
+"""The most frequent words and pairs are kept; with 32 dimensions the state is then about 3 MB."""
 FIT_TEXTS = 100_000
 """Of more texts a random sample is fitted on."""
 MOST_CHARS = 8_000
@@ -122,7 +125,8 @@ class TfidfEmbedder:
         self._rarity = (np.log((1 + len(sample)) / (1 + in_texts)) + 1).astype(np.float32)
         weights = _weigh(counts, self._rarity)
         rank = min(self._dimensions, *weights.shape)
-        _, sizes, axes = randomized_svd(weights, rank, n_iter=5, random_state=self._seed)
+        with one_thread():
+            _, sizes, axes = randomized_svd(weights, rank, n_iter=5, random_state=self._seed)
         telling = sizes > 1e-5 * sizes[0]
         self._axes = np.ascontiguousarray(axes[telling].T, dtype=np.float32)
         self._ready()
