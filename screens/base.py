@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import ClassVar, TypeVar
 
+from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult, RenderResult
 from textual.binding import Binding, BindingType
@@ -39,12 +40,22 @@ MODES = (
     ("conversations", "2", "Conversations"),
     ("triage", "3", "Triage"),
     ("trees", "4", "Trees"),
+    ("goals", "5", "Goals"),
+    ("desk", "6", "Desk"),
 )
 """The modes of the app: name, key and title."""
 
 
+NAME_WIDTH = 40
+LEAST_NAME = 8
+"""Cells of the project's name that are worth showing."""
+
+
 class TitleLine(Widget):
-    """Which mode this is, what stands in the middle, which project, and why it cannot be written."""
+    """Which mode this is, what stands in the middle, which project, and why it cannot be written.
+
+    Where there is no room for all, the modes that are not shown become their keys, then the name gives way.
+    """
 
     DEFAULT_CSS = "TitleLine { height: 1; }"
 
@@ -53,7 +64,7 @@ class TitleLine(Widget):
         self._project = project
         self._mode = mode
         self._middle = Content("")
-        self._titles = [f" {key} {title} " for _, key, title in MODES]
+        self._titles = titles_of(mode, brief=False)
         if project.read_only is not None:
             self.tooltip = Content(one_line(project.read_only))
 
@@ -65,23 +76,40 @@ class TitleLine(Widget):
     def render(self) -> RenderResult:
         """The line; what is in the middle gives way first."""
         width = self.size.width
+        right = self._right(width)
+        wanted = self._middle.cell_length + 2 if self._middle.cell_length else 0
+        room = width - wanted - min(right.cell_length, self._least(right))
+        self._titles = titles_of(self._mode, brief=False)
+        if sum(len(title) for title in self._titles) > room:
+            self._titles = titles_of(self._mode, brief=True)
         tabs = Content("").join(
             Content.styled(
                 title, "bold $tone-tab on $tone-tab-back" if name == self._mode else "$tone-muted"
             )
             for title, (name, _, _) in zip(self._titles, MODES, strict=True)
         )
-        why = self._project.read_only
-        if why is None:
-            right = Content("")
-        elif width >= 120:
-            right = Content.styled(f" read-only: {one_line(why, 48)} ", "bold $tone-incomplete")
-        else:
-            right = Content.styled(" read-only ", "bold $tone-incomplete")
-        right = Content.assemble(right, (f" {one_line(self._project.name, 40)} ", "$tone-muted"))
-        room = width - tabs.cell_length - right.cell_length
+        room = width - tabs.cell_length
+        right = right.truncate(max(0, room - wanted), ellipsis=True)
+        room -= right.cell_length
         middle = Content.assemble("  ", self._middle).truncate(max(0, room), ellipsis=True)
         return Content.assemble(tabs, middle, " " * (room - middle.cell_length), right)
+
+    def _right(self, width: int) -> Content:
+        """Why it cannot be written, and the name of the project."""
+        why = self._project.read_only
+        if why is None:
+            told = Content("")
+        elif width >= 120:
+            told = Content.styled(f" read-only: {one_line(why, 48)} ", "bold $tone-incomplete")
+        else:
+            told = Content.styled(" read-only ", "bold $tone-incomplete")
+        name = one_line(self._project.name, NAME_WIDTH)
+        return Content.assemble(told, (f" {name} ", "$tone-muted"))
+
+    def _least(self, right: Content) -> int:
+        """Cells of what stands on the right that must be seen: all but the end of a long name."""
+        name = cell_len(one_line(self._project.name, NAME_WIDTH))
+        return right.cell_length - max(0, name - LEAST_NAME)
 
     async def on_click(self, event: events.Click) -> None:
         """A click on a mode goes there; one on the right says why the project cannot be written."""
@@ -94,6 +122,13 @@ class TitleLine(Widget):
         why = self._project.read_only
         if why is not None:
             self.notify(one_line(why), title="Read-only", severity="warning", markup=False)
+
+
+def titles_of(mode: str, *, brief: bool) -> list[str]:
+    """The titles of the modes; `brief` leaves of the others only their keys."""
+    return [
+        f" {key} " if brief and name != mode else f" {key} {title} " for name, key, title in MODES
+    ]
 
 
 class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):

@@ -12,10 +12,12 @@ from engine.rows import Counts, Estimate, RunRow, Verdict
 from engine.text import one_line
 from screens import figures
 
-Kind = Literal["import", "resume", "score", "triage", "calibrate", "wait"]
+Kind = Literal["import", "resume", "score", "triage", "calibrate", "merge", "cluster", "wait"]
 
 SECONDS_A_VERDICT = 20.0
 """Taken for a verdict until the person's own pace is known."""
+SECONDS_A_DECISION = 20.0
+"""Taken for a decision on the merge desk."""
 _Z95 = 1.959964
 
 
@@ -47,6 +49,8 @@ class Standing:
         per_hour: Verdicts an hour, None when the pace is not known.
         half_width: Half of the 95% interval of the corrected rate, in [0, 1]; None without one.
         calibrated: The rule in force comes from verdicts, or from the person.
+        clustered: Whether there are goals; None while that is not known.
+        proposals: Merge proposals that wait for a decision.
     """
 
     counts: Counts
@@ -57,6 +61,8 @@ class Standing:
     per_hour: float | None = None
     half_width: float | None = None
     calibrated: bool = False
+    clustered: bool | None = None
+    proposals: int = 0
 
 
 def next_steps(now: Standing) -> list[Step]:
@@ -67,8 +73,13 @@ def next_steps(now: Standing) -> list[Step]:
         return [*steps, Step("import", "Import conversations: a file or a folder")]
     if (score := _score(now)) is not None:
         steps.append(score)
+    if now.proposals:
+        steps.append(_merge_step(now.proposals))
     if counts.scored:
         steps.extend(_verdict_steps(now))
+    if now.clustered is False:
+        number = figures.counted(counts.conversations, "conversation")
+        steps.append(Step("cluster", f"Group {number} by what was wanted"))
     if not steps:
         steps.append(Step("wait", "Nothing is left to do; the figures above stand"))
     return steps
@@ -114,6 +125,12 @@ def _score(now: Standing) -> Step | None:
         return None
     time = "about " + figures.duration(cost.seconds) if cost.seconds is not None else "time unknown"
     return Step("score", f"Score {figures.counted(cost.items, 'conversation')}", time)
+
+
+def _merge_step(proposals: int) -> Step:
+    wait = "proposal waits" if proposals == 1 else "proposals wait"
+    time = "about " + figures.duration(proposals * SECONDS_A_DECISION)
+    return Step("merge", f"{proposals:,} merge {wait} for you", time)
 
 
 def _verdict_steps(now: Standing) -> list[Step]:

@@ -26,14 +26,17 @@ from screens.next_steps import Standing, Step, next_steps
 from screens.overview_facts import (
     Overview,
     Part,
+    Wanted,
     corrected_content,
     current_mode,
     load_overview,
     load_parts,
+    load_wanted,
     parts_content,
     project_content,
     rate_content,
     verdicts_content,
+    wanted_content,
 )
 from screens.ports import Services
 from screens.triage_queue import Pace
@@ -99,6 +102,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._reading = False
         self._read_again = False
         self._parted = False
+        self._wanted: Wanted | None = None
         self._report: CalibrationReport | None = None
         self._reported_for: object = None
 
@@ -113,11 +117,13 @@ class OverviewScreen(WorkbenchScreen[None]):
                 yield Histogram(id="histogram")
             with Card("What you said", id="verdicts"):
                 yield Static(id="verdicts-text")
-            with Card("Sources and saved filters", id="parts"):
-                yield Static(id="parts-text")
+            with Card("What did they want?", id="goals"):
+                yield Static(id="goals-text")
             with Vertical(id="next-card", classes="card") as card:
                 card.border_title = Content("Next")
                 yield Choices(id="next", markup=False, compact=True)
+            with Card("Sources and saved filters", id="parts"):
+                yield Static(id="parts-text")
 
     def refresh_data(self) -> None:
         """Reads the whole project again; a wish that comes while it is being read is kept for afterwards."""
@@ -140,6 +146,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._show_steps()
         self._load_report(found)
         self._load_parts()
+        self._load_wanted()
         self._read_on()
 
     def _load_report(self, found: Overview) -> None:
@@ -170,6 +177,18 @@ class OverviewScreen(WorkbenchScreen[None]):
             self.query_one("#parts-text", Static).update(parts_content(parts))
 
         self.in_background(lambda: load_parts(self.services), show, group="parts")
+
+    def _load_wanted(self) -> None:
+        """Reads the goals, and not again while a job keeps changing them."""
+        if self._wanted is not None and self.services.jobs.active():
+            return
+
+        def show(found: Wanted) -> None:
+            self._wanted = found
+            self.query_one("#goals-text", Static).update(wanted_content(found))
+            self._show_steps()
+
+        self.in_background(lambda: load_wanted(self.services), show, group="wanted")
 
     def _show_project(self) -> None:
         if self._found is not None:
@@ -237,6 +256,8 @@ class OverviewScreen(WorkbenchScreen[None]):
                 per_hour=self._pace.per_hour,
                 half_width=_half_width(self._report),
                 calibrated=found.rule.source != "default",
+                clustered=None if self._wanted is None else self._wanted.shown is not None,
+                proposals=0 if self._wanted is None else self._wanted.proposals,
             )
         )
         if steps == self._steps:
@@ -263,6 +284,8 @@ class OverviewScreen(WorkbenchScreen[None]):
             self.app.switch_mode("triage")
         elif step.kind == "calibrate":
             self.action_calibration()
+        elif step.kind in ("merge", "cluster"):
+            self.app.switch_mode("desk" if step.kind == "merge" else "goals")
 
     def action_calibration(self) -> None:
         """Shows what the verdicts say about the scores."""
@@ -272,7 +295,8 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def on_card_opened(self, message: Card.Opened) -> None:
         """Figures lead to where they come from."""
-        self.app.switch_mode("triage" if message.card.id == "verdicts" else "conversations")
+        modes = {"verdicts": "triage", "goals": "goals"}
+        self.app.switch_mode(modes.get(message.card.id or "", "conversations"))
 
     def _heard(self, event: Event) -> None:
         if isinstance(event, DataChanged) and "verdict" in event.tables:

@@ -8,9 +8,10 @@ from textual.content import Content
 
 from engine.calibration_rows import Agreement, CalibrationReport
 from engine.filters import Filter, FilterError, ListQuery, parse_filter
+from engine.goal_rows import ClusteringRow, GoalGroup
 from engine.rows import Counts, DecisionRule, Histogram, Mode, Verdict
 from engine.text import one_line
-from screens import figures
+from screens import figures, goal_words
 from screens.ports import Services
 from screens.widgets.histogram import BINS
 from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
@@ -91,6 +92,51 @@ def parts_content(parts: list[Part]) -> Content:
         for part in parts
     ]
     return Content("\n").join(lines)
+
+
+MOST_GOALS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What users wanted: the clustering that is shown, its largest groups, and what waits on the merge desk."""
+
+    shown: ClusteringRow | None = None
+    groups: tuple[GoalGroup, ...] = ()
+    proposals: int = 0
+
+
+def load_wanted(services: Services) -> Wanted:
+    """Reads the groups as they stand; takes its time."""
+    goals = services.goals
+    shown = goals.shown()
+    if shown is None:
+        return Wanted()
+    return Wanted(shown, tuple(goals.groups()), goals.progress().left)
+
+
+def wanted_content(found: Wanted) -> Content:
+    """How many goals and how stable, then a bar, a label and a size for each, the largest first."""
+    if found.shown is None:
+        return Content.assemble(
+            ("No goals yet.", "bold"), ("\nclustering says what users wanted", "$tone-muted")
+        )
+    known = [group.stability for group in found.groups if group.stability is not None]
+    parts: list[Piece] = [(figures.counted(len(found.groups), "goal"), "bold")]
+    if known:
+        parts.append(
+            (f" · stability {figures.probability(sum(known) / len(known))}", "$tone-muted")
+        )
+    if found.shown.outliers:
+        parts.append((f" · {figures.counted(found.shown.outliers, 'outlier')}", "$tone-muted"))
+    most = max((group.share for group in found.groups), default=0.0)
+    for group in found.groups[:MOST_GOALS]:
+        parts += [
+            ("\n" + figures.bar(group.share / most if most else 0.0), "$tone-accent"),
+            (f" {group.size:>6,}  ", "bold"),
+            goal_words.label_of(group),
+        ]
+    return Content.assemble(*parts)
 
 
 def current_mode(services: Services) -> Mode:

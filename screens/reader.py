@@ -22,6 +22,7 @@ from screens.bridge import EngineFeed
 from screens.clipboard import copy
 from screens.dialogs import TextDialog
 from screens.facts import Facts, load_facts
+from screens.goal_alike import AlikeDialog, Answer
 from screens.ports import Services
 from screens.provenance import OriginalDialog, ProvenanceDialog
 from screens.trees import TreeScreen
@@ -80,6 +81,13 @@ class ReaderScreen(WorkbenchScreen[int]):
             "Fall",
             show=False,
             tooltip="Go to the steepest fall of the curve",
+        ),
+        Binding(
+            "equals_sign",
+            "alike",
+            "Alike",
+            show=False,
+            tooltip="Conversations whose goal is like this one's",
         ),
         Binding("t", "tree", "Tree", show=False, tooltip="The response tree grown at this turn"),
         Binding("w", "why", "Why", tooltip="Where the number comes from"),
@@ -357,6 +365,19 @@ class ReaderScreen(WorkbenchScreen[int]):
             self.app.push_screen(TreeScreen(self.services, self.feed, shown, nearest, self.MODE))
 
         self.in_background(lambda: self.services.trees.steps(shown), arrived, group="trees")
+
+    def action_alike(self) -> None:
+        """Shows the conversations whose goals are nearest, and reads on in them."""
+
+        def chosen(answer: Answer | None) -> None:
+            if answer is not None:
+                self.app.push_screen(ReaderScreen(self.services, self.feed, *answer, self.MODE))
+
+        if self._facts is not None:
+            name = self._facts.row.external_id
+            self.app.push_screen(
+                AlikeDialog(self.services.goals, self.conversation_id, name), chosen
+            )
 
     def action_why(self) -> None:
         """Shows where the number comes from."""

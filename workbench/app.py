@@ -23,7 +23,9 @@ from screens.base import MODES
 from screens.bridge import EngineFeed, EngineMessage
 from screens.control_guard import ControlGuard
 from screens.conversations import ConversationsScreen
+from screens.desk import MergeDeskScreen
 from screens.dialogs import ErrorDialog
+from screens.goals import GoalsScreen
 from screens.keyed import Keyed
 from screens.overview import OverviewScreen
 from screens.ports import Services
@@ -94,6 +96,8 @@ class WorkbenchApp(Keyed, App[None], inherit_bindings=False):
         self.add_mode("conversations", lambda: ConversationsScreen(services, self._feed))
         self.add_mode("triage", lambda: TriageScreen(services, self._feed, clock))
         self.add_mode("trees", lambda: TreeSetScreen(services, self._feed))
+        self.add_mode("goals", lambda: GoalsScreen(services, self._feed))
+        self.add_mode("desk", lambda: MergeDeskScreen(services, self._feed))
         register_themes(self)
         self.theme = THEMES[self.shell.theme].name
         self.set_keymap(self.shell.keymap)

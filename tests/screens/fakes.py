@@ -29,6 +29,7 @@ from engine.rows import (
 from screens.ports import ProjectInfo, Services
 from tests.screens.fake_calibration import FakeCalibration
 from tests.screens.fake_filter import matches
+from tests.screens.fake_goals import FakeGoals
 from tests.screens.fake_saved import FakeExports, FakeSaved
 from tests.screens.fake_trees import NoTrees
 from tests.screens.fake_triage import RULE, FakeTriage
@@ -146,13 +147,23 @@ class FakeProject(FakeTriage):
         self.exports = FakeExports()
         self.calibration = FakeCalibration(self)
         self.trees = NoTrees()
+        self.goals = FakeGoals(self.rows, self.emit)
 
     # The app's side
 
     def services(self) -> Services:
         info = ProjectInfo("support-october.wb", "support-october.wb", self.read_only)
+        self.goals.read_only = self.read_only
         return Services(
-            info, self, self, self, self.saved, self.exports, self.calibration, self.trees
+            info,
+            self,
+            self,
+            self,
+            self.saved,
+            self.exports,
+            self.calibration,
+            self.trees,
+            self.goals,
         )
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:

@@ -1,0 +1,394 @@
+"""The port `Goals` in memory: a small desk that works, over the conversations of a fake project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from engine.calibration_rows import Agreement, Share
+from engine.errors import ProjectReadOnly, UsageError, WorkbenchError
+from engine.events import DataChanged, Event
+from engine.goal_rows import (
+    ClusteringRow,
+    DecisionKind,
+    DeskOrder,
+    DeskProgress,
+    Evidence,
+    GoalDecision,
+    GoalGroup,
+    GoalWish,
+    GroupPeriod,
+    GroupStates,
+    MapPoint,
+    MemberOrder,
+    MemberRow,
+    Pair,
+    Proposal,
+    SplitPart,
+)
+from engine.rows import ConversationRow, Estimate, State
+from tests.screens.fake_desk import Desk, Group, hash_of, likeness
+
+Clusters = Sequence[tuple[str, Sequence[int]]]
+"""Label and members of each, largest first."""
+
+
+class FakeGoals:
+    """A clustering that is given, two-dimensional vectors, and decisions as a list."""
+
+    def __init__(
+        self,
+        rows: Callable[[Sequence[int]], list[ConversationRow]],
+        emit: Callable[[Event], None],
+        clusters: Clusters = (),
+        outliers: Sequence[int] = (),
+    ) -> None:
+        self._rows, self._emit = rows, emit
+        self.clusters, self.outliers = clusters, tuple(outliers)
+        self.decisions: list[GoalDecision] = []
+        self.undone: list[list[GoalDecision]] = []
+        self.splits: dict[int, tuple[tuple[int, ...], ...]] = {}
+        self.moves: dict[int, tuple[tuple[int, ...], str | None]] = {}
+        self.answers: dict[frozenset[str], Evidence] = {}
+        self.order: DeskOrder = "similarity"
+        self.floor = 0.2
+        self.asking = False
+        self.read_only: str | None = None
+        self.fail_next: WorkbenchError | None = None
+        self.wished: list[GoalWish] = []
+        self.started: list[str] = []
+
+    # Looking
+
+    def clusterings(self) -> list[ClusteringRow]:
+        if not self.clusters:
+            return []
+        total = sum(len(members) for _, members in self.clusters) + len(self.outliers)
+        return [
+            ClusteringRow(
+                1, "c0ffee", 4, "2026-10-31T09:00:00Z", "first-user", "tfidf", len(self.clusters),
+                0, total, len(self._desk().groups), len(self.outliers), 2, 0,
+            )
+        ]  # fmt: skip
+
+    def shown(self) -> ClusteringRow | None:
+        return next(iter(self.clusterings()), None)
+
+    def show(self, clustering_id: int) -> None:
+        self._may_write()
+
+    def groups(self) -> list[GoalGroup]:
+        desk = self._desk()
+        ordered = sorted(desk.groups, key=lambda key: (-len(desk.groups[key].members), key))
+        return [self._row(key, desk, number) for number, key in enumerate(ordered, 1)]
+
+    def group(self, group_id: str) -> GoalGroup | None:
+        desk = self._desk()
+        if group_id in desk.groups:
+            return next(group for group in self.groups() if group.id == group_id)
+        return self._row(group_id, desk, 0) if group_id in desk.gone else None
+
+    def members(
+        self, group_id: str | None, order: MemberOrder = "central", limit: int | None = None
+    ) -> list[MemberRow]:
+        desk = self._desk()
+        known = {**desk.gone, **desk.groups}
+        listed = self.outliers if group_id is None else known[group_id].members
+        found = [self._member(row, group_id, desk) for row in self._rows(listed)]
+        if order == "name":
+            found.sort(key=lambda member: member.external_id)
+        else:
+            found.sort(key=lambda member: (member.doubt, member.conversation_id))
+            if order == "doubtful":
+                found.reverse()
+        return found[:limit]
+
+    def more_like(self, conversation_id: int, limit: int = 50) -> list[MemberRow]:
+        desk = self._desk()
+        home = next((g.members for g in desk.groups.values() if conversation_id in g.members), [])
+        near = [other for other in home if other != conversation_id]
+        rows = self._rows(near)
+        return [
+            replace(self._member(row, None, desk), distance=0.05 * at)
+            for at, row in enumerate(rows, 1)
+        ][:limit]
+
+    def map(self, most: int = 5000) -> list[MapPoint]:
+        desk = self._desk()
+        points = []
+        for nth, (key, group) in enumerate(desk.groups.items()):
+            for member in group.members:
+                x, y = (nth % 4) / 2 - 0.8, (nth // 4) / 2 - 0.8
+                spread = (member * 7 % 11) / 60, (member * 5 % 13) / 70
+                points.append(MapPoint(member, x + spread[0], y + spread[1], key))
+        return points
+
+    def periods(self, by: str = "month") -> list[GroupPeriod]:
+        names = ["2026-09", "2026-10"] if by == "month" else ["first.jsonl", "second.jsonl"]
+        found = []
+        for nth, name in enumerate(names):
+            desk = self._desk()
+            parts = {
+                key: [member for member in group.members if member % 2 == nth]
+                for key, group in desk.groups.items()
+            }
+            whole = sum(len(part) for part in parts.values()) or 1
+            for key, part in parts.items():
+                share = len(part) / whole
+                found.append(GroupPeriod(name, key, len(part), share, self._states(part)))
+        return found
+
+    # The desk
+
+    def proposal(self, passed: Sequence[Pair] = ()) -> Proposal | None:
+        left = {frozenset(pair) for pair in passed}
+        return next((p for p in self._proposals() if frozenset(p.pair) not in left), None)
+
+    def pair(self, a: str, b: str) -> Proposal:
+        desk = self._desk()
+        for key in (a, b):
+            if key not in desk.groups:
+                raise UsageError(f"There is no group {key} any more.")
+        return self._proposal(a, b, desk)
+
+    def above(self, probability: float) -> list[Proposal]:
+        found = [p for p in self._proposals() if p.evidence.probability >= probability]
+        return sorted(found, key=lambda p: -p.evidence.probability)
+
+    def progress(self) -> DeskProgress:
+        given = [d for d in self.decisions if d.kind in ("merge", "apart", "never")]
+        merged = sum(d.kind == "merge" for d in given)
+        pairs = self._proposals()
+        unasked = sum(p.evidence.yes is None for p in pairs)
+        same = sum((d.probability or 0) >= 0.5 and d.kind == "merge" for d in given)
+        agreement = Agreement(len(given), Share(same, len(given), 0, 1) if given else None, None)
+        return DeskProgress(
+            merged, len(given) - merged, len(pairs), unasked, 3 * unasked, 4.0 * unasked or None,
+            agreement, len(given), self.floor, self.order, not pairs, self.asking,
+        )  # fmt: skip
+
+    def merge(self, a: str, b: str, label: str | None = None) -> GoalDecision:
+        proposal = self.pair(a, b)
+        name = label or proposal.evidence.label or proposal.a.label
+        return self._decide("merge", (a, b), f"merged into {name}", name, proposal)
+
+    def apart(self, a: str, b: str, *, never: bool = False) -> GoalDecision:
+        kind: DecisionKind = "never" if never else "apart"
+        return self._decide(kind, (a, b), "kept apart", "", self.pair(a, b))
+
+    def merge_above(self, probability: float) -> int:
+        merged, act = 0, None
+        while found := self.above(probability):
+            pair = found[0].pair
+            given = self.merge(*pair)
+            act = act or given.act
+            self.decisions[-1] = replace(given, act=act)
+            merged += 1
+        return merged
+
+    def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
+        members = self.members(group_id)
+        found = [members[nth::parts] for nth in range(parts)]
+        return [
+            SplitPart(
+                tuple(part[0].text.split()[:4]),
+                len(part),
+                tuple(part[:10]),
+                tuple(member.conversation_id for member in part),
+            )
+            for part in found
+            if part
+        ]
+
+    def split(self, group_id: str, parts: Sequence[Sequence[int]]) -> GoalDecision:
+        self.pair(group_id, group_id)
+        self.splits[self._next] = tuple(tuple(part) for part in parts)
+        return self._decide("split", (group_id,), "split")
+
+    def move(self, conversation_ids: Sequence[int], group_id: str | None) -> GoalDecision:
+        self.moves[self._next] = tuple(conversation_ids), group_id
+        return self._decide("move", (group_id,) if group_id else (), "moved")
+
+    def rename(self, group_id: str, label: str) -> GoalDecision:
+        return self._decide("rename", (group_id,), f"renamed to {label}", label)
+
+    def pin(self, group_id: str, *, on: bool) -> GoalDecision:
+        return self._decide("pin" if on else "unpin", (group_id,), "pinned" if on else "unpinned")
+
+    def undo(self) -> GoalDecision | None:
+        self._may_write()
+        if not self.decisions:
+            return None
+        act = self.decisions[-1].act
+        taken = [given for given in self.decisions if given.act == act]
+        self.decisions = [given for given in self.decisions if given.act != act]
+        self.undone.append(taken)
+        self._emit(DataChanged(frozenset({"goal_decision"})))
+        return replace(taken[-1], stands=False)
+
+    def redo(self) -> GoalDecision | None:
+        self._may_write()
+        if not self.undone:
+            return None
+        self.decisions += self.undone.pop()
+        self._emit(DataChanged(frozenset({"goal_decision"})))
+        return self.decisions[-1]
+
+    def history(self) -> list[GoalDecision]:
+        taken = [replace(given, stands=False) for act in self.undone for given in act]
+        return sorted([*self.decisions, *taken], key=lambda given: -given.id)
+
+    def set_order(self, order: DeskOrder) -> None:
+        self._may_write()
+        self.order = order
+
+    def set_floor(self, floor: float) -> None:
+        self._may_write()
+        self.floor = floor
+
+    # Jobs
+
+    def estimate(self, wish: GoalWish) -> Estimate:
+        if wish.embedder == "nowhere":
+            raise UsageError("There is no embedder nowhere.", "tfidf and minilm are here.")
+        return Estimate(36, None, None, 5.0, "SmolLM2-135M-Instruct")
+
+    def start(self, wish: GoalWish) -> int:
+        self.wished.append(wish)
+        return len(self.wished)
+
+    def start_asking(self) -> int | None:
+        self.started.append("ask")
+        return 1
+
+    def start_assign(self) -> int:
+        self.started.append("assign")
+        return 1
+
+    def start_stability(self) -> int:
+        self.started.append("stability")
+        return 1
+
+    # Within
+
+    @property
+    def _next(self) -> int:
+        acts = [*self.decisions, *(given for act in self.undone for given in act)]
+        return 1 + max((given.id for given in acts), default=0)
+
+    def _may_write(self) -> None:
+        if self.read_only is not None:
+            raise ProjectReadOnly(self.read_only)
+        if self.fail_next is not None:
+            error, self.fail_next = self.fail_next, None
+            raise error
+
+    def _decide(
+        self,
+        kind: DecisionKind,
+        sides: tuple[str, ...],
+        text: str,
+        label: str = "",
+        proposal: Proposal | None = None,
+    ) -> GoalDecision:
+        self._may_write()
+        desk, number = self._desk(), self._next
+        for side in sides:
+            if side not in desk.groups:
+                raise UsageError(f"There is no group {side} any more.")
+        made = {
+            "merge": (f"d{number}",),
+            "split": tuple(f"d{number}.{nth}" for nth in range(len(self.splits.get(number, ())))),
+        }.get(kind, ())
+        given = GoalDecision(
+            number, kind, sides, tuple(desk.groups[side].label for side in sides), made,
+            label if kind in ("merge", "rename") else text, "human", "",
+            None if proposal is None else proposal.evidence.probability,
+            f"2026-10-31T10:{number % 60:02d}:00Z", False, True, number,
+        )  # fmt: skip
+        self.undone.clear()
+        self.decisions.append(given)
+        self._emit(DataChanged(frozenset({"goal_decision"})))
+        return given
+
+    def _desk(self) -> Desk:
+        desk = Desk(
+            {f"c{n}": Group(label, list(ids)) for n, (label, ids) in enumerate(self.clusters, 1)}
+        )
+        for given in self.decisions:
+            desk.apply(given, self.splits.get(given.id, ()), self.moves.get(given.id, ((), None)))
+        return desk
+
+    def _row(self, key: str, desk: Desk, number: int) -> GoalGroup:
+        group = desk.groups.get(key) or desk.gone[key]
+        total = sum(len(members) for _, members in self.clusters) + len(self.outliers)
+        return GoalGroup(
+            key, number, group.label, f"Users want: {group.label}.", len(group.members),
+            len(group.members) / total, self._states(group.members), 0.1 + len(group.members) / 100,
+            float(2 + len(group.members)), 0.5 + (hash_of(group.label) % 50) / 100, group.pinned,
+            group.made_of, group.made_by,
+        )  # fmt: skip
+
+    def _states(self, members: Sequence[int]) -> GroupStates:
+        states = [row.state for row in self._rows(members)]
+        return GroupStates(
+            states.count(State.COMPLETE),
+            states.count(State.INCOMPLETE),
+            states.count(State.BORDERLINE),
+            states.count(State.UNSCORED),
+        )
+
+    def _member(self, row: ConversationRow, group_id: str | None, desk: Desk) -> MemberRow:
+        others = [group.label for key, group in desk.groups.items() if key != group_id]
+        doubt = 0.3 + (row.id * 13 % 17) / 20
+        return MemberRow(
+            row.id, row.external_id, row.opening, doubt / 2, doubt, others[0] if others else "",
+            row.state,
+        )  # fmt: skip
+
+    def _proposals(self) -> list[Proposal]:
+        desk = self._desk()
+        keys = [key for key, group in desk.groups.items() if not group.pinned]
+        found = [
+            self._proposal(a, b, desk)
+            for nth, a in enumerate(keys)
+            for b in keys[nth + 1 :]
+            if frozenset((a, b)) not in desk.refused
+            and likeness(desk.groups[a].label, desk.groups[b].label) >= self.floor
+        ]
+        worth: Mapping[DeskOrder, Callable[[Proposal], float]] = {
+            "similarity": lambda p: -p.evidence.description_similarity,
+            "probability": lambda p: -p.evidence.probability,
+            "teaching": lambda p: abs(p.evidence.probability - 0.5),
+        }
+        return sorted(found, key=worth[self.order])
+
+    def _proposal(self, a: str, b: str, desk: Desk) -> Proposal:
+        if len(desk.groups[a].members) < len(desk.groups[b].members):
+            a, b = b, a
+        one, other = self._row(a, desk, 1), self._row(b, desk, 2)
+        alike = likeness(one.label, other.label)
+        plain = Evidence(0.2 + 0.7 * alike, alike, alike * 0.95, alike / 4)
+        near = tuple((desk.groups[key].label, 0.3) for key in desk.groups if key not in (a, b))
+        return Proposal(
+            one,
+            other,
+            self.answers.get(frozenset((a, b)), plain),
+            near[:3],
+            near[1:4],
+            self._states([*desk.groups[a].members, *desk.groups[b].members]),
+            "the most similar pair left",
+        )
+
+
+CLUSTERS: Clusters = (
+    ("Exchange a damaged lamp", (6, 12, 18, 24, 30, 36, 3)),
+    ("Move a flight to another day", (1, 7, 13, 19, 25)),
+    ("Return a damaged lamp", (2, 8, 14, 20)),
+    ("Book a flight", (5, 11, 17, 23)),
+    ("Book a table", (4, 10, 16)),
+    ("Count files", (9, 15, 21, 27)),
+    ("Move a table booking", (22, 28)),
+)
+"""Seven clusters of the conversations of `fakes.project()`."""
+OUTLIERS = (26, 29)
