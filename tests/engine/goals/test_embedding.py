@@ -13,7 +13,8 @@ import pytest
 
 from engine.errors import ModelError, UsageError
 from engine.goals import sentence
-from engine.goals.embedding import BATCH, Served, embedder_for
+from engine.goals.batches import BATCH
+from engine.goals.embedding import Served, embedder_for
 from tests.engine.store.support import REPOSITORY
 
 

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from engine.errors import ModelError, UsageError
-from engine.goals.embedding import BATCH, embedder_for
+from engine.goals.batches import BATCH
+from engine.goals.embedding import embedder_for
 from engine.goals.remote import ATTEMPTS, LONGEST_WAIT, HttpEmbedder
 from tests.engine.store.support import REPOSITORY
 
