@@ -13,7 +13,6 @@ from enum import IntEnum
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engine.model.interface import LogProbs
 from engine.trees.transform import Transform
@@ -21,6 +20,9 @@ from engine.trees.transform import Transform
 ROOT = 0
 RESERVE = 16.0
 """Children below alpha are remembered down to alpha / RESERVE, so that alpha can be lowered without asking again."""
+
+LEAST = -745.0
+"""Natural logarithm below which a probability is zero in double precision."""
 
 MOST_RESERVED = 64
 """Children remembered below one node."""
@@ -162,8 +164,11 @@ class Tree:
         """
         node = self.nodes[node_id]
         known = {self.nodes[child].token for child in node.children}
-        node.entropy = _bits(distribution)
-        lowest = max(self._floor - math.log(RESERVE), -700.0)
+        odds = np.exp(distribution)
+        # A token that cannot be drawn is then 0 times a number, not 0 times infinity.
+        terms = odds * np.maximum(distribution, LEAST)
+        node.entropy = -float(terms.sum()) / math.log(2)
+        lowest = max(self._floor - math.log(RESERVE), LEAST)
         near = np.flatnonzero(distribution >= lowest - node.path)
         if self.options.mode == "token":
             near = np.union1d(near, np.flatnonzero(distribution >= self._floor))
@@ -180,7 +185,11 @@ class Tree:
         )
         added = [self._add(node_id, token, log_p) for token, log_p in kept]
         inside = np.array([self.nodes[child].token for child in node.children], dtype=np.int64)
-        self._account(node, distribution, inside)
+        # What is left out is all less what is in, so that the vocabulary is gone through once.
+        left = max(0.0, float(odds.sum() - odds[inside].sum()))
+        surprise = float(terms.sum() - terms[inside].sum()) + node.path * left
+        node.pruned = node.mass * left
+        node.pruned_entropy = max(0.0, -node.mass * surprise / math.log(2))
         node.kind = Kind.INNER if node.children else Kind.CUT
         return [child for child in added if self.nodes[child].kind is Kind.FRONTIER]
 
@@ -229,15 +238,6 @@ class Tree:
         else:
             heapq.heappush(self._waiting, (-node.path, node_id))
         return node_id
-
-    def _account(self, node: Node, distribution: LogProbs, inside: NDArray[np.int64]) -> None:
-        """Mass and entropy of the children that are left out."""
-        outside = distribution.copy()
-        outside[inside] = -np.inf
-        outside = outside[outside > -700.0] + node.path
-        masses = np.exp(outside)
-        node.pruned = float(masses.sum())
-        node.pruned_entropy = float(-(masses * outside).sum() / math.log(2))
 
     def _stopped(self, node_id: int) -> bool:
         if not self._stops:
@@ -296,11 +296,6 @@ class Tree:
             at = stack.pop()
             yield at
             stack.extend(reversed(self.nodes[at].children))
-
-
-def _bits(distribution: LogProbs) -> float:
-    some = distribution[distribution > -700.0]
-    return float(-(np.exp(some) * some).sum() / math.log(2))
 
 
 def _plog(mass: float) -> float:
