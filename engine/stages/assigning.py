@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -23,7 +24,7 @@ BATCH = 4_096
 
 
 class AssignStage(CpuStage):
-    """Assigns what has a vector and is neither in the clustering nor assigned yet, in id order."""
+    """Assigns what has a vector and is neither in the clustering nor in a group yet, in id order."""
 
     name = "assign"
 
@@ -66,6 +67,11 @@ class AssignStage(CpuStage):
         stored = self._stored
         with self._project.reading() as conn:
             missing = clusterings.lacking_assignment(conn, stored.id, stored.vector_config)
+            before = clusterings.assignments(conn, stored.id)
+        # a group that somebody took back holds nobody: its conversations are assigned anew
+        desk = self._desks.desk(stored.id)
+        lost = [one.conversation_id for one in before if one.group and not desk.now(one.group)]
+        missing = array("q", sorted([*missing, *lost]))
         done, total = 0, len(missing)
         if not total:
             return

@@ -96,7 +96,7 @@ class ClusterStage(CpuStage):
         with self._project.reading() as conn:
             before = clusterings.find(conn, key)
         if before is not None:
-            self._project.write(lambda conn: clusterings.show(conn, before))
+            self._desks.return_to(before)
             self.clustering_id = before
             self._told = "This was clustered before; it is shown again."
             return

@@ -99,6 +99,18 @@ class KeptDesk:
 
         return self._changing(work)
 
+    def return_to(self, clustering_id: int) -> None:
+        """Shows a clustering that was made before, as if it was made now: takes over what people decided since on the
+        one that was shown. To look at it as it was left, `engine.store.clusterings.show`."""
+
+        def work(conn: sqlite3.Connection) -> None:
+            before = clusterings.shown(conn)
+            clusterings.show(conn, clustering_id)
+            if before is not None and before != clustering_id:
+                self._carry_over(conn, before, clustering_id)
+
+        self._changing(work)
+
     def kept(self, clustering_id: int) -> list[tuple[GoalDecision, str]]:
         """Decisions on earlier clusterings that found no place on this one, with why."""
         with self._project.reading() as conn, snapshot(conn):
@@ -148,9 +160,20 @@ class KeptDesk:
         return done
 
     def _carry_over(self, conn: sqlite3.Connection, before: int, key: int) -> None:
+        """Takes over what stands or waits on one clustering to another, unless it comes from there or was taken over
+        already."""
+        here = {decision.id for decision, _ in goal_decisions.history(conn, key)}
+        taken = {decision.carried for decision, _ in goal_decisions.history(conn, key)}
+        waiting = {decision.id for _, decision, _ in _kept(conn, key)}
         sources = {before: _standing(conn, before)}
         for clustering_id, decision, _ in _kept(conn, before):
             sources.setdefault(clustering_id, []).append(decision)
+        sources = {
+            clustering_id: [
+                d for d in decisions if d.id not in taken | here | waiting and d.carried not in here
+            ]
+            for clustering_id, decisions in sources.items()
+        }
         lost: dict[int, str] = {}
 
         def plan(desk: Desk) -> Iterable[DeskDecision]:

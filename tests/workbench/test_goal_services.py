@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,22 @@ class TestLater:
         goals.move([34], other)
         assert 34 in members(goals, other)
         assert 34 not in members(goals, flights.id)
+
+    def test_a_group_that_is_taken_back(self, clustered: Project, goals: Goals) -> None:
+        """Who was assigned to it is in none, until the next run assigns them to what stands now."""
+        a, b = next(
+            (x.id, y.id)
+            for x, y in combinations(goals.groups(), 2)
+            if topic_of(goals, x.id) == topic_of(goals, y.id)
+        )
+        made = goals.merge(a, b).made[0]
+        fill(clustered, [talk("new-1", TOPICS[topic_of(goals, made)][0].format("lima"))], "new")
+        goals.start_assign()
+        assert 34 in members(goals, made)
+        goals.undo()
+        assert 34 in members(goals, None)
+        goals.start_assign()
+        assert 34 in members(goals, a) | members(goals, b)
 
     def test_clustering_again(self, clustered: Project, goals: Goals) -> None:
         """Another clustering is shown beside the first; what a person decided is in force on it; the first can be shown

@@ -161,6 +161,26 @@ class TestClusteringAgain:
         # the earlier clustering is as it was
         assert list(KeptDesk(project).desk(1).current) == ["c3", "d1", "d2", "d2.1"]
 
+    def test_going_back(self, project: Project) -> None:
+        """A clustering that is made again takes over what was decided since, once, and nothing of its own; one that is
+        only looked at is as it was left."""
+        kept = KeptDesk(project)
+        kept.decide(1, plans(DeskDecision("apart", ("c0", "c1"))))
+        second = kept.add_clustering(**made(LABELS, 1, "second"))
+        kept.decide(second, plans(DeskDecision("never", ("c0", "c2"))))
+        project.write(lambda conn: clusterings.show(conn, 1))
+        assert len(kept.history(1)) == 1
+        project.write(lambda conn: clusterings.show(conn, second))
+        for _ in range(2):
+            kept.return_to(1)
+            rows = kept.history(1)
+            assert [(row.kind, row.carried) for row in rows] == [("never", True), ("apart", False)]
+            kept.return_to(second)
+            assert [row.kind for row in kept.history(second)] == ["never", "apart"]
+        kept.undo(1)
+        kept.return_to(1)
+        assert [row.stands for row in kept.history(1)] == [False, True]
+
     def test_a_clustering_that_cannot_be_stored(self, project: Project) -> None:
         """Leaves the one before shown, with its decisions."""
         kept = KeptDesk(project)
