@@ -281,6 +281,13 @@ def _add_clustering(sub: argparse.ArgumentParser) -> None:
         help="merge probability from which `--decide auto` merges (default: 0.5)",
     )
     sub.add_argument(
+        "--ask",
+        type=_positive,
+        default=24,
+        metavar="N",
+        help="pairs that the model is asked about for `--decide ask` (default: 24); the desk asks more",
+    )
+    sub.add_argument(
         "--no-labels", action="store_true", help="ask no model; name clusters after their words"
     )
     sub.add_argument(

@@ -18,12 +18,15 @@ from engine.model.interface import LoadOptions
 from engine.model.prompting import Prompt
 from engine.stages.assigning import AssignStage
 from engine.stages.clustering import ClusterStage
+from engine.stages.deciding import THRESHOLD, DecideStage
 from engine.stages.embedding import EmbedStage, Vectoriser
 from engine.stages.goal_data import TextSource, source_of, stored_clustering
 from engine.stages.holding_out import HoldOutStage
 from engine.stages.kept_desk import KeptDesk
 from engine.stages.labelling import LabelStage
+from engine.stages.proposing import ProposeStage
 from engine.stages.stabilising import BOOTSTRAPS, SEEDS, StabilityStage
+from engine.stages.standing import Standing
 from engine.stages.summarising import SummariseStage
 from engine.store import settings
 from engine.store.project import Project
@@ -32,6 +35,9 @@ from engine.worker.client import ModelProcess
 GOAL_STAGES = (
     "summarise", "embed", "cluster", "label", "propose", "decide", "assign", "stability", "hold-out"
 )  # fmt: skip
+
+ASK = 24
+"""Pairs that one run asks about: some minutes' work, and more than a person decides meanwhile."""
 
 ABOUT_KEY = "goal_context"
 """Setting with the paragraph on the application that stands before every summarising prompt."""
@@ -45,6 +51,7 @@ class ClusterOptions:
         embedder: `tfidf`, `minilm`, the path of a GGUF embedding model, or the URL of an endpoint.
         k: Clusters, an overestimate; None proposes one from the data.
         threshold: Merge probability from which `auto` merges.
+        ask: Pairs that the model is asked about before a person decides; the desk asks about more.
         largest: Clusters of more members are split again; None leaves them.
         model: Name or path; None is the default model.
         labels: Let the model label clusters; without, they are named after their words and nothing is asked.
@@ -58,7 +65,8 @@ class ClusterOptions:
     k: int | None = None
     seed: int = 0
     decide: Decide = "ask"
-    threshold: float = 0.5
+    threshold: float = THRESHOLD
+    ask: int = ASK
     largest: int | None = None
     model: str | None = None
     labels: bool = True
@@ -81,15 +89,16 @@ class GoalStages:
     process: ModelProcess
     catalog: Catalog
     desks: KeptDesk
+    standing: Standing
     prompt: Callable[[str], Prompt]
     model: Callable[[str | None], RunnableModel]
     tuning: Callable[[str | None], list[Stage]]
 
     def cluster(self, options: ClusterOptions) -> list[Stage]:
-        """Texts, vectors, clusters, labels.
+        """Texts, vectors, clusters, labels, and what is said or decided of merges.
 
         Raises:
-            UsageError: There is no such embedder.
+            UsageError: The model's word is to decide, and no model is asked.
         """
         query = ListQuery(options.filter)
         stages: list[Stage] = []
@@ -120,6 +129,7 @@ class GoalStages:
             largest=options.largest,
         )
         stages += [embed, cluster]
+        asking: ProposeStage | None = None
         if options.labels:
             stages.append(
                 LabelStage(
@@ -128,11 +138,30 @@ class GoalStages:
                     lambda: self.model(options.model),
                     self.prompt("label"),
                     near=options.near,
-                    seed=options.seed,
                     clustering_id=lambda: cluster.clustering_id,
                 )
             )
+            asking = self._propose(options, lambda: cluster.clustering_id)
+        if options.decide == "ask" and asking is not None:
+            stages.append(asking)
+        elif options.decide in ("auto", "llm"):
+            stages.append(
+                DecideStage(
+                    self.project,
+                    self.desks,
+                    self.standing,
+                    "auto" if options.decide == "auto" else "llm",
+                    lambda: cluster.clustering_id,
+                    asking=asking,
+                    threshold=options.threshold,
+                )
+            )
         return stages
+
+    def ask(self, model: str | None = None, most: int = ASK) -> list[Stage]:
+        """Questions about the pairs that are next on the desk of the clustering that is shown."""
+        options = ClusterOptions(model=model, ask=most)
+        return [*self.tuning(model), self._propose(options, lambda: None)]
 
     def assign(self, model: str | None = None) -> list[Stage]:
         """Texts and vectors of what came after the clustering that is shown, then where it belongs.
@@ -170,6 +199,20 @@ class GoalStages:
         """Measures how well a share of the conversations can be assigned to clusters of the others."""
         return HoldOutStage(
             self.project, lambda name, own: self._vectoriser(name, own).make(), share, seed
+        )
+
+    def _propose(
+        self, options: ClusterOptions, clustering_id: Callable[[], int | None]
+    ) -> ProposeStage:
+        return ProposeStage(
+            self.project,
+            self.process,
+            lambda: self.model(options.model),
+            self.standing,
+            self.prompt("merge"),
+            self.prompt("merge-reason"),
+            most=options.ask,
+            clustering_id=clustering_id,
         )
 
     def _summarise(self, model: str | None, query: ListQuery, limit: int | None) -> SummariseStage:

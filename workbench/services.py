@@ -21,6 +21,7 @@ from engine.stages.importing import ImportStage
 from engine.stages.kept_desk import KeptDesk
 from engine.stages.remaining import RemainingStage
 from engine.stages.scoring import ScoringStage, question_for
+from engine.stages.standing import Standing
 from engine.stages.trees import TreeStage
 from engine.stages.tuning import TuningStage
 from engine.store import conversations, runs, settings
@@ -119,6 +120,7 @@ class Workspace:
         self.project = Project.open(path, create=create, read_only=read_only)
         self.process = ModelProcess(config.log_dir() / "model.log")
         self.desks = KeptDesk(self.project)
+        self.standing = Standing(self.project, self.desks)
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
         self.runner = JobRunner(
@@ -299,6 +301,7 @@ class Workspace:
             self.process,
             self.catalog,
             self.desks,
+            self.standing,
             self.prompt,
             lambda name: self.model_for(ScoringOptions(model=name)),
             self._tuning,

@@ -47,7 +47,6 @@ class LabelStage(BlockStage[int, LabelEntry]):
         prompt: Prompt,
         *,
         near: bool = True,
-        seed: int = 0,
         clustering_id: Callable[[], int | None] = lambda: None,
     ) -> None:
         """Prepares a run.
@@ -57,7 +56,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
             clustering_id: Gives the clustering when the stage's turn has come; None is the one that is shown.
         """
         super().__init__(project, process, choose)
-        self._prompt, self._near, self._seed = prompt, near, seed
+        self._prompt, self._near = prompt, near
         self._clustering_id = clustering_id
         self.written = self.without = 0
 
@@ -73,7 +72,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
             "clustering": self._stored.config_hash,
             "prompt": self._prompt.as_params(),
             "near": self._near,
-            "seed": self._seed,
+            "seed": self._stored.seed,
             "context": self._work.model.options.context,
         }
 
@@ -165,7 +164,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
             source = source_of(self._stored)
             mine, theirs = (
                 [entry.text for entry in source.read(conn, wanted)]
-                for wanted in (choose(ids[inside].tolist(), EXAMPLES, self._seed), outside)
+                for wanted in (choose(ids[inside].tolist(), EXAMPLES, self._stored.seed), outside)
             )
         return label_body(mine, theirs)
 
@@ -174,7 +173,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
         question a cluster takes less than building an index; or any."""
         ids = self._members[0]
         if not self._near:
-            return choose(ids[~inside].tolist(), EXAMPLES, self._seed)
+            return choose(ids[~inside].tolist(), EXAMPLES, self._stored.seed)
         centre = np.frombuffer(self._clusters[number].centre, dtype="<f4")
         cosines = self._vectors @ centre
         cosines[inside] = -np.inf

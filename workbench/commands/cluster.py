@@ -28,6 +28,7 @@ def cluster_options(arguments: argparse.Namespace) -> ClusterOptions:
         seed=arguments.seed,
         decide=arguments.decide,
         threshold=arguments.threshold,
+        ask=arguments.ask,
         largest=arguments.largest,
         model=arguments.model,
         labels=not arguments.no_labels,

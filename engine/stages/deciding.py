@@ -1,0 +1,189 @@
+"""Deciding without a person: by the merge probability, or by the model's word alone, as in Algorithm 1 of the paper.
+
+Each decision is one act on the same desk as a person's, with its author, so it can be looked at and undone there, and
+what a person refused is left alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import Any, Literal
+
+from engine.errors import Cancelled, UsageError
+from engine.goal_rows import DeskDecision, Evidence, Pair
+from engine.goals.questions import said_yes
+from engine.jobs import Lane, Progress, config_hash
+from engine.stages.goal_data import stored_clustering
+from engine.stages.kept_desk import KeptDesk
+from engine.stages.pair_queue import kept_evidence
+from engine.stages.proposing import BLOCK, ProposeStage
+from engine.stages.standing import Moment, Standing
+from engine.store import runs
+from engine.store.project import Project
+
+Rule = Literal["auto", "llm"]
+THRESHOLD = 0.5
+MARGIN = 0.2
+"""How far below the threshold a pair is still worth asking the model about: what it says may lift it above."""
+
+
+class DecideStage:
+    """Takes the next pair, asks the model about it where there is one, decides, and looks at the desk again.
+
+    `auto` merges the most probable pair from the threshold on. It ends below that and refuses nothing, so what is
+    unclear is left to a person. `llm` does what the model says of the most similar pair, and ends when every pair that
+    stands was refused or lies below the floor.
+    """
+
+    name = "decide"
+    unit = "decisions"
+
+    def __init__(
+        self,
+        project: Project,
+        desks: KeptDesk,
+        standing: Standing,
+        rule: Rule,
+        clustering_id: Callable[[], int | None],
+        *,
+        asking: ProposeStage | None = None,
+        threshold: float = THRESHOLD,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            clustering_id: Gives the clustering when the stage's turn has come; None is the one that is shown.
+            asking: Asks the model about pairs; None goes by the vectors alone.
+            threshold: Merge probability from which `auto` merges.
+
+        Raises:
+            UsageError: The model's word is to decide, and no model is asked.
+        """
+        if rule == "llm" and asking is None:
+            raise UsageError(
+                "The model's word cannot decide when no model is asked.", "Leave out --no-labels."
+            )
+        self._project, self._desks, self._standing = project, desks, standing
+        self._rule, self._clustering_id = rule, clustering_id
+        self._asking, self._threshold = asking, threshold
+        self._interrupted = threading.Event()
+        self.lane: Lane = "cpu" if asking is None else "model"
+        self.merged = self.refused = 0
+
+    @property
+    def title(self) -> str:
+        """What a person reads."""
+        return (
+            "Merging clusters" if self._rule == "auto" else "Merging clusters by the model's word"
+        )
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """What was asked."""
+        return {
+            "clustering": self._key,
+            "rule": self._rule,
+            "threshold": self._threshold,
+            "asking": None if self._asking is None else self._asking.config_hash,
+        }
+
+    @property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """What answered, where something was asked."""
+        return {} if self._asking is None else self._asking.fingerprints
+
+    @property
+    def config_hash(self) -> str:
+        """Of what was asked and what answered."""
+        return config_hash(self.name, self.params, self.fingerprints)
+
+    @cached_property
+    def _key(self) -> int:
+        with self._project.reading() as conn:
+            return stored_clustering(conn, self._clustering_id()).id
+
+    def interrupt(self) -> None:
+        """Ends the request in flight; decisions that were given stand."""
+        self._interrupted.set()
+        if self._asking is not None:
+            self._asking.interrupt()
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Decides one pair after another; each is one transaction.
+
+        Raises:
+            ModelError: The model cannot be loaded.
+            Cancelled: `interrupt` was called.
+        """
+        if self._asking is not None:
+            self._asking.show_answers()
+        while True:
+            if self._interrupted.is_set():
+                raise Cancelled("The work was cancelled.")
+            moment = self._standing.now(self._key)
+            left = moment.left("probability" if self._rule == "auto" else "similarity")
+            if not left:
+                return
+            if unasked := self._worth_asking(moment, left):
+                yield from self._ask(run_id, unasked)
+                continue
+            (evidence,) = moment.evidence(left[:1])
+            if self._rule == "auto" and evidence.probability < self._threshold:
+                return
+            self._decide(moment, left[0], evidence)
+            done = self.merged + self.refused
+            self._project.write(partial(runs.count, run_id=run_id, done=done, total=None))
+            yield Progress(done, None, f"{len(left) - 1:,} pairs left")
+
+    def summary(self) -> str:
+        """What came of it in one sentence with counts."""
+        text = f"Merged {self.merged:,} pairs"
+        if self.refused:
+            text += f", refused {self.refused:,}"
+        if self._asking is not None:
+            text += f", asked about {self._asking.asked:,}"
+        return text + "."
+
+    def _worth_asking(self, moment: Moment, left: list[Pair]) -> list[Pair]:
+        """The next pairs that the model is to be asked about before anything is decided; none where the first of all
+        was asked about already."""
+        if self._asking is None:
+            return []
+        near = left[: 4 * BLOCK]
+        if self._rule == "auto":
+            least = self._threshold - MARGIN
+            near = [pair for pair in near if moment.probability(pair) >= least]
+        else:
+            near = near[:1] if moment.asked(left[0]) else near
+        return [pair for pair in near if not moment.asked(pair)][:BLOCK]
+
+    def _ask(self, run_id: int, pairs: list[Pair]) -> Iterator[Progress]:
+        asking, done = self._asking, self.merged + self.refused
+        if asking is None:
+            return
+        yield Progress(done, None, f"asking about {len(pairs)} pairs")
+        asking.load()
+        for _ in asking.ask(run_id, pairs, None):
+            yield Progress(done, None, f"asking about {len(pairs)} pairs")
+
+    def _decide(self, moment: Moment, pair: Pair, evidence: Evidence) -> None:
+        merging = self._rule == "auto" or said_yes(evidence.yes, evidence.yes_reversed) is True
+        decision = DeskDecision(
+            "merge" if merging else "apart",
+            pair,
+            ((evidence.label, evidence.description),) if merging and evidence.label else (),
+            author=self._rule,
+            model=evidence.model,
+            probability=evidence.probability,
+            evidence=kept_evidence(moment.table, pair, evidence),
+        )
+        try:
+            self._desks.decide(self._key, lambda desk: [decision])
+        except UsageError:
+            if self._standing.desk(self._key) is moment.table.view.desk:
+                raise
+            return  # a person was quicker; the desk is looked at again
+        self.merged += merging
+        self.refused += not merging

@@ -1,0 +1,144 @@
+"""What a model is asked about a pair of groups: whether they are one in both orders, how well the texts of one follow
+those of the other, and why, with a name for both together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.goal_rows import Pair
+from engine.goals.asker import Asker, LogProb
+from engine.goals.desk import Desk
+from engine.goals.likelihood import likelihood_ratios, read_mixed
+from engine.goals.questions import (
+    EXAMPLES,
+    REASON_GRAMMAR,
+    MergeQuestion,
+    ask_merges,
+    choose,
+    merge_body,
+    read_reason,
+)
+from engine.model.prompting import Prompt
+from engine.stages.goal_data import TextSource
+from engine.store.goal_answers import PairAnswer
+from engine.store.project import Project
+
+CALLS = 3
+"""Requests that one pair takes: its yes, its likelihood ratio, its reason."""
+
+
+class PairQuestions:
+    """Asks about pairs of groups of one clustering; keeps nothing that another block could change.
+
+    Each block is asked in requests of its own, and what is read once for a group in one of its own, so an answer does
+    not depend on what was asked before it.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        source: TextSource,
+        merge: Prompt,
+        reason: Prompt,
+        *,
+        seed: int,
+        model: str,
+    ) -> None:
+        """Prepares.
+
+        Args:
+            merge, reason: Prompts `merge` and `merge-reason`.
+            seed: Of the texts that are shown.
+            model: What answers, by name.
+        """
+        self._project, self._source = project, source
+        self._merge, self._reason = merge, reason
+        self._seed, self._model = seed, model
+        self._mixed: dict[tuple[int, ...], list[LogProb]] = {}
+
+    def params(self) -> dict[str, Any]:
+        """Everything beside the members that the answers depend on."""
+        return {
+            "text": self._source.kind,
+            "goals": self._source.goal_config,
+            "merge": self._merge.as_params(),
+            "reason": self._reason.as_params(),
+            "seed": self._seed,
+        }
+
+    def ask(self, asker: Asker, desk: Desk, pairs: Sequence[Pair]) -> list[PairAnswer]:
+        """Asks about a block of pairs of groups that stand."""
+        began = time.monotonic()
+        sides = sorted({key for pair in pairs for key in pair})
+        chosen = {key: self._some(desk.members(key).tolist()) for key in sides}
+        strangers = {key: self._outside(desk, (key,)) for key in sides}
+        others = [self._outside(desk, pair) for pair in pairs]
+        texts = self._texts([*chosen.values(), *strangers.values(), *others])
+
+        def said(ids: Sequence[int]) -> list[str]:
+            return [texts[key] for key in ids]
+
+        questions = [
+            MergeQuestion(tuple(said(chosen[a])), tuple(said(chosen[b])), tuple(said(rest)))
+            for (a, b), rest in zip(pairs, others, strict=True)
+        ]
+        yes = ask_merges(asker, self._merge, questions)
+        own = {key: said(ids) for key, ids in chosen.items()}
+        mixed = {
+            key: self._after_mixed(asker, key, chosen[key], own[key], said(strangers[key]))
+            for key in sides
+        }
+        ratios = likelihood_ratios(asker, pairs, own, mixed)
+        replies = asker.generate(
+            self._reason,
+            [merge_body(q.first, q.second, q.others) for q in questions],
+            grammar=REASON_GRAMMAR,
+        )
+        each = (time.monotonic() - began) / len(pairs)
+        answers = []
+        for pair, both, ratio, reply in zip(pairs, yes, ratios, replies, strict=True):
+            named = read_reason(self._reason, reply.text)
+            answers.append(
+                PairAnswer(
+                    desk.sides_key(*pair), ratio, *both, named.reason, named.label,
+                    named.description, self._model, CALLS, each,
+                )
+            )  # fmt: skip
+        return answers
+
+    def given_up(self, desk: Desk, pair: Pair, reason: str) -> PairAnswer:
+        """The answer on a pair that could not be asked about."""
+        key = desk.sides_key(*pair)
+        return PairAnswer(key, None, None, None, reason, "", "", self._model, 0, 0.0)
+
+    def _after_mixed(
+        self,
+        asker: Asker,
+        key: str,
+        members: Sequence[int],
+        own: Sequence[str],
+        strangers: Sequence[str],
+    ) -> list[LogProb]:
+        """How well the texts of a group follow a mixed list, read once for each group."""
+        known = self._mixed.get(tuple(members))
+        if known is None:
+            known = read_mixed(asker, {key: strangers}, {key: own})[key]
+            self._mixed[tuple(members)] = known
+        return known
+
+    def _some(self, ids: Sequence[int]) -> list[int]:
+        return choose(ids, EXAMPLES, self._seed)
+
+    def _outside(self, desk: Desk, but: Sequence[str]) -> list[int]:
+        """Conversations of none of these groups."""
+        inside = np.concatenate([desk.members(key) for key in but])
+        return self._some(np.setdiff1d(desk.everyone, inside, assume_unique=True).tolist())
+
+    def _texts(self, wanted: Sequence[Sequence[int]]) -> Mapping[int, str]:
+        ids = sorted({key for some in wanted for key in some})
+        with self._project.reading() as conn:
+            return {entry.conversation_id: entry.text for entry in self._source.read(conn, ids)}

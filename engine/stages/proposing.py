@@ -1,0 +1,174 @@
+"""Proposing: what a model says of the pairs of groups that are left to decide, the next ones first."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+from engine.goal_rows import Pair
+from engine.goals.desk import Desk
+from engine.jobs import Progress
+from engine.model.catalog import RunnableModel
+from engine.model.prompting import Prompt
+from engine.stages.block_stage import ModelStage
+from engine.stages.goal_data import source_of, stored_clustering
+from engine.stages.pair_questions import PairQuestions
+from engine.stages.standing import Standing
+from engine.store import goal_answers, runs
+from engine.store.clusterings import StoredClustering
+from engine.store.goal_answers import PairAnswer
+from engine.store.project import Project
+from engine.worker.asker import ProcessAsker
+from engine.worker.client import ModelProcess, OnProgress
+
+BLOCK = 4
+"""Pairs that are asked about together."""
+
+
+class ProposeStage(ModelStage):
+    """Asks about the undecided pairs that were not asked about yet, in the order of the desk.
+
+    Before each block the desk is read again, so what a person decides meanwhile is heeded; what was answered is kept
+    for the members of both sides, and found again when a decision is taken back.
+    """
+
+    name = "propose"
+    unit = "pairs"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        choose: Callable[[], RunnableModel],
+        standing: Standing,
+        merge: Prompt,
+        reason: Prompt,
+        *,
+        most: int | None = None,
+        clustering_id: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            standing: Says what is left to decide.
+            merge, reason: Prompts `merge` and `merge-reason`.
+            most: Ask about so many pairs at most; None asks about all.
+            clustering_id: Gives the clustering when the stage's turn has come; None is the one that is shown.
+        """
+        super().__init__(project, process, choose)
+        self._standing, self._merge, self._reason = standing, merge, reason
+        self._most, self._clustering_id = most, clustering_id
+        self.asked = 0
+
+    @property
+    def title(self) -> str:
+        """What a person reads."""
+        return f"Asking {self._work.model.label} about merges"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """What was asked; the answers of groups with the same members are the same in any clustering."""
+        return {**self._questions.params(), "context": self._work.model.options.context}
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Asks block by block; each is one transaction, with the run's counter.
+
+        Raises:
+            UsageError: Nothing was clustered yet.
+            ModelError: The model cannot be loaded.
+            Cancelled: `interrupt` was called.
+        """
+        self.show_answers()
+        waiting = self.waiting()
+        if not waiting:
+            return
+        yield Progress(0, self._total(waiting), "loading the model")
+        self.load()
+        while waiting and (self._most is None or self.asked < self._most):
+            self._work.check()
+            room = BLOCK if self._most is None else min(BLOCK, self._most - self.asked)
+            yield from self.ask(run_id, waiting[:room], self._total(waiting))
+            waiting = self.waiting()
+
+    def show_answers(self) -> None:
+        """Lets the desk show the answers of this configuration."""
+        key, clustering_id = self.config_hash, self._stored.id
+        self._project.write(lambda conn: goal_answers.register(conn, clustering_id, key))
+
+    def load(self) -> None:
+        """Loads the model unless it is loaded already."""
+        self._work.load()
+
+    def waiting(self) -> list[Pair]:
+        """The pairs on the desk that were not asked about, the next first."""
+        return self._standing.now(self._stored.id).unasked()
+
+    def ask(self, run_id: int, block: Sequence[Pair], total: int | None) -> Iterator[Progress]:
+        """Asks about a block of pairs and stores the answers; the model is loaded.
+
+        Args:
+            total: Pairs of the run; None where the run counts something else.
+        """
+        desk = self._standing.desk(self._stored.id)
+        found: list[PairAnswer] = []
+        for _ in self._work.live(partial(self._answer, desk, block), found.extend):
+            yield Progress(self.asked, total)
+        self.asked += len(block)
+        self._project.write(partial(self._commit, run_id=run_id, found=found, total=total))
+        yield Progress(self.asked, total)
+
+    def summary(self) -> str:
+        """What came of it in one sentence with counts."""
+        return f"Asked {self._work.model.label} about {self.asked:,} pairs of groups."
+
+    @cached_property
+    def _stored(self) -> StoredClustering:
+        with self._project.reading() as conn:
+            return stored_clustering(conn, self._clustering_id())
+
+    @cached_property
+    def _questions(self) -> PairQuestions:
+        return PairQuestions(
+            self._project,
+            source_of(self._stored),
+            self._merge,
+            self._reason,
+            seed=self._stored.seed,
+            model=self._work.model.label,
+        )
+
+    def _answer(self, desk: Desk, block: Sequence[Pair], report: OnProgress) -> list[PairAnswer]:
+        asker = ProcessAsker(self._work.process, report)
+        reasons: list[str] = []
+
+        def given_up(reason: str) -> PairAnswer | None:
+            reasons.append(reason)
+            return None
+
+        found = self._work.each(
+            block, lambda pairs: self._questions.ask(asker, desk, pairs), given_up
+        )
+        left = iter(reasons)
+        return [
+            one or self._questions.given_up(desk, pair, next(left))
+            for pair, one in zip(block, found, strict=True)
+        ]
+
+    def _commit(
+        self,
+        conn: sqlite3.Connection,
+        *,
+        run_id: int,
+        found: Sequence[PairAnswer],
+        total: int | None,
+    ) -> None:
+        goal_answers.add(conn, self.config_hash, run_id, found)
+        if total is not None:
+            runs.count(conn, run_id, self.asked, total)
+
+    def _total(self, waiting: Sequence[Pair]) -> int:
+        """Pairs of this run in all, as far as is known now."""
+        total = self.asked + len(waiting)
+        return total if self._most is None else min(self._most, total)
