@@ -23,10 +23,10 @@ def probability(p: float | None, digits: int = 2) -> str:
     return "1.0" if text.startswith("1") else text[1:]
 
 
-def difference(value: float) -> str:
+def difference(value: float, digits: int = 2) -> str:
     """A difference of probabilities with its sign, `+.12`, `−.05`; without one when it rounds to nothing, `.00`."""
-    text = probability(abs(value))
-    return text if text == ".00" else f"{'+' if value > 0 else '−'}{text}"
+    text = probability(abs(value), digits)
+    return text if not text.strip(".0") else f"{'+' if value > 0 else '−'}{text}"
 
 
 def bar(p: float | None, width: int = BAR_WIDTH) -> str:

@@ -165,15 +165,16 @@ class AnswersDialog(Keyed, ModalScreen[int | None]):
 
     def _group(self) -> None:
         row, threshold = self._item.row, self._threshold
+        about = self.query_one("#about", Static)
+        about.update(Content.styled("comparing …", "$tone-muted"))
 
         def arrived(found: Meanings) -> None:
             self._meanings = found
             self._show()
 
         def failed(error: WorkbenchError) -> None:
-            self.query_one("#about", Static).update(
-                Content.styled(one_line(f"{error.message} {error.hint}", 300), "$tone-incomplete")
-            )
+            words = one_line(f"{error.message} {error.hint}", 300)
+            about.update(Content.styled(words, "$tone-incomplete"))
 
         background(
             self,
@@ -236,8 +237,8 @@ def _p_cell(line: Line) -> Sequence[Piece]:
 def _there_cell(line: Line) -> Sequence[Piece]:
     if line.there is None:
         return [("–", "tone--muted")]
-    apart = figures.difference(line.answer.probability - line.there)
-    return [(f"{figures.probability(line.there, 3)} ", ""), (f"{apart:>4}", "tone--muted")]
+    apart = figures.difference(line.answer.probability - line.there, 3)
+    return [(f"{figures.probability(line.there, 3)} ", ""), (f"{apart:>5}", "tone--muted")]
 
 
 def _meaning_cell(line: Line) -> Sequence[Piece]:

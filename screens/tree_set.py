@@ -114,11 +114,9 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.query_one(FilterLine).complain(None)
         self._turns = by_conversation(items)
         self.table.show_columns(self._columns())
-        summary = _summary(items, config)
-        if self._turns:
-            summary = Content.assemble(summary, self._turns_content())
-            if self._worst_only:
-                items = worst_turns(items)
+        summary = _summary(items, config, self._turns_content())
+        if self._turns and self._worst_only:
+            items = worst_turns(items)
         self._items = items
         self._by_id = {item.id: item for item in items}
         self._deciles = Deciles.of(items)
@@ -143,6 +141,8 @@ class TreeSetScreen(WorkbenchScreen[None]):
             self.table.focus()
 
     def _turns_content(self) -> Content:
+        if not self._turns:
+            return Content("")
         words = "the least sure turn of each" if self._worst_only else "every turn"
         return Content.assemble(f" · {words} ", ("w", "bold $tone-accent"))
 
@@ -292,7 +292,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.app.push_screen(TreeRunDialog(trees, query), chosen)
 
 
-def _summary(items: Sequence[TreeItem], config: ConfigRow | None) -> Content:
+def _summary(items: Sequence[TreeItem], config: ConfigRow | None, turns: Content) -> Content:
     grown = sorted(item.row.leaves for item in items if item.row.reason is None)
     parts = [figures.counted(len(grown), "tree")]
     if grown:
@@ -301,7 +301,7 @@ def _summary(items: Sequence[TreeItem], config: ConfigRow | None) -> Content:
         )
     if len(items) > len(grown):
         parts.append(f"{len(items) - len(grown):,} without")
-    told = Content(" · ".join(parts))
+    told = Content.assemble(" · ".join(parts), turns)
     if config is None:
         return told
     return Content.assemble(told, (f"   {config_words(config)}", "$tone-muted"))

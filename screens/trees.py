@@ -42,7 +42,7 @@ class TreeScreen(TreeWalk):
         Binding("c", "compare", "Compare", tooltip="Beside another model, adapter or alpha"),
         Binding("tab", "other_tree", "Other tree", show=False, tooltip="To the same text in the tree beside"),
         Binding("left_square_bracket", "step(-1)", "Previous step", show=False, tooltip="The tree of the step before"),
-        Binding("right_square_bracket", "step(1)", "Step", key_display="[ ]", tooltip="The tree of the next step"),
+        Binding("right_square_bracket", "step(1)", "Next step", show=False, tooltip="The tree of the next step"),
         Binding("m", "measure", "Measure", show=False, tooltip="Another measure along the conversation"),
         Binding("slash", "find", "Find", key_display="/", tooltip="Find in the answers"),
         Binding("N", "hit(1)", "Next hit", show=False),

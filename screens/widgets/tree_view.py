@@ -188,9 +188,10 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             return
         line = min(max(line, 0), len(self._folding.lines) - 1)
         if line != self._line:
+            for changed in (self._line, line):  # scrolling refreshes the others by itself
+                self.refresh_line(changed)
             self._line = line
             self._keep_in_sight()
-            self.refresh()
             self.post_message(self.Highlighted())
 
     def action_move(self, delta: int) -> None:

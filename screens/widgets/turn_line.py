@@ -33,10 +33,13 @@ MEASURES = (
 
 
 def turn_blocks(rows: Sequence[TreeRow], columns: Sequence[range], measure: TurnMeasure) -> str:
-    """One block a column, as high as its least sure tree is against the least sure of all."""
+    """One block a column for its least sure tree, from the lowest for the surest of all to the highest for the least
+    sure: the steps of a conversation differ little against what they have in common."""
     values = [measure.value(row) for row in rows]
-    top = max(values, default=0.0) or 1.0
-    highest = [max(values[at] for at in column) / top for column in columns]
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    if low == high:
+        return "▄" * len(columns)
+    highest = [(max(values[at] for at in column) - low) / (high - low) for column in columns]
     return block_rows(highest, 1)[0]
 
 
@@ -80,19 +83,21 @@ class TurnLine(Widget):
         muted = base + self.get_component_rich_style("tone--muted", partial=True)
         bright = base + self.get_component_rich_style("tone--bright", partial=True)
         cursor = bright + self.get_component_rich_style("tone--cursor", partial=True)
-        accent = base + self.get_component_rich_style("tone--accent", partial=True)
+        accent_colour = self.get_component_rich_style("tone--accent", partial=True)
         measure, row = MEASURES[self._measure], self._rows[self._at]
         columns = spread(len(self._rows), max(8, width // 3))
         blocks = turn_blocks(self._rows, columns, measure)
         cells = [
-            Segment(block, cursor if self._at in column else accent)
+            Segment(block, cursor if self._at in column else base + accent_colour)
             for block, column in zip(blocks, columns, strict=True)
         ]
         words = [
             Segment(f"  step {row.step}", bright),
             Segment(f" · {self._at + 1:,} of {len(self._rows):,}", muted),
-            Segment(f" · best {figures.log_probability(row.max_log_prob)}"),
-            Segment(f" · {row.leaves:,} leaves"),
-            Segment(f"   {measure.name}", muted),
+            Segment("  [ ]", bright + accent_colour),
+            Segment(f"   best {figures.log_probability(row.max_log_prob)}", base),
+            Segment(f" · {row.leaves:,} leaves", base),
+            Segment(f"   blocks: {measure.name}", muted),
+            Segment("  m", bright + accent_colour),
         ]
         return Strip([*cells, *words]).crop_extend(0, width, base)

@@ -46,7 +46,9 @@ class TestAlong:
         async with explored(growing, (120, 36), (2, 4)) as pilot:
             seen = []
             for _ in MEASURES:
-                seen += [m.name for m in MEASURES if m.name in lines(pilot)[1].partition("   ")[2]]
+                seen += [
+                    m.name for m in MEASURES if m.name in lines(pilot)[1].partition("blocks: ")[2]
+                ]
                 await press(pilot, "m")
             assert seen == [measure.name for measure in MEASURES]
 

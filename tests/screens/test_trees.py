@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from engine.errors import UsageError
 from engine.rows import TreeRow
 from engine.store import trees as stored
 from engine.store.project import Project
 from engine.trees.growth import Budget
+from engine.trees.meaning import letter_vectors
 from engine.trees.tree import TreeOptions
 from screens.trees import TreeScreen
 from screens.widgets.row_table import RowTable
@@ -20,6 +22,7 @@ from tests.screens.exploring import LAST, explored, layout, view
 from tests.screens.tree_growth import Growing
 from tests.screens.tree_project import CONFIG, entry, grown, run_of, store, with_trees
 from workbench.app import WorkbenchApp
+from workbench.tree_meanings import AnswerMeanings, Comparison
 
 
 @pytest.fixture
@@ -116,6 +119,41 @@ class TestLists:
             segment = view(pilot).segment
             assert segment is not None
             assert answers[1].node in segment.nodes
+
+    async def test_by_meaning(self, growing: Growing) -> None:
+        """m puts answers of like meaning together, most probable meaning first; the threshold is said, + and - change
+        it, and m takes them apart."""
+        growing.trees._meant = AnswerMeanings(lambda: Comparison("spelling", letter_vectors))
+
+        def told(threshold: float) -> str:
+            found = growing.trees.meanings(LAST, 2, CONFIG.config_hash, threshold)
+            groups = 1 + max(answer.group or 0 for answer in found.answers)
+            return f"{groups} meanings of {len(found.answers)} answers · alike from .{threshold * 100:.0f}"
+
+        async with explored(growing) as pilot:
+            await press(pilot, "l", "m")
+            assert told(0.85) in text(pilot)
+            assert "spelling" in text(pilot)
+            await press(pilot, *["minus"] * 9)
+            assert told(0.40) in text(pilot)
+            assert told(0.40).split()[0] != told(0.85).split()[0]
+            assert "⋮" in text(pilot)
+            await press(pilot, "plus")
+            assert told(0.45) in text(pilot)
+            await press(pilot, "m")
+            assert "meanings" not in text(pilot)
+
+    async def test_nothing_compares_meanings(self, growing: Growing) -> None:
+        """Where nothing can compare answers the list says why and stays as it is."""
+
+        def none() -> Comparison:
+            raise UsageError("No embedder is here.", "Install one.")
+
+        growing.trees._meant = AnswerMeanings(none)
+        async with explored(growing) as pilot:
+            await press(pilot, "l", "m")
+            assert "No embedder is here. Install one." in text(pilot)
+            assert "probability" in text(pilot)
 
     async def test_tokens(self, growing: Growing) -> None:
         """The token view has a line for each token of the path, with its id and bytes."""

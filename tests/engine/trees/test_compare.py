@@ -62,6 +62,16 @@ def variation(one: dict[bytes, float], two: dict[bytes, float]) -> float:
     return sum(abs(one.get(text, 0.0) - two.get(text, 0.0)) for text in one | two) / 2
 
 
+def _meet(one: int, two: int, tree: Tree) -> bool:
+    """Whether two nodes of a tree spell the same, and end or do not end there alike."""
+
+    def spelled(node: int) -> tuple[bytes, bool]:
+        tokens = tree.tokens(node)
+        return b"".join(map(tree.spelling, tokens)), tokens[-1:] == [STOP]
+
+    return spelled(one) == spelled(two)
+
+
 SEEDS = st.integers(0, 10_000)
 ALPHAS = st.sampled_from([1.0, 0.4, 0.1, 0.03, 0.005, 1e-6])
 VOCABULARIES = st.sampled_from([WORDS, OTHER_WORDS])
@@ -127,6 +137,26 @@ class TestSides:
             assert there is not None
             assert there >= node.mass - 1e-9
             assert tree.nodes[twin].path >= node.path
+
+    @settings(deadline=None, max_examples=60)
+    @given(SEEDS, SEEDS, ALPHAS)
+    def test_of_equal_tokens(self, one: int, two: int, alpha: float) -> None:
+        """Between trees of the same tokens a text has there what the other tree's own paths of that text have."""
+        first, second = grown(one, alpha), grown(two, alpha)
+        found = compare(first, second)
+        for at, there in enumerate(found.first.there):
+            twin = found.first.twins[at]
+            if twin < 0:
+                continue
+            assert there is not None
+            same = [
+                n
+                for n, t in enumerate(found.second.twins)
+                if t >= 0 and n and _meet(n, twin, second)
+            ]
+            assert there == pytest.approx(
+                math.fsum(second.nodes[n].mass for n in same) if twin else 1.0
+            )
 
     @settings(deadline=None, max_examples=60)
     @given(SEEDS, SEEDS, ALPHAS, VOCABULARIES)
