@@ -152,9 +152,12 @@ def meaning_lines(told: Sequence[Answer], found: Meanings, threshold: float, by:
     """Answers below the most probable one of their meaning, and how sure the model was of a meaning."""
     lines: list[str] = []
     for group in found.groups:
-        first, *others = (told[at] for at in group.answers)
-        lines.append(f"{group.probability:7.4f}  {counted(len(others) + 1, 'wording')}")
-        lines += [_answer_line(answer, "  ") for answer in (first, *others)]
+        several = len(group.answers) > 1
+        if several:
+            wordings = counted(len(group.answers), "wording")
+            lines.append(f"{group.probability:7.4f}  {wordings}")
+        indent = "  " if several else ""
+        lines += [_answer_line(told[at], indent) for at in group.answers]
     lines.append(
         f"{counted(len(found.groups), 'meaning')} at a similarity of {threshold:g} ({by})"
         f" · entropy of meanings {found.entropy_low:.1f}-{found.entropy_high:.1f} bits,"
