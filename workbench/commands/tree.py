@@ -45,7 +45,8 @@ def tree(arguments: argparse.Namespace) -> int:
         steps = ", ".join(str(place.step) for place in wanted)
         tell(f"Growing a tree before step {steps} with {chosen.label}.")
         workspace.process.load(chosen.path, chosen.options, chosen.adapter)
-        budget = Budget(arguments.nodes, arguments.seconds)
+        most = None if arguments.nodes is None else arguments.nodes * len(wanted)
+        budget = Budget(most, arguments.seconds)
         grown, work = workspace.process.grow(wanted, options, budget)
     nodes = sum(len(one.tree.nodes) for one in grown)
     shown = []
