@@ -15,6 +15,7 @@ from engine.goals.kmeans import (
     Note,
     canonical_order,
     closest,
+    directions,
     nearest,
     solve,
     sums_of,
@@ -28,7 +29,6 @@ from engine.goals.vectors import (
     blocks,
     has_vector,
     mean_direction,
-    unit_rows,
 )
 
 OUTLIER = -1
@@ -199,8 +199,7 @@ def _means(vectors: Vectors, order: Indices, centres: Vectors) -> Vectors:
     sums = np.zeros(centres.shape, dtype=np.float64)
     for part in blocks(len(order)):
         sums += sums_of(vectors[order[part]], labels[part], len(centres))
-    means = unit_rows(sums)
-    return np.where(means.any(axis=1, keepdims=True), means, centres)
+    return directions(sums, centres)
 
 
 def _split_large(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from engine.goals.threads import one_thread
 from engine.goals.vectors import (
@@ -129,11 +130,11 @@ def lloyd(rows: Vectors, centres: Vectors) -> Solution:
     for _ in range(ROUNDS):
         labels, cosines = closest(rows, centres)
         inertia = float(np.mean(1 - cosines, dtype=np.float64))
-        if before - inertia <= SETTLED * before:
+        if inertia >= (1 - SETTLED) * before:
             break
         before = inertia
         labels = _without_empty(labels, cosines, len(centres))
-        centres = unit_rows(sums_of(rows, labels, len(centres)))
+        centres = directions(sums_of(rows, labels, len(centres)), centres)
     return Solution(centres, inertia)
 
 
@@ -188,6 +189,12 @@ def sums_of(rows: Vectors, labels: Numbers, k: int) -> Floats:
     return np.asarray(csr_matrix((ones, where), shape=(k, len(rows))) @ rows)
 
 
+def directions(sums: npt.ArrayLike, otherwise: Vectors) -> Vectors:
+    """Sums scaled to length 1; where rows cancel out, the centre that was there before."""
+    found = unit_rows(sums)
+    return np.where(found.any(axis=1, keepdims=True), found, otherwise)
+
+
 def _without_empty(labels: Numbers, cosines: Floats, k: int) -> Numbers:
     """The labels, where each centre that nobody is nearest to gets the row that is worst off."""
     labels = labels.copy()
@@ -218,6 +225,5 @@ def _refine(
         labels, cosines = closest(batch, centres)
         lost += float(np.sum(1 - cosines, dtype=np.float64))
         sums += sums_of(batch, labels, len(centres))
-        moved = unit_rows(sums)
-        centres = np.where(moved.any(axis=1, keepdims=True), moved, centres)
+        centres = directions(sums, centres)
     return Solution(centres, lost / len(order))

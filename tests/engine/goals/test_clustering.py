@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
 from engine.errors import UsageError
@@ -109,6 +110,25 @@ class TestPartition:
         vectors, _ = grouped(12, 15, noise=0.3)
         losses = [cluster(vectors, 12, restarts=n, cut=None).inertia for n in (1, 4, 12)]
         assert losses == sorted(losses, reverse=True)
+
+    @pytest.mark.parametrize("noise", [0.3, 0.6])
+    def test_beside_scikit_learn(self, noise: float) -> None:
+        """The centres are about as good as those of scikit-learn's k-means with as many attempts."""
+        vectors, _ = grouped(10, 60, noise=noise)
+        plain = KMeans(14, n_init=kmeans.RESTARTS, random_state=0).fit(vectors)
+        centres = unit_rows(plain.cluster_centers_)
+        theirs = float((1 - (vectors @ centres.T).max(axis=1)).mean())
+        assert cluster(vectors, 14, cut=None).inertia < 1.01 * theirs
+
+    def test_rounds_gain(self) -> None:
+        """Rounds go on from where k-means++ began until another gains nothing."""
+        vectors, _ = grouped(10, 60, noise=0.6)
+        start = kmeans.seed_centres(vectors, 10, np.random.default_rng(0))
+        found = kmeans.lloyd(vectors, start)
+        begun = float((1 - kmeans.closest(vectors, start)[1]).mean())
+        assert found.inertia < 0.95 * begun
+        again = kmeans.lloyd(vectors, found.centres)
+        assert again.inertia == pytest.approx(found.inertia, rel=2e-3)
 
     def test_stopping(self) -> None:
         """What the note raises ends the work; the steps it was told of add up."""
