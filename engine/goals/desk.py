@@ -37,6 +37,7 @@ class Group:
     """A group that stands or stood.
 
     Attributes:
+        lowest: The least of the conversation ids.
         own: Conversation ids, rising; None where they are those of `made_of`.
         made_by: The decision that made it; None for a cluster.
         named_by, pinned_by: The decisions that named and pinned it.
@@ -46,6 +47,7 @@ class Group:
     label: str
     description: str
     size: int
+    lowest: int
     own: Ids | None
     made_of: tuple[str, ...] = ()
     made_by: DeskDecision | None = None
@@ -70,6 +72,7 @@ class Desk:
         refused, forbidden: Pairs in order with the decision that refused them, until they change or for good.
         touched: Ids of groups whose members a move changed.
         guests: Conversations from outside the clustering that a decision put somewhere; None is nowhere.
+        digests: Hashes of members by group, as far as they were asked for.
     """
 
     groups: dict[str, Group]
@@ -81,6 +84,7 @@ class Desk:
     forbidden: dict[Pair, DeskDecision] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
     guests: dict[int, str | None] = field(default_factory=dict)
+    digests: dict[str, bytes] = field(default_factory=dict)
 
     @classmethod
     def of_clusters(
@@ -90,7 +94,7 @@ class Desk:
         groups = {}
         for number, ids in members.items():
             own = _ids(ids)
-            groups[f"c{number}"] = Group(f"c{number}", "", "", len(own), own)
+            groups[f"c{number}"] = Group(f"c{number}", "", "", len(own), int(own[0]), own)
         outside = _ids(outliers)
         everyone = np.sort(
             np.concatenate([outside, *(g.own for g in groups.values() if g.own is not None)])
@@ -116,6 +120,7 @@ class Desk:
             dict(self.forbidden),
             set(self.touched),
             dict(self.guests),
+            dict(self.digests),
         )
 
     # Looking
@@ -175,16 +180,21 @@ class Desk:
     def sides(self, a: str, b: str) -> tuple[Group, Group]:
         """Both groups in the order of a question: the larger first, of equal ones that with the lower conversation."""
         first, second = self.group(a), self.group(b)
-        mine, yours = ((-g.size, int(self.members(g.id)[0])) for g in (first, second))
-        return (first, second) if mine <= yours else (second, first)
+        larger = (-first.size, first.lowest) <= (-second.size, second.lowest)
+        return (first, second) if larger else (second, first)
 
     def sides_key(self, a: str, b: str) -> str:
         """A key of a pair by its members, so that it is another one when they change and the same when they are as
         they were: 32 hex digits."""
-        digest = hashlib.sha256()
-        for group in self.sides(a, b):
-            digest.update(hashlib.sha256(self.members(group.id).astype("<i8").tobytes()).digest())
-        return digest.hexdigest()[:32]
+        both = b"".join(self._digest(group.id) for group in self.sides(a, b))
+        return hashlib.sha256(both).hexdigest()[:32]
+
+    def _digest(self, key: str) -> bytes:
+        found = self.digests.get(key)
+        if found is None:
+            found = hashlib.sha256(self.members(key).astype("<i8").tobytes()).digest()
+            self.digests[key] = found
+        return found
 
     # Deciding
 
@@ -241,6 +251,7 @@ class Desk:
             label,
             description,
             a.size + b.size,
+            min(a.lowest, b.lowest),
             None,
             (a.id, b.id),
             decision,
@@ -266,7 +277,7 @@ class Desk:
         wanted, parts = self._parts(decision, group)
         names = self.complete(decision).names
         made = [
-            Group(key, *name, len(part), part, (group.id,), decision, decision)
+            Group(key, *name, len(part), int(part[0]), part, (group.id,), decision, decision)
             for key, name, part in zip(made_ids(decision, len(parts)), names, parts, strict=True)
         ]
         for part, to in zip(wanted, made, strict=False):
@@ -318,8 +329,11 @@ class Desk:
             raise UsageError("They are there already.")
         self.outliers = outside
         for key, members in changed.items():
-            self.groups[key] = replace(self.groups[key], own=members, size=len(members))
+            self.groups[key] = replace(
+                self.groups[key], own=members, size=len(members), lowest=int(members[0])
+            )
             self.touched.add(key)
+            self.digests.pop(key, None)
         for guest in np.setdiff1d(wanted, moved, assume_unique=True).tolist():
             self.guests[guest] = None if target is None else target.id
 
