@@ -1,0 +1,169 @@
+"""Goal runs on small projects; as a program one is killed on the way by a test.
+
+`python -m tests.engine.stages.goal_runs PROJECT LOG` goes from texts to answers on pairs and says after each batch that
+it was committed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.conversation import Conversation, Message
+from engine.goals.embedding import embedder_for
+from engine.goals.vectors import Vectors
+from engine.jobs import JobRunner, Progress, RunOutcome, Stage
+from engine.model.prompting import Prompt, parse_prompt, prompt_text
+from engine.simulate.samples import write_jsonl
+from engine.stages import labelling
+from engine.stages.clustering import ClusterStage
+from engine.stages.embedding import EmbedStage, Vectoriser
+from engine.stages.goal_data import TextSource
+from engine.stages.importing import ImportStage
+from engine.stages.kept_desk import KeptDesk
+from engine.stages.labelling import LabelStage
+from engine.stages.proposing import ProposeStage
+from engine.stages.standing import Standing
+from engine.stages.summarising import SummariseStage
+from engine.store.project import Project
+from engine.worker.client import ModelProcess
+from tests.engine.stages import scored
+from tests.engine.store.support import content
+
+GOALS = (
+    "book a table at an italian restaurant for {} people",
+    "reset the password of my bank account {}",
+    "play some jazz music in room {}",
+    "find a cheap flight to city number {}",
+)
+UNTOLD = "silent"
+"""Name of the conversation in which the user writes nothing."""
+
+
+def conversations(count: int, later: str = "") -> list[Conversation]:
+    """Conversations with goals of four kinds by turns; `later` makes others that want the same."""
+    words = ("two", "three", "four", "five", "six", "seven")
+    made = []
+    for number in range(count):
+        asked = GOALS[number % 4].format(words[number // 4 % len(words)])
+        extra = "please hurry " * (number // 24)
+        text = f"I want to {asked}. {extra}{later}"
+        messages = (Message("user", text), Message("assistant", "Done."))
+        made.append(Conversation(f"goal-{later}{number:03}", messages))
+    return made
+
+
+def add(project: Project, made: Sequence[Conversation], name: str) -> None:
+    """Imports conversations into a project."""
+    source = Path(project.path).with_name(f"{name}.jsonl")
+    write_jsonl(made, source)
+    JobRunner(project, lambda event: None).run(ImportStage(project, [str(source)]))
+
+
+def make(path: Path, count: int = 48) -> None:
+    """A project with such conversations, and one in which the user writes nothing."""
+    silent = Conversation(UNTOLD, (Message("assistant", "Hello?"),))
+    with Project.open(path, create=True) as project:
+        add(project, [*conversations(count), silent], "goals")
+
+
+def tfidf() -> Vectoriser:
+    """The default embedder."""
+    return Vectoriser("tfidf", lambda: embedder_for("tfidf"))
+
+
+def vector_stages(
+    project: Project, desks: KeptDesk, *, k: int | None = 8, limit: int | None = None
+) -> tuple[EmbedStage, ClusterStage]:
+    """Vectors of first messages, and clusters of them."""
+    embed = EmbedStage(project, tfidf(), lambda: TextSource("first-user"), limit=limit)
+    return embed, ClusterStage(project, desks, lambda: embed.vector_key, lambda: embed.ids, k=k)
+
+
+def prompt(name: str, max_tokens: int) -> Prompt:
+    """A shipped prompt with short replies."""
+    return replace(parse_prompt(name, prompt_text(name)), max_tokens=max_tokens)
+
+
+def model_stages(project: Project, process: ModelProcess) -> list[Stage]:
+    """From summaries to answers on pairs, with the real model, short replies and few of everything."""
+    desks = KeptDesk(project)
+    summarise = SummariseStage(project, process, scored.model, prompt("summary", 8))
+    embed = EmbedStage(project, tfidf(), lambda: TextSource("summary", summarise.config_hash))
+    cluster = ClusterStage(project, desks, lambda: embed.vector_key, lambda: embed.ids, k=4)
+    label = LabelStage(project, process, scored.model, prompt("label", 12))
+    return [summarise, embed, cluster, label, propose(project, process, desks)]
+
+
+def propose(project: Project, process: ModelProcess, desks: KeptDesk) -> ProposeStage:
+    """Asks about six pairs at most."""
+    return ProposeStage(
+        project,
+        process,
+        scored.model,
+        Standing(project, desks),
+        prompt("merge", 0),
+        prompt("merge-reason", 12),
+        most=6,
+    )
+
+
+def run(project: Project, stages: Sequence[Stage]) -> list[RunOutcome]:
+    """Runs stages to their ends."""
+    runner = JobRunner(project, lambda event: None)
+    return [runner.run(stage) for stage in stages]
+
+
+def goal_content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Everything of goals in a project file but times."""
+    found = content(path)
+    timed = {"clustering": 4, "pair_answer": 9}
+    # created_at of a clustering and seconds of an answer, by their places in the tables without the run's id
+    return {
+        table: [tuple(value for at, value in enumerate(row) if at != timed.get(table)) for row in rows]
+        for table, rows in found.items()
+        if table.startswith(("goal", "vector", "no_vector", "cluster", "membership", "pair", "decision"))
+    }  # fmt: skip
+
+
+class _Telling:
+    """A stage that says after each batch that it was committed."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stage, name)
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        for progress in self._stage.run(run_id):
+            sys.stdout.write(f"{progress.done}\n")
+            sys.stdout.flush()
+            yield progress
+
+
+def small_blocks() -> None:
+    """Two clusters and four conversations a block, so that small projects have several."""
+    scored.small_blocks()
+    labelling.BLOCK = 2
+
+
+def same_vectors(first: Vectors, second: Vectors) -> bool:
+    """Whether two arrays hold the same bits."""
+    return first.shape == second.shape and first.tobytes() == second.tobytes()
+
+
+def main(path: str, log: str) -> None:
+    """Runs everything as the command line does, in small blocks."""
+    small_blocks()
+    with Project.open(path) as project:
+        process = ModelProcess(Path(log))
+        run(project, [_Telling(stage) for stage in model_stages(project, process)])
+        process.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

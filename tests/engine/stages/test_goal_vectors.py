@@ -1,0 +1,382 @@
+"""Vectors, clusters, assignment and stability as stages: what is written, what is resumed, what is taken over."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.conversation import Conversation, Message
+from engine.errors import UsageError
+from engine.goal_rows import DeskDecision
+from engine.goals.desk import Desk
+from engine.goals.embedding import Served, ServedEmbedder, embedder_for
+from engine.goals.vectors import Vectors
+from engine.jobs import JobCancelled, JobDone, JobFailed, JobRunner
+from engine.stages import clustering, embedding
+from engine.stages.assigning import AssignStage
+from engine.stages.deciding import DecideStage
+from engine.stages.embedding import EmbedStage, Vectoriser
+from engine.stages.goal_data import TextSource, read_vectors, source_of, stored_clustering
+from engine.stages.holding_out import HoldOutStage
+from engine.stages.kept_desk import KeptDesk
+from engine.stages.stabilising import StabilityStage
+from engine.stages.standing import Standing
+from engine.store import clusterings, goal_answers, runs, vectors
+from engine.store.project import Project
+from tests.engine.stages import goal_runs
+from tests.engine.stages.goal_runs import goal_content
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project in which nothing was clustered."""
+    path = tmp_path_factory.mktemp("project") / "p.wb"
+    goal_runs.make(path)
+    return path
+
+
+@pytest.fixture
+def project(imported: Path, tmp_path: Path) -> Iterator[Project]:
+    """A copy of it, opened."""
+    with Project.open(Path(shutil.copy(imported, tmp_path / "p.wb"))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def desks(project: Project) -> KeptDesk:
+    """Its desks."""
+    return KeptDesk(project)
+
+
+class TestEmbedding:
+    def test_every_text_has_a_vector_or_a_reason(self, project: Project, desks: KeptDesk) -> None:
+        """Vectors have length 1; a conversation without a text has the reason; a second run writes nothing."""
+        embed, _ = goal_runs.vector_stages(project, desks)
+        (outcome,) = goal_runs.run(project, [embed])
+        with project.reading() as conn:
+            ids, rows = read_vectors(conn, embed.vector_key)
+            reasons = vectors.reasons(conn, embed.vector_key)
+        before = goal_content(Path(project.path))
+        again, _ = goal_runs.vector_stages(project, desks)
+        goal_runs.run(project, [again])
+
+        assert isinstance(outcome, JobDone)
+        assert ids.tolist() == list(range(1, 49))
+        assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=1e-5)
+        assert list(reasons) == [49]
+        assert (again.embedded, again.without) == (0, 0)
+        assert goal_content(Path(project.path)) == before
+
+    def test_in_many_batches_as_in_one(
+        self, project: Project, desks: KeptDesk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Small batches, cancelled after the first and gone on with, give the same vectors and the same reasons."""
+        whole, _ = goal_runs.vector_stages(project, desks)
+        with Project.open(Path(shutil.copy(project.path, tmp_path / "other.wb"))) as other:
+            goal_runs.run(project, [whole])
+            monkeypatch.setattr(embedding, "QUICK_BATCH", 10)
+            first, _ = goal_runs.vector_stages(other, KeptDesk(other))
+            batches = first.run(_run_id(other))
+            while next(batches).done == 0:
+                pass
+            del batches
+            rest, _ = goal_runs.vector_stages(other, KeptDesk(other))
+            goal_runs.run(other, [rest])
+            with project.reading() as mine, other.reading() as theirs:
+                expected = read_vectors(mine, whole.vector_key)
+                got = read_vectors(theirs, rest.vector_key)
+                assert vectors.reasons(theirs, rest.vector_key).keys() == {49}
+
+        assert rest.embedded == 38
+        assert got[0].tolist() == expected[0].tolist()
+        assert goal_runs.same_vectors(got[1], expected[1])
+
+    def test_other_conversations_are_fitted_anew(self, project: Project, desks: KeptDesk) -> None:
+        """What is fitted on other texts has another key, so vectors of two fits never mix."""
+        few, _ = goal_runs.vector_stages(project, desks, limit=20)
+        every, _ = goal_runs.vector_stages(project, desks)
+        goal_runs.run(project, [few, every])
+        with project.reading() as conn:
+            assert len(read_vectors(conn, few.vector_key)[0]) == 20
+            assert len(read_vectors(conn, every.vector_key)[0]) == 48
+        assert few.vector_key != every.vector_key
+
+    def test_an_embedder_that_became_another_is_refused(
+        self, project: Project, desks: KeptDesk
+    ) -> None:
+        """Vectors are added to a set only by the embedder that made it."""
+
+        def served(weights: str) -> Vectoriser:
+            def rows(texts: Sequence[str]) -> Vectors:
+                return np.eye(3, dtype=np.float32)[[len(text) % 3 for text in texts]]
+
+            return Vectoriser("e.gguf", lambda: ServedEmbedder(Served(weights, rows)))
+
+        first = EmbedStage(project, served("a"), lambda: TextSource("first-user"), limit=10)
+        changed = EmbedStage(
+            project, served("b"), lambda: TextSource("first-user"), into=lambda: first.vector_key
+        )
+        outcomes = goal_runs.run(project, [first, changed])
+        assert isinstance(outcomes[0], JobDone)
+        assert isinstance(outcomes[1], JobFailed)
+        assert "different embedders" in outcomes[1].message
+
+    def test_no_text_at_all(self, tmp_path: Path) -> None:
+        """Where nobody wrote anything the stage says so instead of storing nothing."""
+        goal_runs.make(tmp_path / "empty.wb", count=0)
+        with Project.open(tmp_path / "empty.wb") as project:
+            embed = EmbedStage(
+                project,
+                Vectoriser("tfidf", lambda: embedder_for("tfidf")),
+                lambda: TextSource("first-user"),
+            )
+            (outcome,) = goal_runs.run(project, [embed])
+        assert isinstance(outcome, JobFailed)
+
+
+class TestClustering:
+    def test_a_partition_of_what_has_a_vector(self, project: Project, desks: KeptDesk) -> None:
+        """Every conversation with a vector is in one cluster or an outlier; goals of one kind are together."""
+        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
+        with project.reading() as conn:
+            stored = stored_clustering(conn, None)
+            ids, numbers = clusterings.membership(conn, stored.id)
+            clusters = clusterings.clusters(conn, stored.id)
+            texts = source_of(stored).read(conn, list(ids))
+
+        assert list(ids) == list(range(1, 49))
+        assert (stored.k, stored.conversations, stored.no_text) == (4, 48, 1)
+        assert [c.size for c in clusters] == sorted((c.size for c in clusters), reverse=True)
+        assert sum(c.size for c in clusters) == sum(1 for n in numbers if n >= 0)
+        assert all(c.words and c.reach >= c.spread >= 0 for c in clusters)
+        kinds = {(n, e.text.split()[3]) for n, e in zip(numbers, texts, strict=True) if n >= 0}
+        assert len(kinds) == 4
+
+    def test_again_shows_what_was_made(self, project: Project, desks: KeptDesk) -> None:
+        """The same clustering is found instead of made; another one stands beside it and is shown."""
+        first, again, other = (goal_runs.vector_stages(project, desks, k=k) for k in (4, 4, 5))
+        goal_runs.run(project, first)
+        goal_runs.run(project, other)
+        goal_runs.run(project, again)
+        with project.reading() as conn:
+            assert len(clusterings.clusterings(conn)) == 2
+            assert clusterings.shown(conn) == first[1].clustering_id == again[1].clustering_id
+
+    def test_k_is_proposed_where_none_is_given(self, project: Project, desks: KeptDesk) -> None:
+        """Without a k an overestimate is proposed from the data, and stored."""
+        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=None))
+        with project.reading() as conn:
+            assert 4 <= stored_clustering(conn, None).k < 48
+
+    def test_decisions_are_taken_over(self, project: Project, desks: KeptDesk) -> None:
+        """What a person forbade on one clustering is forbidden on the next, by the members."""
+        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
+        with project.reading() as conn:
+            before = stored_clustering(conn, None).id
+        desks.decide(before, lambda desk: [DeskDecision("never", ("c0", "c1"))])
+        _, other = stages = goal_runs.vector_stages(project, desks, k=5)
+        outcomes = goal_runs.run(project, stages)
+        made = desks.desk(other.clustering_id or 0)
+
+        assert made.forbidden
+        assert "were taken over, 0 found no place" in outcomes[1].message
+
+    def test_cancelled_before_the_start(self, project: Project, desks: KeptDesk) -> None:
+        """A stage that is interrupted before its turn writes nothing."""
+        for stage in goal_runs.vector_stages(project, desks):
+            stage.interrupt()
+            outcome = JobRunner(project, lambda event: None).run(stage)
+            assert isinstance(outcome, JobCancelled)
+        with project.reading() as conn:
+            assert clusterings.clusterings(conn) == []
+
+    def test_cancelled_while_it_computes(
+        self, project: Project, desks: KeptDesk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A cancel does not wait for what is computed: the work is left behind, and nothing of it is stored."""
+        begun, released = threading.Event(), threading.Event()
+
+        def slow(*_args: object, **_more: object) -> None:
+            begun.set()
+            released.wait(60)
+
+        embed, cluster = goal_runs.vector_stages(project, desks)
+        goal_runs.run(project, [embed])
+        monkeypatch.setattr(clustering, "cluster", slow)
+        runner = JobRunner(project, lambda event: None)
+        job = runner.start([cluster])
+        assert begun.wait(60)
+        runner.cancel(job)
+        assert runner.close(60)
+        released.set()
+        with project.reading() as conn:
+            assert clusterings.clusterings(conn) == []
+
+
+class TestAssigning:
+    def assign(self, project: Project, desks: KeptDesk) -> AssignStage:
+        """Embeds and assigns what came later."""
+        with project.reading() as conn:
+            stored = stored_clustering(conn, None)
+        embed = EmbedStage(
+            project,
+            goal_runs.tfidf(),
+            lambda: source_of(stored),
+            into=lambda: stored.vector_config,
+        )
+        stage = AssignStage(project, desks)
+        outcomes = goal_runs.run(project, [embed, stage])
+        assert all(isinstance(outcome, JobDone) for outcome in outcomes)
+        return stage
+
+    def test_later_ones_go_where_their_like_are(self, project: Project, desks: KeptDesk) -> None:
+        """Each later conversation is in the group of its kind, the strange one in none; members stay as they were."""
+        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
+        with project.reading() as conn:
+            key = stored_clustering(conn, None).id
+            members = clusterings.membership(conn, key)
+        strange = Conversation(
+            "odd", (Message("user", "please account number people city flight"),)
+        )
+        goal_runs.add(project, [*goal_runs.conversations(8, "later"), strange], "later")
+        stage = self.assign(project, desks)
+        desk = desks.desk(key)
+        with project.reading() as conn:
+            found = {one.conversation_id: one for one in clusterings.assignments(conn, key)}
+            assert clusterings.membership(conn, key) == members
+            texts = source_of(stored_clustering(conn, None)).read(conn, list(range(1, 58)))
+        kinds = {entry.conversation_id: entry.text.split()[3] for entry in texts if entry.text}
+
+        assert stage.assigned + stage.novel == 9
+        for number in range(50, 58):
+            group = found[number].group
+            assert group is not None
+            its_kind = {kinds[int(member)] for member in desk.members(group)}
+            assert its_kind == {kinds[number]}
+            assert 0 < found[number].score <= 1
+        assert self.assign(project, desks).assigned == 0
+
+    def test_to_merged_groups(self, project: Project, desks: KeptDesk) -> None:
+        """After a merge later conversations go to the merged group."""
+        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
+        with project.reading() as conn:
+            key = stored_clustering(conn, None).id
+        desks.decide(key, _merge_all)
+        goal_runs.add(project, goal_runs.conversations(4, "later"), "later")
+        self.assign(project, desks)
+        with project.reading() as conn:
+            groups = {one.group for one in clusterings.assignments(conn, key)}
+        assert groups == set(desks.desk(key).current)
+
+
+def _merge_all(desk: Desk) -> Iterator[DeskDecision]:
+    while len(desk.current) > 1:
+        first, second, *_ = desk.current
+        yield DeskDecision("merge", (first, second))
+
+
+class TestDecidingByProbability:
+    def decide(self, project: Project, desks: KeptDesk, threshold: float) -> DecideStage:
+        stage = DecideStage(
+            project, desks, Standing(project, desks), "auto", lambda: None, threshold=threshold
+        )
+        (outcome,) = goal_runs.run(project, [stage])
+        assert isinstance(outcome, JobDone)
+        return stage
+
+    def test_merges_what_is_probable(self, project: Project, desks: KeptDesk) -> None:
+        """Too many clusters of four kinds of goals become fewer and never mixed; each merge is one act."""
+        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=12))
+        stage = self.decide(project, desks, 0.5)
+        with project.reading() as conn:
+            stored = stored_clustering(conn, None)
+            texts = source_of(stored).read(conn, list(range(1, 49)))
+        kinds = {entry.conversation_id: entry.text.split()[3] for entry in texts}
+        desk = desks.desk(stored.id)
+        history = desks.history(stored.id)
+
+        assert stage.merged > 0
+        assert stage.refused == 0
+        assert {(d.kind, d.author) for d in history} == {("merge", "auto")}
+        assert len({d.act for d in history}) == stage.merged
+        for group in desk.current:
+            assert len({kinds[int(member)] for member in desk.members(group)}) == 1
+
+    def test_a_higher_threshold_merges_no_more(self, project: Project, desks: KeptDesk) -> None:
+        """At certainty nothing is merged, and what was merged before stays; a second run adds nothing."""
+        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=12))
+        assert self.decide(project, desks, 1.0).merged == 0
+        assert self.decide(project, desks, 0.5).merged > 0
+        assert self.decide(project, desks, 0.5).merged == 0
+
+    def test_a_persons_no_holds(self, project: Project, desks: KeptDesk) -> None:
+        """What a person refused is not merged by the rule, however probable."""
+        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=12))
+        with project.reading() as conn:
+            key = stored_clustering(conn, None).id
+        moment = Standing(project, desks).now(key)
+        first = moment.left("probability")[0]
+        desks.decide(key, lambda desk: [DeskDecision("never", first)])
+        self.decide(project, desks, 0.01)
+        desk = desks.desk(key)
+        assert desk.now(first[0]) != desk.now(first[1])
+
+    def test_the_models_word_needs_a_model(self, project: Project, desks: KeptDesk) -> None:
+        """`llm` without a model is refused."""
+        with pytest.raises(UsageError, match="no model is asked"):
+            DecideStage(project, desks, Standing(project, desks), "llm", lambda: None)
+
+
+class TestStability:
+    def test_repetitions_resume(self, project: Project, desks: KeptDesk) -> None:
+        """Repetitions done in two runs are those of one run; each cluster has its mean Jaccard."""
+        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
+        goal_runs.run(project, [StabilityStage(project, seeds=1, bootstraps=2)])
+        stage = StabilityStage(project, seeds=2, bootstraps=4)
+        goal_runs.run(project, [stage])
+        with project.reading() as conn:
+            key = stored_clustering(conn, None).id
+            found = goal_answers.agreements(conn, key, stage.config_hash)
+            jaccard = goal_answers.stability(conn, key)
+            count = len(clusterings.clusters(conn, key))
+        assert stage.done == 3
+        assert [one for one, _, _ in found] == [
+            *(("bootstrap", n) for n in range(4)),
+            *(("seed", n) for n in range(2)),
+        ]
+        assert all(-1 <= ari <= 1 for _, ari, _ in found)
+        assert sorted(jaccard) == list(range(count))
+        assert all(0 <= value <= 1 for value in jaccard.values())
+
+
+class TestHoldingOut:
+    def test_figures(self, project: Project, desks: KeptDesk) -> None:
+        """Half is clustered and half assigned; the same seed gives the same figures, and nothing is stored."""
+        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
+        before = goal_content(Path(project.path))
+
+        def measured(seed: int) -> object:
+            stage = HoldOutStage(project, lambda name, own: embedder_for(name, seed=own), 0.5, seed)
+            goal_runs.run(project, [stage])
+            assert stage.result is not None
+            assert stage.result.train + stage.result.test == 48
+            assert stage.result.clusters <= 4
+            assert 0 <= stage.result.cosine_train <= stage.result.cosine_test < 1
+            return stage.result
+
+        assert measured(0) == measured(0)
+        assert measured(1) != measured(0)
+        assert goal_content(Path(project.path)) == before
+
+
+def _run_id(project: Project) -> int:
+    return project.write(
+        lambda conn: runs.create(
+            conn, stage="s", config_hash="c", params={}, fingerprints={}, code_version="test"
+        )
+    )
