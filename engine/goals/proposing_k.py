@@ -44,8 +44,8 @@ def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
 
     The silhouette of a row compares its mean distance to its own cluster with that to the next (Rousseeuw 1987,
     Silhouettes, J. Comput. Appl. Math. 20). It is measured on a random sample of `SAMPLE` rows, so goals of less than
-    about one in a thousand conversations have no say. The proposal is at least the square root of half the sample
-    (Mardia et al. 1979, Multivariate Analysis), because coarse groups of goals can have the highest silhouette.
+    about one in a thousand conversations have no say. The proposal is at least the square root of the size of the
+    sample: groups of similar goals can have the highest silhouette (18 services of `sgd` in 8 groups, with MiniLM).
 
     Raises:
         UsageError: No row has a vector.
@@ -62,7 +62,7 @@ def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
             tried.append((k, silhouette(sample, closest(sample, found.centres)[0])))
     highest = max((score for _, score in tried), default=0.0)
     best = next((k for k, score in tried if score >= min(NEARLY * highest, highest)), 1)
-    usual = math.ceil(math.sqrt(len(sample) / 2))
+    usual = math.isqrt(len(sample))
     return KProposal(min(max(math.ceil(ABOVE * best), usual), len(sample)), best, tuple(tried))
 
 

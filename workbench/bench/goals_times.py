@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.goals.clustering import cluster
-from engine.goals.kmeans import RESTARTS, WHOLE, nearest
+from engine.goals.kmeans import RESTARTS, WHOLE, closest
 from engine.goals.neighbours import Neighbours
 from engine.goals.proposing_k import propose_k
 from engine.goals.vectors import Numbers, Vectors, blocks, unit_rows
@@ -135,12 +135,13 @@ def _peak_mb() -> float:
 
 
 def _quality(vectors: Vectors, centres: Vectors, truth: Numbers) -> dict[str, float]:
-    from sklearn.metrics import adjusted_rand_score
+    from sklearn.metrics import homogeneity_score, v_measure_score
 
-    near = nearest(vectors, centres)
+    labels, cosines = closest(vectors, centres)
     return {
-        "inertia": float(1 - near.first_cosine.mean(dtype=np.float64)),
-        "ari": float(adjusted_rand_score(truth, near.first)),
+        "inertia": float(1 - cosines.mean(dtype=np.float64)),
+        "homogeneity": float(homogeneity_score(truth, labels)),
+        "v_measure": float(v_measure_score(truth, labels)),
     }
 
 

@@ -289,7 +289,7 @@ class TestProposedNumber:
         for groups in (4, 10, 16):
             found = propose_k(grouped(groups, 60, dimensions=24)[0])
             assert groups / 1.3 <= found.best <= groups * 1.3
-            assert groups <= found.k <= max(2 * groups, math.sqrt(30 * groups) + 1)
+            assert groups <= found.k <= max(2 * groups, math.isqrt(60 * groups))
 
     def test_repeats_itself(self) -> None:
         """The same rows in another order have the same proposal, with the figures it rests on."""
