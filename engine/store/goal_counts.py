@@ -49,22 +49,25 @@ def periods(
 
     A conversation without a date is in no month.
     """
-    period, order, where = {
-        "month": ("substr(c.created_at, 1, 7)", "1", "WHERE c.created_at IS NOT NULL"),
-        "import": ("o.label", "min(o.id)", ""),
+    # each off one index: that of dates, or that of sources
+    period, rows = {
+        "month": ("substr(c.created_at, 1, 7)", "WHERE c.created_at IS NOT NULL"),
+        "import": ("c.source_id", ""),
     }[by]
     with snapshot(conn):
+        labels = dict(conn.execute("SELECT id, label FROM source"))
         expression, values = state_sql(settings.rule(conn))
-        rows = conn.execute(
+        counts = conn.execute(
             f"SELECT {period}, {_GROUP.format('c.id')}, {expression}, count(*)"
-            " FROM conversation AS c JOIN source AS o ON o.id = c.source_id"
-            " LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = ?"
-            f" {where} GROUP BY 1, 2, 3 ORDER BY {order}",
+            " FROM conversation AS c LEFT JOIN score AS s"
+            " ON s.conversation_id = c.id AND s.config_hash = ?"
+            f" {rows} GROUP BY 1, 2, 3 ORDER BY 1",
             (groups, *values, settings.score_config(conn)),
         ).fetchall()
     found: dict[tuple[str, int], dict[str, int]] = {}
-    for name, place, state, count in rows:
-        counted = found.setdefault((name, number(place)), {})
+    for name, place, state, count in counts:
+        key = str(labels[name] if by == "import" else name), number(place)
+        counted = found.setdefault(key, {})
         counted[state] = counted.get(state, 0) + count
     first = {name: at for at, (name, _) in reversed(list(enumerate(found)))}
     ordered = sorted(found, key=lambda key: (first[key[0]], key[1]))

@@ -133,7 +133,7 @@ def read(
     low, high = between or (0, 2**62)
     for row in conn.execute(
         "SELECT count, ids, vectors FROM vector_block WHERE config_id = ? AND first <= ? AND last >= ?"
-        " ORDER BY first, id",
+        " ORDER BY first",  # no two blocks begin with one conversation
         (_key(conn, config_hash), high, low),
     ):
         yield VectorBlock(*row)
@@ -162,7 +162,7 @@ def vector_ids(conn: sqlite3.Connection, config_id: int) -> array[int]:
     """Ids of the conversations that have a vector."""
     found = array("q")
     for (ids,) in conn.execute(
-        "SELECT ids FROM vector_block WHERE config_id = ? ORDER BY first, id", (config_id,)
+        "SELECT ids FROM vector_block WHERE config_id = ? ORDER BY first", (config_id,)
     ):
         found.extend(unpacked(ids))
     return found
