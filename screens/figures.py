@@ -23,6 +23,16 @@ def probability(p: float | None, digits: int = 2) -> str:
     return "1.0" if text.startswith("1") else text[1:]
 
 
+def small_probability(p: float) -> str:
+    """A probability that may be far below .01 in about four characters: `.63`, `.004`, `2e−5`."""
+    if p >= 0.01 or p <= 0:
+        return probability(p)
+    if p >= 0.001:
+        return probability(p, 3)
+    digit, _, power = f"{p:.0e}".partition("e-")
+    return f"{digit}e−{power.lstrip('0')}"
+
+
 def difference(value: float, digits: int = 2) -> str:
     """A difference of probabilities with its sign, `+.12`, `−.05`; without one when it rounds to nothing, `.00`."""
     text = probability(abs(value), digits)

@@ -97,7 +97,7 @@ class Beside:
     same text.
 
     Attributes:
-        there: Probability of a node's text in the other tree, at least; None where the other has no such path.
+        there: Probability of the other tree's paths that spell a node's text; None where the other has none.
         twins: The other tree's node at the same text; -1 without one.
         shared: Leaves whose answer the other tree holds too.
     """

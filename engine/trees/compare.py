@@ -22,8 +22,8 @@ class Side:
     """What one of two trees is told of the other, by its own nodes.
 
     Attributes:
-        there: Probability of the other tree's paths that spell a node's text; where none of them stops for a token just
-            there, of those that go on through it; None where there is neither.
+        there: Probability of the other tree's paths that spell a node's text, token by token up to its end; None where
+            there is none. What only begins so is not counted: ` It` would be taken for ` I`.
         twins: The other tree's most probable node at the same text; -1 without one.
         shared: Leaves whose response the other tree holds too.
     """
@@ -141,29 +141,26 @@ class _Placed:
 
     def beside(self, other: _Placed, shared: set[str]) -> Side:
         """What the nodes are told of the other tree."""
-        stopping, through = other._spelled()
+        masses = other._spelled()
         twins = [-1] * len(self._texts.up)
         nodes = other._tree.nodes
         for at, place in enumerate(other._places):
             if twins[place] < 0 or nodes[at].path > nodes[twins[place]].path:
                 twins[place] = at
         return Side(
-            [stopping[place] or through[place] or None for place in self._places],
+            [masses[place] or None for place in self._places],
             [twins[place] for place in self._places],
             frozenset(leaf for text in shared for leaf in self.by_response[text]),
         )
 
-    def _spelled(self) -> tuple[list[float], list[float]]:
-        """For each text the probability of the paths whose last token ends there, and of all that go through it."""
-        tree, places, up = self._tree, self._places, self._texts.up
-        stopping, through = [0.0] * len(up), [0.0] * len(up)
-        for place, node in zip(places, tree.nodes, strict=True):
+    def _spelled(self) -> list[float]:
+        """For each text the probability of the paths that spell it with their last token."""
+        places = self._places
+        masses = [0.0] * len(self._texts.up)
+        for place, node in zip(places, self._tree.nodes, strict=True):
             if node.parent < 0 or place != places[node.parent]:  # a token may spell nothing
-                stopping[place] += node.mass
-            through[place] += node.pruned if node.kind is Kind.INNER else node.mass
-        for text in range(len(up) - 1, 0, -1):
-            through[up[text]] += through[text]
-        return stopping, through
+                masses[place] += node.mass
+        return masses
 
 
 def _could_be_equal(texts: _Texts, one: Sequence[float], two: Sequence[float]) -> float:

@@ -307,9 +307,12 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         segment = self._folding.layout.segments[number]
         room = min(width, TEXT_WIDTH + FIGURES) - FIGURES - 1
         left = self._left(number, segment, room, base, at)
-        bar, share = figures.bar(segment.probability), figures.probability(segment.probability)
+        bar, share = (
+            figures.bar(segment.probability),
+            figures.small_probability(segment.probability),
+        )
         tone = self._tone("tone--accent" if segment.said else "", at)
-        last, last_tone = figures.probability(segment.below), "tone--muted"
+        last, last_tone = figures.small_probability(segment.below), "tone--muted"
         if self._beside is not None:
             last, last_tone = _difference(segment.probability, self.there(segment))
         right = [

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from screens import figures
 from screens.tree_dialogs import token_rows
 from screens.tree_rows import LEAF_KINDS, NodeColumns, NodeKind
 from screens.widgets.scatter import CURSOR, Point, nearest, plot
@@ -233,3 +235,34 @@ class TestScatter:
         assert (found is None) == (not ahead)
         if found is not None:
             assert places[found][axis] * sign == min(p[axis] * sign for p in ahead)
+
+
+class TestNumbers:
+    @pytest.mark.parametrize(
+        ("p", "shown"),
+        [
+            (1.0, "1.0"),
+            (0.634, ".63"),
+            (0.01, ".01"),
+            (0.0042, ".004"),
+            (0.000021, "2e−5"),
+            (0, ".00"),
+        ],
+    )
+    def test_small_probability(self, p: float, shown: str) -> None:
+        """A branch that is hardly probable keeps a digit that says something."""
+        assert figures.small_probability(p) == shown
+
+    @pytest.mark.parametrize(
+        ("value", "digits", "shown"),
+        [
+            (0.124, 2, "+.12"),
+            (-0.05, 2, "−.05"),
+            (0.004, 2, ".00"),
+            (0.004, 3, "+.004"),
+            (1, 2, "+1.0"),
+        ],
+    )
+    def test_difference(self, value: float, digits: int, shown: str) -> None:
+        """A difference has its sign, and none when it rounds to nothing."""
+        assert figures.difference(value, digits) == shown
