@@ -12,6 +12,7 @@ from engine.goal_rows import DeskOrder, GoalDecision, GoalGroup, Proposal
 from engine.text import one_line
 from screens import figures, goal_words
 from screens.desk_history import DeskHistoryScreen
+from screens.desk_merged import MergedPane
 from screens.desk_sides import SidePane
 from screens.desk_view import DeskView
 from screens.dialogs import ChoiceDialog, TextDialog
@@ -108,7 +109,8 @@ class MergeDeskScreen(DeskView):
 
     def action_edit(self) -> None:
         """Edits the label of the merged group where it stands."""
-        self.edit_label()
+        if self.place.front is not None:
+            self.query_one(MergedPane).edit_label()
 
     def action_swap(self) -> None:
         """Shows other members."""

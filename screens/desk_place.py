@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.errors import UsageError
 from engine.goal_rows import ClusteringRow, DeskProgress, GoalDecision, MemberRow, Pair, Proposal
@@ -78,9 +78,12 @@ class DeskPlace:
 
     def put(self, page: Page | None) -> None:
         """Puts something in front; nothing moves when it is there already."""
-        if page is None or self.pair != page.proposal.pair:
+        if page is None or self.front is None or self.pair != page.proposal.pair:
             self.turn += 1
             self.label = None
+        else:  # why it came first does not change while it is looked at
+            why = self.front.proposal.why
+            page = replace(page, proposal=replace(page.proposal, why=why))
         self.front = page
 
     def decide(self, *, merged: bool) -> None:

@@ -16,13 +16,15 @@ from screens.desk_place import Side
 from screens.widgets.states import STATE_LOOKS
 from screens.widgets.wrap import safe_text, wrap
 
-AT_ONCE = 4
-"""Members of either kind that are shown together."""
+FEWEST, MOST = 4, 12
+"""Members of either kind that are shown together: as many as have room."""
+LINES_EACH = 7
 CHARACTERS = 2_000
 LINES = 6
 """Lines that one member's text may fill."""
 
-Piece = tuple[str, str]
+Told = tuple[MemberRow, int]
+"""A member, and how many of those read say the same."""
 
 
 class SidePane(Vertical):
@@ -41,6 +43,8 @@ class SidePane(Vertical):
         self._letter = letter
         self._group: GoalGroup | None = None
         self._side = Side((), ())
+        self._central: list[Told] = []
+        self._doubtful: list[Told] = []
         self._page = 0
 
     def compose(self) -> ComposeResult:
@@ -51,14 +55,13 @@ class SidePane(Vertical):
         yield Static(classes="near")
 
     @property
-    def page(self) -> int:
-        """Which of the members are shown, from 0."""
-        return self._page
-
-    @property
     def shown(self) -> list[MemberRow]:
         """The members that are in sight."""
-        return [*self._part(self._side.central), *self._part_doubtful()]
+        return [member for member, _ in (*self._part(self._central), *self._part_doubtful())]
+
+    @property
+    def _at_once(self) -> int:
+        return min(max(self.query_one(VerticalScroll).size.height // LINES_EACH, FEWEST), MOST)
 
     def show(
         self, group: GoalGroup, side: Side, near: Sequence[tuple[str, float]], other: str
@@ -67,6 +70,7 @@ class SidePane(Vertical):
         same = self._group is not None and self._group.id == group.id
         changed = not same or self._side != side
         self._group, self._side = group, side
+        self._central, self._doubtful = distinct(side.central), distinct(side.doubtful)
         self.border_title = Content(f"{self._letter}  {goal_words.label_of(group, 200)}")
         self.query_one(".head", Static).update(goal_words.group_line(group))
         self.query_one(".near", Static).update(goal_words.near_line(near, other))
@@ -78,8 +82,8 @@ class SidePane(Vertical):
 
     def swap(self) -> None:
         """Shows other members; after the last the first again."""
-        most = max(len(self._side.central), len(self._side.doubtful))
-        self._page = (self._page + 1) % max(1, -(-most // AT_ONCE))
+        most = max(len(self._central), len(self._doubtful))
+        self._page = (self._page + 1) % max(1, -(-most // self._at_once))
         self.query_one(VerticalScroll).scroll_home(animate=False)
         self._show_members()
 
@@ -87,13 +91,15 @@ class SidePane(Vertical):
         """Breaks the lines again."""
         self.call_after_refresh(self._show_members)
 
-    def _part(self, members: Sequence[MemberRow]) -> Sequence[MemberRow]:
-        return members[self._page * AT_ONCE : (self._page + 1) * AT_ONCE]
+    def _part(self, members: Sequence[Told]) -> Sequence[Told]:
+        return members[self._page * self._at_once : (self._page + 1) * self._at_once]
 
-    def _part_doubtful(self) -> list[MemberRow]:
+    def _part_doubtful(self) -> list[Told]:
         """The doubtful ones that do not stand among the central ones above them."""
-        central = {member.conversation_id for member in self._part(self._side.central)}
-        return [m for m in self._part(self._side.doubtful) if m.conversation_id not in central]
+        central = {member.conversation_id for member, _ in self._part(self._central)}
+        return [
+            told for told in self._part(self._doubtful) if told[0].conversation_id not in central
+        ]
 
     def _show_members(self) -> None:
         if self._group is not None:
@@ -101,25 +107,38 @@ class SidePane(Vertical):
             self.query_one(".members", Static).update(self._members(max(8, width)))
 
     def _members(self, width: int) -> Content:
-        first = self._page * AT_ONCE + 1
         size = self._group.size if self._group is not None else 0
         lines: list[Content] = []
-        for name, members in (
-            ("central", self._part(self._side.central)),
-            ("doubtful", self._part_doubtful()),
+        for name, members, known in (
+            ("central", self._part(self._central), self._central),
+            ("doubtful", self._part_doubtful(), self._doubtful),
         ):
             if not members:
                 continue
-            last = first + len(members) - 1
-            told = f" {first}-{last} of {size:,}" if size > len(members) else ""
+            first = known.index(members[0]) + 1
+            told = f" {first}-{first + len(members) - 1} of {size:,}" if size > len(members) else ""
             lines.append(Content.assemble((name, "bold"), (told, "$tone-muted")))
-            for member in members:
-                lines += member_lines(member, width, doubtful=name == "doubtful")
+            for member, times in members:
+                lines += member_lines(member, width, doubtful=name == "doubtful", times=times)
         return Content("\n").join(lines)
 
 
-def member_lines(member: MemberRow, width: int, *, doubtful: bool) -> list[Content]:
-    """A member's state and text in lines with a hanging indent; a doubtful one with what it may belong to."""
+def distinct(members: Sequence[MemberRow]) -> list[Told]:
+    """The members whose texts differ in more than case and spaces, each with how many say the same."""
+    found: dict[str, Told] = {}
+    for member in members:
+        key = " ".join(member.text.casefold().split())
+        first, times = found.get(key, (member, 0))
+        found[key] = (first, times + 1)
+    return list(found.values())
+
+
+def member_lines(member: MemberRow, width: int, *, doubtful: bool, times: int = 1) -> list[Content]:
+    """A member's state and text in lines with a hanging indent; a doubtful one with what it may belong to.
+
+    Args:
+        times: How many say the same.
+    """
     look = STATE_LOOKS[member.state]
     text = safe_text(" ".join(member.text[:CHARACTERS].split())) or "(no text)"
     broken = wrap(text, width - 2)
@@ -129,6 +148,8 @@ def member_lines(member: MemberRow, width: int, *, doubtful: bool) -> list[Conte
         Content.assemble((f"{look.glyph} ", look.tone_variable) if not at else "  ", line)
         for at, line in enumerate(broken)
     ]
+    if times > 1:
+        lines[-1] = Content.assemble(lines[-1], (f"  ×{times}", "$tone-muted"))
     if doubtful and member.other:
         sign = "nearer to" if member.doubt > 1 else "near"
         told = one_line(f"{sign} {member.other}", max(8, width - 9))

@@ -3,44 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Container, Vertical, VerticalScroll
+from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.message import Message
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from engine.errors import WorkbenchError
-from engine.goal_rows import ClusteringRow, DeskProgress, GoalDecision, Pair, Proposal
-from engine.text import one_line
+from engine.goal_rows import ClusteringRow, DeskProgress, GoalDecision, Pair
 from screens import goal_words
 from screens.background import write_in_order
 from screens.base import TitleLine, WorkbenchScreen
 from screens.bridge import EngineFeed
+from screens.desk_merged import MergedPane
 from screens.desk_place import DeskPlace, Page, Reading, read_desk
 from screens.desk_sides import SidePane
-from screens.keyed import Keyed
 from screens.ports import Services
 
 T = TypeVar("T")
-
-
-class LabelInput(Keyed, Input):
-    """The proposed label while it is edited, where it stands."""
-
-    PLACE = "label"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Leave", tooltip="Leave the label as it was")
-    ]
-
-    class Left(Message):
-        """The label stays as it was."""
-
-    def action_leave(self) -> None:
-        """Gives up."""
-        self.post_message(self.Left())
 
 
 class DeskView(WorkbenchScreen[None]):
@@ -57,7 +38,6 @@ class DeskView(WorkbenchScreen[None]):
         self._recent: tuple[GoalDecision, ...] = ()
         self._writing = 0
         self._wanted: Pair | None = None
-        self._editing: Pair | None = None
 
     def compose_body(self) -> ComposeResult:
         """Counts, standing, both sides, evidence; or that nothing is left."""
@@ -67,18 +47,11 @@ class DeskView(WorkbenchScreen[None]):
             yield SidePane("A", id="side-a")
             yield SidePane("B", id="side-b")
             with Vertical(id="right"):
-                with VerticalScroll(id="proposed", classes="section"):
-                    yield Static(id="label")
-                    yield LabelInput(id="edit")
-                    yield Static(id="evidence")
+                yield MergedPane(id="merged")
                 recent = Static(id="recent", classes="section")
                 recent.border_title = "What came last"
                 yield recent
         yield Static(classes="empty")
-
-    def on_mount(self) -> None:
-        """Nothing is edited yet."""
-        self.query_one(LabelInput).display = False
 
     # Reading
 
@@ -155,8 +128,7 @@ class DeskView(WorkbenchScreen[None]):
             empty = goal_words.desk_empty_content(self._clustering, self.progress)
             self.query_one(".empty", Static).update(empty)
         else:
-            label = Content.styled("reading the next pair …", "$tone-muted")
-            self.query_one("#label", Static).update(label)
+            self.query_one(MergedPane).wait()
         if self.focused is None and page is not None:
             self.query_one("#side-a VerticalScroll").focus()
 
@@ -165,29 +137,7 @@ class DeskView(WorkbenchScreen[None]):
         a, b = proposal.a, proposal.b
         self.query_one("#side-a", SidePane).show(a, page.a, proposal.near_a, b.label)
         self.query_one("#side-b", SidePane).show(b, page.b, proposal.near_b, a.label)
-        self._show_label(proposal)
-        width = self.query_one("#proposed", VerticalScroll).scrollable_content_region.width
-        if width > 0:
-            evidence = goal_words.evidence_content(proposal, self.progress, width)
-            self.query_one("#evidence", Static).update(evidence)
-        else:  # it has no place on the screen yet
-            self.call_after_refresh(self._show_page, page)
-
-    def _show_label(self, proposal: Proposal) -> None:
-        own = self.place.label
-        label = goal_words.label_for(proposal) if own is None else own
-        whose = "yours" if own is not None else "the larger one's"
-        if own is None and proposal.evidence.label.strip():
-            whose = "the model's"
-        tone = "bold $tone-bright" if own is not None else "bold"
-        self.query_one("#label", Static).update(Content.styled(one_line(label), tone))
-        title = Content.styled(f"Merged, it would be · label {whose}", "")
-        self.query_one("#proposed").border_title = title
-
-    def on_resize(self) -> None:
-        """Breaks the lines of the evidence again."""
-        if self.place.front is not None:
-            self.call_after_refresh(self._show_page, self.place.front)
+        self.query_one(MergedPane).show(proposal, self.progress, self.place.label)
 
     def _show_standing(self) -> None:
         progress = self.progress
@@ -216,36 +166,10 @@ class DeskView(WorkbenchScreen[None]):
         ]
         self.query_one("#recent", Static).update(Content("\n").join(lines))
 
-    # The label, edited where it stands
-
-    def edit_label(self) -> None:
-        """Puts the cursor into the label."""
+    def on_merged_pane_labelled(self, message: MergedPane.Labelled) -> None:
+        """Keeps the label for its pair, and goes back to what speaks for and against."""
         page = self.place.front
-        if page is None:
-            return
-        self._editing = page.proposal.pair
-        line = self.query_one(LabelInput)
-        line.value = one_line(self.place.label or goal_words.label_for(page.proposal))
-        line.display = True
-        self.query_one("#label").display = False
-        line.focus()
-
-    def _leave_label(self) -> None:
-        self._editing = None
-        self.query_one(LabelInput).display = False
-        self.query_one("#label").display = True
+        if page is not None and message.label and message.pair == self.place.pair:
+            self.place.label = message.label
+            self._show_page(page)
         self.query_one("#side-a VerticalScroll").focus()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter takes the label, for the pair that it was written for."""
-        event.stop()
-        page = self.place.front
-        text = " ".join(event.value.split())
-        if page is not None and text and self.place.pair == self._editing:
-            self.place.label = text
-            self._show_label(page.proposal)
-        self._leave_label()
-
-    def on_label_input_left(self) -> None:
-        """Escape leaves it as it was."""
-        self._leave_label()

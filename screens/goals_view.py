@@ -16,7 +16,7 @@ from engine.text import display_safe, one_line
 from screens import figures, goal_words
 from screens.base import WorkbenchScreen
 from screens.bridge import EngineFeed
-from screens.desk_sides import member_lines
+from screens.desk_sides import distinct, member_lines
 from screens.goal_columns import Listed, group_columns, ordered
 from screens.ports import Services
 from screens.widgets.find_line import FindLine
@@ -24,6 +24,7 @@ from screens.widgets.group_map import LETTERS, Dot, GroupMap
 from screens.widgets.row_table import RowTable
 
 DETAIL_MEMBERS = 5
+DETAIL_READ = 15
 DESCRIPTION_CHARACTERS = 1_000
 TEXTS = {
     "first-user": "the first user message",
@@ -153,8 +154,8 @@ class GoalsView(WorkbenchScreen[None]):
             parts = [found for part in group.made_of if (found := goals.group(part)) is not None]
             return Detail(
                 group,
-                tuple(goals.members(group.id, "central", DETAIL_MEMBERS)),
-                tuple(goals.members(group.id, "doubtful", DETAIL_MEMBERS)),
+                tuple(goals.members(group.id, "central", DETAIL_READ)),
+                tuple(goals.members(group.id, "doubtful", DETAIL_READ)),
                 tuple(parts),
             )
 
@@ -248,13 +249,14 @@ def detail_content(detail: Detail, width: int) -> Content:
             Content.assemble((f"{part.size:>7,}  ", "$tone-muted"), (goal_words.label_of(part), ""))
             for part in detail.parts
         ]
-    central = {member.conversation_id for member in detail.central}
-    doubtful = [m for m in detail.doubtful if m.conversation_id not in central]
-    for name, members in (("central", detail.central), ("doubtful", doubtful)):
+    central = distinct(detail.central)[:DETAIL_MEMBERS]
+    shown = {member.conversation_id for member, _ in central}
+    doubtful = [told for told in distinct(detail.doubtful) if told[0].conversation_id not in shown]
+    for name, members in (("central", central), ("doubtful", doubtful[:DETAIL_MEMBERS])):
         if members:
             lines.append(Content.styled(name, "bold"))
-        for member in members:
-            lines += member_lines(member, width, doubtful=name == "doubtful")
+        for member, times in members:
+            lines += member_lines(member, width, doubtful=name == "doubtful", times=times)
     return Content("\n").join(lines)
 
 

@@ -342,7 +342,7 @@ class FakeGoals:
         others = [group.label for key, group in desk.groups.items() if key != group_id]
         doubt = 0.3 + (row.id * 13 % 17) / 20
         return MemberRow(
-            row.id, row.external_id, row.opening, doubt / 2, doubt, others[0] if others else "",
+            row.id, row.external_id, f"{row.opening} ({row.id})", doubt / 2, doubt, others[0] if others else "",
             row.state,
         )  # fmt: skip
 

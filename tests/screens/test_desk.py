@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 
 from engine.errors import WorkbenchError
 from engine.events import DataChanged
-from engine.goal_rows import Evidence
+from engine.goal_rows import Evidence, MemberRow
+from engine.rows import State
 from screens.desk import MergeDeskScreen
-from screens.desk_sides import SidePane
+from screens.desk_sides import SidePane, distinct
 from screens.goal_members import GoalMembersScreen
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.fake_goals import CLUSTERS, FakeGoals
@@ -98,6 +101,13 @@ class TestLooking:
             assert fake.goals.decisions == []
 
 
+def test_equal_texts_stand_once() -> None:
+    """Members that say the same in other case or spacing stand once, in order, with their number."""
+    member = MemberRow(1, "a", "Hello  there", 0.1, 0.2, "", State.COMPLETE)
+    told = distinct([member, replace(member, text="Bye"), replace(member, text="hello there")])
+    assert [(row.text, times) for row, times in told] == [("Hello  there", 2), ("Bye", 1)]
+
+
 class TestDeciding:
     async def test_merge(self) -> None:
         """y makes one group of both under the label that is shown, and the next pair is in front."""
@@ -169,12 +179,12 @@ class TestDeciding:
         fake = clustered()
         async with opened(fake, mode="6") as pilot:
             await press(pilot, "e", "end", "x", "escape")
-            assert "label yours" not in text(pilot)
+            assert "label: yours" not in text(pilot)
             await press(pilot, "e", *["backspace"] * len(FIRST[0]), *"Lamps", "enter")
-            assert "label yours" in text(pilot)
+            assert "label: yours" in text(pilot)
             await press(pilot, "y")
             assert fake.goals.decisions[0].text == "Lamps"
-            assert "label yours" not in text(pilot)
+            assert "label: yours" not in text(pilot)
 
     async def test_end(self) -> None:
         """When every pair was refused the desk says so and what can be done."""

@@ -294,6 +294,6 @@ class TestElsewhere:
         fake = clustered()
         async with opened(fake, (120, 36), mode="1") as pilot:
             assert "7 goals" in text(pilot)
-            assert LABELS[0] in text(pilot)
+            assert LABELS[3] in text(pilot)
             left = fake.goals.progress().left
             assert f"{left} merge proposals wait for you" in text(pilot)
