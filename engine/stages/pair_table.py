@@ -13,11 +13,13 @@ import numpy.typing as npt
 from engine.errors import UsageError
 from engine.goal_rows import Pair
 from engine.goals.embedding import Embedder, embedder_for, embedder_from_state
+from engine.goals.evidence import Usual
+from engine.goals.grain import Grain, grain
 from engine.goals.neighbours import Near, Neighbours, overlap
 from engine.goals.tfidf import TfidfEmbedder
 from engine.goals.vectors import Indices, Vectors
 from engine.stages.goal_view import GoalView, Space
-from engine.store import goal_answers, vectors
+from engine.store import clusterings, goal_answers, vectors
 from engine.store.clusterings import StoredClustering
 from engine.store.goal_answers import PairAnswer
 from engine.store.project import Project
@@ -29,7 +31,6 @@ SAMPLE = 4_000
 """Members whose neighbours are looked at, among themselves: more tell little more of how far groups run into each
 other, and so many are compared with each other in a second."""
 SEED = 0
-LEAST_SPREAD = 1e-6
 LIVE_HERE = ("tfidf", "minilm")
 """Embedders that run in this process; others answer to one caller at a time, who is not disturbed for a few words."""
 
@@ -40,7 +41,10 @@ class PairTable:
 
     Attributes:
         description: Cosines of what they are called.
+        usual_description: What is usual of these between the clusters that the work began with.
         member: Cosines of their centres.
+        closeness, threshold: How alike their members are, and from where on they are rather one; see
+            `engine.goals.grain`.
         overlap: Share of the sampled members of one whose neighbours lie in the other; the larger of both ways.
         sizes: Members.
         answers: Of the model, by key of the pair (`Desk.sides_key`).
@@ -49,7 +53,10 @@ class PairTable:
     view: GoalView
     keys: tuple[str, ...]
     description: Floats
+    usual_description: Usual
     member: Floats
+    closeness: Floats
+    threshold: float
     overlap: Floats
     sizes: Floats
     answers: Mapping[str, PairAnswer]
@@ -63,11 +70,6 @@ class PairTable:
     def open_pairs(self) -> list[Pair]:
         """Pairs of which nothing was decided, the larger first."""
         return [self.ordered(*pair) for pair in self.view.desk.open_pairs()]
-
-    @cached_property
-    def standardised(self) -> tuple[Floats, Floats, Floats]:
-        """Descriptions, members and overlap in robust deviations from what is usual between the groups that stand."""
-        return (_deviations(self.description), _deviations(self.member), _deviations(self.overlap))
 
     def ordered(self, a: str, b: str) -> Pair:
         """Both in the order of a question."""
@@ -101,6 +103,7 @@ class PairTables:
         self._embedder: tuple[str, Embedder | None] | None = None
         self._said: dict[str, Vectors] = {}
         self._near: tuple[Space, Indices, Near] | None = None
+        self._grain: tuple[int, Grain] | None = None
         self._table: tuple[tuple[object, ...], PairTable] | None = None
 
     def table(self, view: GoalView, space: Space) -> PairTable:
@@ -120,32 +123,54 @@ class PairTables:
                 answers = goal_answers.every_answer(conn, stored.pair_config)
             keys = tuple(view.sizes)
             centres = view.centres(keys, space).astype(np.float64)
+            sizes = np.array([view.desk.groups[key].size for key in keys], dtype=np.float64)
+            found = self._grain_of(view, space)
+            sums = np.array([view.mean(key, space) for key in keys]) * sizes[:, None]
+            description, usual = self._descriptions(view, keys)
             table = PairTable(
                 view,
                 keys,
-                self._descriptions(view, keys),
+                description,
+                usual,
                 np.clip(centres @ centres.T, -1, 1),
+                found.closeness(sums, sizes),
+                found.threshold,
                 self._overlaps(view, keys, space),
-                np.array([view.desk.groups[key].size for key in keys], dtype=np.float64),
+                sizes,
                 answers,
             )
             self._table = version, table
             return table
 
-    def _descriptions(self, view: GoalView, keys: Sequence[str]) -> Floats:
-        """Cosines of what groups are called: label and description, or the words of those without."""
+    def _descriptions(self, view: GoalView, keys: Sequence[str]) -> tuple[Floats, Usual]:
+        """Cosines of what groups are called, and what is usual of them between the clusters as they were labelled."""
         groups = [view.desk.groups[key] for key in keys]
-        texts = [f"{group.label}. {group.description}" for group in groups]
+        texts = [_called(group.label, group.description) for group in groups]
+        begun = [_called(c.label or " ".join(c.words), c.description) for c in view.clusters]
         embedder = self._own_embedder(view.stored)
         if embedder is None:
             embedder = TfidfEmbedder(seed=SEED)
-            embedder.fit(texts)
+            embedder.fit([*begun, *texts])
             self._said.clear()
-        new = sorted(set(texts).difference(self._said))
+        new = sorted({*texts, *begun}.difference(self._said))
         if new:
             self._said.update(zip(new, embedder.embed(new), strict=True))
-        rows = np.array([self._said[text] for text in texts], dtype=np.float64)
-        return np.clip(rows @ rows.T, -1, 1)
+        rows, before = (
+            np.array([self._said[text] for text in some], dtype=np.float64)
+            for some in (texts, begun)
+        )
+        pairs = np.triu_indices(len(before), 1)
+        return np.clip(rows @ rows.T, -1, 1), Usual.of((before @ before.T)[pairs])
+
+    def _grain_of(self, view: GoalView, space: Space) -> Grain:
+        """How broad goals are among the clusters, which no decision changes."""
+        if self._grain is None or self._grain[0] != view.stored.id:
+            with self._project.reading() as conn:
+                ids, numbers = clusterings.membership(conn, view.stored.id)
+            labels = np.full(len(space.ids), clusterings.NONE, dtype=np.int32)
+            labels[np.searchsorted(space.ids, np.asarray(ids))] = np.asarray(numbers)
+            self._grain = view.stored.id, grain(space.rows, labels, view.stored.seed)
+        return self._grain[1]
 
     def _own_embedder(self, stored: StoredClustering) -> Embedder | None:
         """That which made the vectors, where it runs in this process."""
@@ -187,13 +212,5 @@ class PairTables:
         return self._near[1], self._near[2]
 
 
-def _deviations(matrix: Floats) -> Floats:
-    usual = matrix[np.triu_indices(len(matrix), 1)]
-    if not len(usual):
-        return np.zeros_like(matrix)
-    middle = np.median(usual)
-    spread = 1.4826 * float(np.median(np.abs(usual - middle)))
-    if spread < LEAST_SPREAD:  # most of them are the same, as where most groups do not touch
-        spread = max(LEAST_SPREAD, float(usual.std()))
-    found: Floats = (matrix - middle) / spread
-    return found
+def _called(label: str, description: str) -> str:
+    return f"{label}. {description}"
