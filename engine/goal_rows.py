@@ -216,6 +216,7 @@ class GoalDecision:
         carried: It was taken over from an earlier clustering by its members.
         stands: It was not undone.
         act: Decisions given as one share it, and are undone as one.
+        count: Of an undo or redo, how many decisions the act has, of which this is the first.
     """
 
     id: int
@@ -231,6 +232,7 @@ class GoalDecision:
     carried: bool
     stands: bool
     act: int
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)

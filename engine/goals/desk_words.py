@@ -8,8 +8,8 @@ from engine.goals.desk import made_ids
 NAMELESS = "a group without a label"
 
 
-def decision_row(decision: DeskDecision, stands: bool = True) -> GoalDecision:
-    """A decision as it is shown."""
+def decision_row(decision: DeskDecision, stands: bool = True, count: int = 1) -> GoalDecision:
+    """A decision as it is shown; `count` is how many its act has, where it stands for all of them."""
     return GoalDecision(
         id=decision.id,
         kind=decision.kind,
@@ -24,6 +24,7 @@ def decision_row(decision: DeskDecision, stands: bool = True) -> GoalDecision:
         carried=decision.carried is not None,
         stands=stands,
         act=decision.act,
+        count=count,
     )
 
 

@@ -129,8 +129,8 @@ class KeptDesk:
             act = turn(conn, clustering_id)
             if act is None:
                 return None
-            found = goal_decisions.history(conn, clustering_id)
-            return next(decision_row(d, stands) for d, _ in found if d.id == act)
+            found = [d for d, _ in goal_decisions.history(conn, clustering_id) if d.act == act]
+            return decision_row(found[0], stands, len(found))
 
         return self._changing(work)
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from array import array
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ class TestActs:
         assert list(kept.desk(1).current) == ["d3"]
         undone = kept.undo(1)
         assert undone is not None
-        assert (undone.id, undone.stands) == (1, False)
+        assert (undone.id, undone.stands, undone.count) == (1, False, 3)
         assert list(kept.desk(1).current) == ["c0", "c1", "c2", "c3"]
         assert kept.undo(1) is None
         redone = kept.redo(1)
@@ -118,6 +119,27 @@ class TestActs:
         assert kept.history(1) == []
         (row,) = kept.decide(1, plans(MERGE))
         assert row.id == 1
+
+    def test_several_at_once(self, project: Project) -> None:
+        """Decisions from several threads follow one another: each is on the desk as it stood, and none is lost."""
+        kept = KeptDesk(project)
+
+        def decide(label: str) -> None:
+            for nth in range(10):
+                kept.decide(1, plans(DeskDecision("rename", ("c0",), ((f"{label}-{nth}", ""),))))
+                kept.desk(1)
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(decide, "abcd"))
+        rows = kept.history(1)
+        assert len(rows) == 40
+        # what each renamed is what the one before it had named
+        named = [
+            "word0 · thing",
+            *(row.text.split(" to ")[1].strip("“”") for row in reversed(rows)),
+        ]
+        assert [row.labels[0] for row in reversed(rows)] == named[:-1]
+        assert kept.desk(1).groups["c0"].label == named[-1]
 
     def test_nothing_planned(self, project: Project) -> None:
         """Is no act."""
