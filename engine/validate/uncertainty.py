@@ -14,6 +14,7 @@ MEASURES: Mapping[str, str] = {
     "answers": "distinct answers",
     "-max_logprob": "minus the log-probability of the best leaf",
     "-max_logprob_per_token": "the same, divided by its tokens",
+    "-covered": "minus the probability of all leaves together",
     "entropy_low": "least entropy, bits",
     "entropy_high": "entropy at the tree's resolution, bits",
     "-answer_logprob_per_token": "minus the log-probability of the recorded answer, divided by its tokens",
@@ -21,10 +22,11 @@ MEASURES: Mapping[str, str] = {
 """Name of each measure and what it is."""
 
 BASELINES: Mapping[str, str] = {
+    "fork_entropy": "bits of the one distribution at the first fork",
     "length": "characters of the conversation",
     "answer_tokens": "tokens of the recorded answer that were scored",
 }
-"""What needs no tree; a measure is worth something only beside them."""
+"""What needs no tree, or one token of it; a measure is worth something only beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +53,11 @@ def figures_of(row: TreeRow, length: int) -> dict[str, float | None]:
         "answers": row.answers,
         "-max_logprob": _minus(row.max_log_prob),
         "-max_logprob_per_token": _minus(row.max_log_prob_per_token),
+        "-covered": -row.covered,
         "entropy_low": row.entropy_low,
         "entropy_high": row.entropy_high,
         "-answer_logprob_per_token": answer,
+        "fork_entropy": row.fork_entropy,
         "length": length,
         "answer_tokens": None if answer is None else row.answer_tokens,
     }

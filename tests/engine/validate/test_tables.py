@@ -82,6 +82,7 @@ class TestFigures:
             leaves=sure.leaves + 1,
             answers=sure.answers + 1,
             max_log_prob=(sure.max_log_prob or 0) - 1,
+            covered=sure.covered - 0.1,
             max_log_prob_per_token=(sure.max_log_prob_per_token or 0) - 1,
             entropy_low=sure.entropy_low + 1,
             entropy_high=sure.entropy_high + 1,
