@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.trees.measures import answers
@@ -23,7 +23,7 @@ class Side:
 
     Attributes:
         there: Probability of the other tree's paths that spell a node's text, token by token up to its end; None where
-            there is none. What only begins so is not counted: ` It` would be taken for ` I`.
+            there is none, or where the node adds no text. What only begins so is not counted: `It` is no `I`.
         twins: The other tree's most probable node at the same text; -1 without one.
         shared: Leaves whose response the other tree holds too.
     """
@@ -148,18 +148,26 @@ class _Placed:
             if twins[place] < 0 or nodes[at].path > nodes[twins[place]].path:
                 twins[place] = at
         return Side(
-            [masses[place] or None for place in self._places],
-            [twins[place] for place in self._places],
+            [masses[place] or None if self._adds(at) else None for at, place in self._numbered],
+            [twins[place] if self._adds(at) else -1 for at, place in self._numbered],
             frozenset(leaf for text in shared for leaf in self.by_response[text]),
         )
 
+    @property
+    def _numbered(self) -> Iterable[tuple[int, int]]:
+        return enumerate(self._places)
+
+    def _adds(self, at: int) -> bool:
+        """Whether a node's text is not its parent's; a token may spell nothing."""
+        parent = self._tree.nodes[at].parent
+        return parent < 0 or self._places[at] != self._places[parent]
+
     def _spelled(self) -> list[float]:
         """For each text the probability of the paths that spell it with their last token."""
-        places = self._places
         masses = [0.0] * len(self._texts.up)
-        for place, node in zip(places, self._tree.nodes, strict=True):
-            if node.parent < 0 or place != places[node.parent]:  # a token may spell nothing
-                masses[place] += node.mass
+        for at, place in self._numbered:
+            if self._adds(at):
+                masses[place] += self._tree.nodes[at].mass
         return masses
 
 

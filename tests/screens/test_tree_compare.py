@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
+from engine.store import trees
+from engine.store.project import Project
 from engine.trees.transform import Transform
 from engine.trees.tree import TreeOptions
 from screens import figures
@@ -22,15 +24,20 @@ from tests.screens.tree_project import CONFIG, entry, grown, run_of, store, with
 OTHER = replace(CONFIG, config_hash="beef", model="toy-two", alpha=0.1)
 
 
+def beside(path: Path) -> Project:
+    """A project in which the last conversation has trees of two configurations, which begin alike."""
+    project = with_trees(path, LAST)
+    warmer = TreeOptions(0.01, max_tokens=6, transform=Transform(temperature=1.3))
+    tree = grown(b"Order 12?", warmer)
+    store(project, [entry(LAST, tree, run_of(project, OTHER), OTHER)], OTHER)
+    project.write(lambda conn: trees.choose(conn, CONFIG.config_hash))
+    return project
+
+
 @pytest.fixture
 def growing(tmp_path: Path) -> Iterator[Growing]:
-    """One in which the last conversation has trees of two configurations, which begin alike."""
-    with with_trees(tmp_path / "trees.wb", LAST) as project:
+    with beside(tmp_path / "trees.wb") as project:
         made = Growing(project)
-        warmer = TreeOptions(0.01, max_tokens=6, transform=Transform(temperature=1.3))
-        tree = grown(b"Order 12?", warmer)
-        store(project, [entry(LAST, tree, run_of(project, OTHER), OTHER)], OTHER)
-        made.trees.show(CONFIG.config_hash)
         yield made
         made.runner.close()
 

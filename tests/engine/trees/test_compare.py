@@ -19,8 +19,8 @@ STOP = 0
 DEEPEST = 3
 """Tokens after which the models of these tests end, so that all their responses can be counted."""
 WORDS = [b"", b"a", b"b", b"ab", b"\n"]
-"""`ab` is one token or two; two line ends are the stop text."""
-OTHER_WORDS = [b"", b"ab", b"\n\n", b"b", b"a\n"]
+"""`ab` is one token or two, two line ends are the stop text, and the other words have one that spells nothing."""
+OTHER_WORDS = [b"", b"ab", b"\n\n", b"", b"a\n"]
 
 
 def distribution(seed: int, path: Sequence[int], size: int = len(WORDS)) -> LogProbs:
