@@ -17,6 +17,7 @@ from screens.shell import Shell
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import opened, press, settle
 from tests.screens.fakes import project
+from tests.screens.goal_project import clustered
 from workbench.app import WorkbenchApp
 
 DOCS = Path(__file__).parents[2] / "docs" / "keys.md"
@@ -79,8 +80,8 @@ class TestTable:
         def plain(binding: Binding) -> str:
             return binding.action.removeprefix("app.")
 
-        async with opened(project()) as pilot:
-            for keys in (["1"], ["2"], ["enter"], ["3"]):
+        async with opened(clustered()) as pilot:
+            for keys in (["1"], ["2"], ["enter"], ["3"], ["5"], ["enter"], ["6"], ["H"]):
                 await press(pilot, *keys)
                 screen = pilot.app.screen
                 for pane in screen.focus_chain:

@@ -89,6 +89,15 @@ class TestHowLong:
         own = next(s for s in next_steps(Standing(SCORED, {}, per_hour=360)) if s.kind == "triage")
         assert own.time == "about 7 min"
 
+    def test_goals(self) -> None:
+        """Where there are no goals, grouping is offered; proposals that wait come before verdicts, with their time."""
+        now = Standing(SCORED, {}, clustered=True, proposals=27)
+        assert kinds(now) == ["score", "merge", "triage"]
+        (step,) = [step for step in next_steps(now) if step.kind == "merge"]
+        assert (step.title, step.time) == ("27 merge proposals wait for you", "about 9 min")
+        assert kinds(Standing(SCORED, {}, clustered=False))[-1] == "cluster"
+        assert "cluster" not in kinds(Standing(SCORED, {}))
+
     def test_only_as_many_verdicts_as_there_are_conversations(self) -> None:
         """No more verdicts are asked for than conversations are left."""
         counts = Counts(conversations=3, complete=2, incomplete=1)

@@ -13,7 +13,7 @@ from textual.theme import Theme
 
 from engine.errors import WorkbenchError
 from engine.events import JobEnded, JobProgress
-from screens.base import TitleLine
+from screens.base import MODES, TitleLine
 from screens.conversations import ConversationsScreen
 from screens.dialogs import ErrorDialog
 from screens.help import HelpScreen
@@ -33,6 +33,7 @@ from screens.widgets.jobs_bar import JobsBar
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.fakes import FakeProject, project
+from tests.screens.goal_project import clustered
 from workbench.app import WorkbenchApp
 
 JOB = JobProgress(7, "complete", "Scoring", 412, 812, "conversations", 2.5, 160.0, "support/0412")
@@ -323,6 +324,17 @@ class TestTitleAndJobs:
             await settle(pilot)
             toast = " ".join(line[width // 3 :].strip() for line in lines(pilot)[1:])
             assert "Another workbench" in toast
+
+    @pytest.mark.parametrize("width", [60, 80, 120])
+    async def test_every_mode_is_in_sight(self, width: int) -> None:
+        """However narrow, the key of every mode is in the title line, and the present one is spelled out."""
+        async with opened(clustered(), size=(width, 24), mode="1") as pilot:
+            for _, mode, title in MODES:
+                await press(pilot, mode)
+                line = lines(pilot)[0]
+                assert f"{mode} {title}" in line
+                assert all(f" {key} " in line for _, key, _ in MODES)
+                assert len(line) == width
 
     async def test_click_cancels_the_job(self) -> None:
         """A click on the key at the end of the bottom line presses it; elsewhere it tells the whole story."""
