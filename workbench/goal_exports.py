@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.goal_rows import GoalGroup
+from engine.goal_rows import DeskDecision, GoalGroup
 from engine.goals.desk_words import decision_row
 from engine.goals.membership import MOST_OTHERS, OTHERS_ABOVE, Membership, membership_of
 from engine.goals.vectors import Vectors
 from engine.stages.goal_data import stored_clustering
 from engine.stages.goal_view import Figures, GoalView, Space, group_rows
-from engine.stages.kept_desk import read_desk
+from engine.stages.kept_desk import read_desk, waiting
 from engine.store import goal_decisions, scores, vectors
 from engine.store.sql import id_pages, snapshot
 
@@ -62,30 +62,39 @@ def _cluster_line(row: GoalGroup, words: Sequence[str]) -> dict[str, Any]:
 
 
 def decision_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    """Everything that was decided, oldest first, also what was taken back.
+    """Everything that was decided, oldest first, also what was taken back; before it, with why, what was decided on
+    earlier clusterings and found no place on this one.
 
     Raises:
         UsageError: Nothing was clustered yet.
     """
-    stored = stored_clustering(conn, None)
-    for decision, stands in goal_decisions.history(conn, stored.id):
-        row = decision_row(decision, stands)
-        yield {
-            "id": row.id,
-            "act": row.act,
-            "kind": row.kind,
-            "text": row.text,
-            "clusters": list(row.sides),
-            "labels": list(row.labels),
-            "made": list(row.made),
-            "author": row.author,
-            "model": row.model,
-            "probability": row.probability,
-            "evidence": decision.evidence,
-            "given_at": row.given_at,
-            "carried": decision.carried,
-            "stands": row.stands,
-        }
+    with snapshot(conn):
+        stored = stored_clustering(conn, None)
+        for _, decision, reason in waiting(conn, stored.id):
+            yield _decision_line(decision, False, reason)
+        for decision, stands in goal_decisions.history(conn, stored.id):
+            yield _decision_line(decision, stands, None)
+
+
+def _decision_line(decision: DeskDecision, stands: bool, reason: str | None) -> dict[str, Any]:
+    row = decision_row(decision, stands)
+    return {
+        "id": row.id,
+        "act": row.act,
+        "kind": row.kind,
+        "text": row.text,
+        "clusters": list(row.sides),
+        "labels": list(row.labels),
+        "made": list(row.made),
+        "author": row.author,
+        "model": row.model,
+        "probability": row.probability,
+        "evidence": decision.evidence,
+        "given_at": row.given_at,
+        "carried": decision.carried,
+        "stands": row.stands,
+        "waiting": reason,
+    }
 
 
 def assignment_lines(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -115,7 +115,7 @@ class KeptDesk:
         """Decisions on earlier clusterings that found no place on this one, with why."""
         with self._project.reading() as conn, snapshot(conn):
             found = []
-            for _, decision, reason in _kept(conn, clustering_id):
+            for _, decision, reason in waiting(conn, clustering_id):
                 found.append((decision_row(decision), reason))
             return found
 
@@ -164,13 +164,13 @@ class KeptDesk:
         already."""
         here = {decision.id for decision, _ in goal_decisions.history(conn, key)}
         taken = {decision.carried for decision, _ in goal_decisions.history(conn, key)}
-        waiting = {decision.id for _, decision, _ in _kept(conn, key)}
+        left = {decision.id for _, decision, _ in waiting(conn, key)}
         sources = {before: _standing(conn, before)}
-        for clustering_id, decision, _ in _kept(conn, before):
+        for clustering_id, decision, _ in waiting(conn, before):
             sources.setdefault(clustering_id, []).append(decision)
         sources = {
             clustering_id: [
-                d for d in decisions if d.id not in taken | here | waiting and d.carried not in here
+                d for d in decisions if d.id not in taken | here | left and d.carried not in here
             ]
             for clustering_id, decisions in sources.items()
         }
@@ -225,8 +225,9 @@ def _standing(conn: sqlite3.Connection, clustering_id: int) -> list[DeskDecision
     return [d for d, stands in goal_decisions.history(conn, clustering_id) if stands]
 
 
-def _kept(conn: sqlite3.Connection, clustering_id: int) -> Sequence[tuple[int, DeskDecision, str]]:
-    """(the clustering that it was given on, decision, reason) of what waits for a later clustering."""
+def waiting(conn: sqlite3.Connection, clustering_id: int) -> list[tuple[int, DeskDecision, str]]:
+    """(the clustering that it was given on, decision, reason) of what found no place on a clustering and waits for a
+    later one."""
     found = []
     for decision_id, given_on, reason in goal_decisions.kept(conn, clustering_id):
         decisions = (d for d, _ in goal_decisions.history(conn, given_on) if d.id == decision_id)

@@ -155,6 +155,19 @@ class TestExports:
         assert isinstance(evidence, dict)
         assert evidence["probability"] == decision["probability"]
 
+    def test_decisions_without_a_place(self, clustered: Project, goals: Goals) -> None:
+        """What another clustering gives no place is told with the reason, and nothing is lost."""
+        a, b = next(
+            (x.id, y.id)
+            for x, y in combinations(goals.groups(), 2)
+            if topic_of(goals, x.id) == topic_of(goals, y.id)
+        )
+        goals.apart(a, b, never=True)
+        cluster(clustered, k=1)
+        (line,) = self.lines(clustered, "decisions")
+        assert (line["kind"], line["stands"]) == ("never", False)
+        assert line["waiting"] == "its sides lie in one group now"
+
     def test_what_cannot_be_exported(self, clustered: Project, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
         """Clusters take no filter, and nothing is there before a clustering; both are told."""
         path = clustered.path
