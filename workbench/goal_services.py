@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from engine.errors import UsageError
 from engine.events import JobProgress
 from engine.filters import ListQuery
 from engine.goal_rows import GoalWish
+from engine.goals.embedding import embedder_for
 from engine.jobs import Stage
 from engine.rows import Estimate, RunRow
 from engine.store import clusterings, conversations, runs
@@ -61,18 +63,19 @@ class ProjectGoals(GoalDesk):
 
     def estimate(self, wish: GoalWish) -> Estimate:
         """See `screens.goal_port.Goals`. The time is what the same stages took here before."""
-        stages = self._stages.cluster(_options(wish))
+        stages = self._planned(wish)
         with self._project.reading() as conn:
             items = len(conversations.ids(conn, ListQuery()))
             before = runs.all_runs(conn)
         known = [_seconds(stage.name, items, before) for stage in stages]
         total = sum(seconds for seconds in known if seconds is not None)
-        model = next((stage.title for stage in stages if stage.name == "label"), "")
+        asked = any(stage.lane == "model" for stage in stages)
+        model = self._stages.model(None).label if asked else wish.embedder
         return Estimate(items, None, None, None if None in known else total, model)
 
     def start(self, wish: GoalWish) -> int:
         """See `screens.goal_port.Goals`."""
-        return self._begin(self._stages.cluster(_options(wish)))
+        return self._begin(self._planned(wish))
 
     def start_asking(self) -> int | None:
         """See `screens.goal_port.Goals`."""
@@ -87,6 +90,12 @@ class ProjectGoals(GoalDesk):
     def start_stability(self) -> int:
         """See `screens.goal_port.Goals`."""
         return self._begin([self._stages.stability()])
+
+    def _planned(self, wish: GoalWish) -> list[Stage]:
+        """The stages of a run; an embedder that is not there is told about now and not when its turn has come."""
+        if not Path(wish.embedder).is_file():
+            embedder_for(wish.embedder)
+        return self._stages.cluster(_options(wish))
 
 
 def _options(wish: GoalWish) -> ClusterOptions:

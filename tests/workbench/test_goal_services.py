@@ -89,11 +89,14 @@ class TestLater:
         with pytest.raises(UsageError, match="no clustering 9"):
             goals.show(9)
 
-    def test_an_estimate(self, goals: Goals) -> None:
-        """What a run would work on, and how long it took before where it ran."""
+    def test_an_estimate(self, clustered: Project, goals: Goals) -> None:
+        """How many conversations a run works on and with which model; the time once every stage of it ran here."""
         found = goals.estimate(GoalWish())
-        assert found.items == 33
-        assert found.model
+        assert (found.items, found.seconds, found.model) == (33, None, "smollm2-135m")
+        with pytest.raises(UsageError, match="no embedder"):
+            goals.estimate(GoalWish(embedder="nowhere"))
+        with pytest.raises(UsageError, match="no embedder"):
+            goals.start(GoalWish(embedder="nowhere"))
 
     def test_stability(self, clustered: Project, goals: Goals) -> None:
         """Once it was measured every cluster has a value, and a merged group that of its clusters by their sizes."""
