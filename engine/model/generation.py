@@ -13,7 +13,7 @@ from engine.model.interface import Logits, Sampling, Span, TokenModel
 PARALLEL = 24
 """Replies that are written side by side, at most."""
 
-LIVE_CELLS = 3072
+LIVE_CELLS = 1536
 """Tokens that replies side by side may hold together, unless one alone holds more. Every decode attends over all live
 cells, its own or not, so many long prompts at once cost more than they gain."""
 

@@ -212,12 +212,13 @@ class TestPrompts:
 
 class TestDemo:
     def test_headless_demo(self, tmp_path: Path) -> None:
-        """The demo builds, tunes, scores and counts without a terminal, and its project is a project."""
+        """The demo builds, tunes, scores, grows trees and clusters without a terminal, and its project is a project."""
         done = workbench("demo", tmp_path / "d", "--headless", "--json", "--count", "12")
         result = data(done)
 
         assert done.returncode == 0, done.stderr.decode()
         assert result["counts"]["conversations"] == result["scored"] == 12
         status = data(workbench("status", result["project"], "--json"))
-        assert {run["stage"] for run in status["runs"]} >= {"import", "tune", "complete"}
+        stages = {run["stage"] for run in status["runs"]}
+        assert stages >= {"import", "tune", "complete", "trees", "embed", "cluster"}
         assert all(run["state"] == "done" for run in status["runs"])

@@ -9,11 +9,20 @@ from pathlib import Path
 
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.importing import ImportStage
+from engine.trees.tree import TreeOptions
 from screens.figures import duration
 from workbench.commands.narration import run_stages, say, show, tell
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
-from workbench.services import ScoringOptions, Workspace
+from workbench.goal_stages import ClusterOptions
+from workbench.services import ScoringOptions, TreeRunOptions, Workspace
+from workbench.tree_services import STEP_STOP
+
+TREES = TreeRunOptions(TreeOptions(alpha=0.02, max_tokens=32, stop=(STEP_STOP,)), limit=12)
+"""Two of each world; the others are grown when asked for."""
+
+CLUSTERS = ClusterOptions(labels=False, decide="ask")
+"""Named after their words. The model is asked about merges when the desk is opened."""
 
 
 def demo(arguments: argparse.Namespace) -> int:
@@ -27,6 +36,8 @@ def demo(arguments: argparse.Namespace) -> int:
     with Workspace(path, create=True) as workspace:
         run_stages(workspace, [ImportStage(workspace.project, [str(samples)])])
         run_stages(workspace, workspace.scoring_stages(ScoringOptions()))
+        run_stages(workspace, workspace.tree_stages(TREES))
+        run_stages(workspace, workspace.goal_stages().cluster(CLUSTERS))
         counts = workspace.services().conversations.counts()
     seconds = time.monotonic() - start
     if arguments.json:
