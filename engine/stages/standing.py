@@ -59,7 +59,7 @@ class Standing:
     def __init__(self, project: Project, desks: KeptDesk) -> None:
         self._project, self._desks = project, desks
         self._tables = PairTables(project)
-        self._guard = threading.Lock()
+        self._guard, self._reading_space = threading.Lock(), threading.Lock()
         self._views: dict[int, tuple[tuple[object, ...], GoalView]] = {}
         self._space: tuple[str, Space] | None = None
         self._learned: tuple[GoalView, MergeModel] | None = None
@@ -94,7 +94,8 @@ class Standing:
 
     def space(self, stored: StoredClustering) -> Space:
         """The vectors of a clustering, of a million 1.5 GB; read once."""
-        with self._guard, self._project.reading() as conn:
+        # a lock of its own: a million vectors take seconds, and groups can be looked at meanwhile
+        with self._reading_space, self._project.reading() as conn:
             kept = self._space
             known = kept[1] if kept is not None and kept[0] == stored.vector_config else None
             found = read_space(conn, stored.vector_config, known)
