@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import compress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,11 @@ class Vectoriser:
     lane: Lane = "cpu"
     cancel: Callable[[], None] = lambda: None
 
+    @property
+    def title(self) -> str:
+        """What a person reads: of a file its name."""
+        return Path(self.name).name if self.name.endswith(".gguf") else self.name
+
 
 class EmbedStage(CpuStage):
     """Embeds the texts that have no vector yet, in id order."""
@@ -79,7 +85,7 @@ class EmbedStage(CpuStage):
     @property
     def title(self) -> str:
         """What a person reads."""
-        return f"Embedding goals with {self._vectoriser.name}"
+        return f"Embedding goals with {self._vectoriser.title}"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
@@ -193,7 +199,7 @@ class EmbedStage(CpuStage):
 
     def summary(self) -> str:
         """What came of it in one sentence with counts."""
-        text = f"Embedded {self.embedded:,} goals with {self._vectoriser.name}"
+        text = f"Embedded {self.embedded:,} goals with {self._vectoriser.title}"
         return text + (f"; {self.without:,} have no vector." if self.without else ".")
 
     def _fit(self, embedder: Embedder, report: OnProgress) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from engine.model.catalog import embedded_model
 from engine.store import settings
 from engine.store.project import Project
 from tests.engine.stages import goal_runs
@@ -95,6 +96,17 @@ class TestCluster:
         told = capsys.readouterr()
         assert message in told.err
         assert told.out == ""
+
+    def test_a_gguf_file_embeds(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A GGUF file embeds in the model process; what is embedded once is not embedded again."""
+        path = tmp_path / "few.wb"
+        goal_runs.make(path, count=8)
+        words = [*CLUSTER, str(path), "--no-labels", "--decide", "none", "--k1", "4"]
+        words += ["--embedder", str(embedded_model())]
+        assert main(words) == 3
+        assert "Embedded 8 goals with" in capsys.readouterr().err
+        assert main(words) == 3
+        assert "Embedded 0 goals with" in capsys.readouterr().err
 
     def test_an_empty_project(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Where there is nothing to cluster, that is said."""

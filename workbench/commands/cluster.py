@@ -55,7 +55,9 @@ def run_cluster(arguments: argparse.Namespace) -> int:
         if len(found["groups"]) > MOST_LINES:
             say(f"          and {len(found['groups']) - MOST_LINES:,} smaller ones")
     if found["without"]:
-        tell(f"{found['without']:,} conversations have no vector; they are in no group.")
+        tell(
+            f"Without a vector, and in no group: {found['without']:,}; `export assignments` says why."
+        )
         return WITH_GAPS
     return DONE
 

@@ -6,8 +6,10 @@ it was committed.
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +33,7 @@ from engine.stages.summarising import SummariseStage
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
 from tests.engine.stages import scored
-from tests.engine.store.support import content
+from tests.engine.store.support import NOT_CONTENT, content
 
 GOALS = (
     "book a table at an italian restaurant for {} people",
@@ -93,13 +95,13 @@ def model_stages(project: Project, process: ModelProcess) -> list[Stage]:
     desks = KeptDesk(project)
     summarise = SummariseStage(project, process, scored.model, prompt("summary", 8))
     embed = EmbedStage(project, tfidf(), lambda: TextSource("summary", summarise.config_hash))
-    cluster = ClusterStage(project, desks, lambda: embed.vector_key, lambda: embed.ids, k=4)
+    cluster = ClusterStage(project, desks, lambda: embed.vector_key, lambda: embed.ids, k=3)
     label = LabelStage(project, process, scored.model, prompt("label", 12))
     return [summarise, embed, cluster, label, propose(project, process, desks)]
 
 
 def propose(project: Project, process: ModelProcess, desks: KeptDesk) -> ProposeStage:
-    """Asks about six pairs at most."""
+    """Asks about two pairs at most."""
     return ProposeStage(
         project,
         process,
@@ -107,7 +109,7 @@ def propose(project: Project, process: ModelProcess, desks: KeptDesk) -> Propose
         Standing(project, desks),
         prompt("merge", 0),
         prompt("merge-reason", 12),
-        most=6,
+        most=2,
     )
 
 
@@ -118,15 +120,16 @@ def run(project: Project, stages: Sequence[Stage]) -> list[RunOutcome]:
 
 
 def goal_content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Everything of goals in a project file but times."""
-    found = content(path)
-    timed = {"clustering": 4, "pair_answer": 9}
-    # created_at of a clustering and seconds of an answer, by their places in the tables without the run's id
-    return {
-        table: [tuple(value for at, value in enumerate(row) if at != timed.get(table)) for row in rows]
-        for table, rows in found.items()
-        if table.startswith(("goal", "vector", "no_vector", "cluster", "membership", "pair", "decision"))
-    }  # fmt: skip
+    """Everything of goals in a project file but runs and times."""
+    kinds = ("goal", "vector", "no_vector", "cluster", "membership", "pair", "decision")
+    timed = {"clustering": "created_at", "pair_answer": "seconds"}
+    found = {table: rows for table, rows in content(path).items() if table.startswith(kinds)}
+    with closing(sqlite3.connect(path)) as conn:
+        for table, column in timed.items():
+            names = [row[1] for row in conn.execute(f"PRAGMA table_info({table})")]
+            place = [name for name in names if name not in NOT_CONTENT].index(column)
+            found[table] = [row[:place] + row[place + 1 :] for row in found[table]]
+    return found
 
 
 class _Telling:
