@@ -22,6 +22,8 @@ ABOVE = 1.5
 """The proposal over the k that fits: clusters that were split too far are merged by a person later, which one decision
 does; clusters that mix two goals take a split that somebody has to think of."""
 RESTARTS = 2
+MANY_DIMENSIONS = 256
+"""As embedding models give; the default embedder gives few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
     The silhouette of a row compares its mean distance to its own cluster with that to the next (Rousseeuw 1987,
     Silhouettes, J. Comput. Appl. Math. 20). It is measured on a random sample of `SAMPLE` rows, so goals of less than
     about one in a thousand conversations have no say. The proposal is at least the square root of the size of the
-    sample: groups of similar goals can have the highest silhouette (18 services of `sgd` in 8 groups, with MiniLM).
+    sample: groups of similar goals can have the highest silhouette (18 services of `sgd` in 8 groups, with MiniLM). In
+    vectors of many dimensions it is twice that: there finer clusters merge into better groups (docs/goals.md).
 
     Raises:
         UsageError: No row has a vector.
@@ -62,7 +65,7 @@ def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
             tried.append((k, silhouette(sample, closest(sample, found.centres)[0])))
     highest = max((score for _, score in tried), default=0.0)
     best = next((k for k, score in tried if score >= min(NEARLY * highest, highest)), 1)
-    usual = math.isqrt(len(sample))
+    usual = math.isqrt(len(sample) * (4 if vectors.shape[1] >= MANY_DIMENSIONS else 1))
     return KProposal(min(max(math.ceil(ABOVE * best), usual), len(sample)), best, tuple(tried))
 
 
