@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.errors import UsageError
 from engine.filters import Filter, ListQuery
 from engine.goal_rows import Decide, GoalText
-from engine.goals.embedding import Embedder, Served, embedder_for
+from engine.goals.embedding import Served, embedder_for
 from engine.goals.questions import with_context
 from engine.goals.vectors import Vectors
 from engine.jobs import Stage
@@ -98,7 +98,7 @@ class GoalStages:
         """Texts, vectors, clusters, labels, and what is said or decided of merges.
 
         Raises:
-            UsageError: The model's word is to decide, and no model is asked.
+            UsageError: There is no such embedder, or the model's word is to decide and no model is asked.
         """
         query = ListQuery(options.filter)
         stages: list[Stage] = []
@@ -228,14 +228,12 @@ class GoalStages:
         )
 
     def _vectoriser(self, name: str, seed: int) -> Vectoriser:
-        """What embeds; a GGUF file does so in the model process."""
-
-        def make() -> Embedder:
-            return embedder_for(name, seed=seed, serve=self._serve)
-
+        """What embeds; a GGUF file does so in the model process. Made at once, so that a wrong name is told before
+        anything runs."""
+        made = embedder_for(name, seed=seed, serve=self._serve)
         if name.endswith(".gguf"):
-            return Vectoriser(name, make, "model", self.process.cancel)
-        return Vectoriser(name, make)
+            return Vectoriser(name, lambda: made, "model", self.process.cancel)
+        return Vectoriser(name, lambda: made)
 
     def _serve(self, path: Path) -> Served:
         options = LoadOptions(embedding=True)
