@@ -207,7 +207,9 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--quick", action="store_true", help="measure little: shows that it works")
     sub.add_argument("--file", metavar="FILE", help="uniform JSON Lines file that import reads")
     sub.add_argument(
-        "--rows", type=_positive, help="conversations in the list, vectors to cluster (default: 100,000)"
+        "--rows",
+        type=_positive,
+        help="conversations in the list, vectors to cluster (default: 100,000)",
     )
     return parser
 
