@@ -238,7 +238,8 @@ def standing_content(progress: DeskProgress) -> Content:
     if progress.agreement.n:
         parts.append(f" · model agrees {agreement_words(progress.agreement)}")
     learned = progress.learned_from
-    state = f"learned from {learned} decisions" if learned > 1 else "merge probability is a prior"
+    decisions = figures.counted(learned, "decision")
+    state = f"learned from {decisions}" if learned else "merge probability is a prior"
     parts.append((f" · {state}", "$tone-muted"))
     return Content.assemble(*parts)
 

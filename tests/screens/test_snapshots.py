@@ -9,7 +9,8 @@ from textual.pilot import Pilot
 
 from engine.events import JobProgress
 from tests.screens.driving import press, settle
-from tests.screens.fakes import FakeProject, project
+from tests.screens.fakes import FakeProject
+from tests.screens.goal_project import clustered
 from workbench.app import WorkbenchApp
 
 JOB = JobProgress(7, "score", "Scoring", 412, 812, "conversations", 2.5, 160.0, "support/0412")
@@ -24,6 +25,11 @@ PICTURES = {
     "calibration_light": ((80, 24), True, ["3", "c", "i", "K"]),
     "trees_wide_dark": ((160, 50), False, ["4"]),
     "tree_narrow_light": ((80, 24), True, ["4", "enter"]),
+    "goals_narrow_dark": ((80, 24), False, ["5", "down"]),
+    "goals_wide_light": ((160, 50), True, ["5", "down"]),
+    "desk_narrow_dark": ((80, 24), False, ["6", "n"]),
+    "desk_wide_light": ((160, 50), True, ["6", "n"]),
+    "desk_history_dark": ((120, 34), False, ["6", "y", "n", "H"]),
     "list_narrow_dark": ((80, 24), False, ["2", "down"]),
     "list_wide_light": ((160, 50), True, ["2", "down"]),
     "reader_narrow_light": ((80, 24), True, ["2", "down", "enter", "right_square_bracket"]),
@@ -40,7 +46,7 @@ def test_picture(
     size: tuple[int, int], light: bool, keys: list[str], snap_compare: Callable[..., bool]
 ) -> None:
     """The screen looks as it did when it was last looked at."""
-    fake: FakeProject = project()
+    fake: FakeProject = clustered()
     fake.running = [JOB]
     app = WorkbenchApp(fake.services(), fake.subscribe, clock=lambda: 0.0)
 
