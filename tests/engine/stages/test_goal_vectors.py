@@ -111,20 +111,32 @@ class TestEmbedding:
     ) -> None:
         """Vectors are added to a set only by the embedder that made it."""
 
-        def served(weights: str) -> Vectoriser:
-            def rows(texts: Sequence[str]) -> Vectors:
-                return np.eye(3, dtype=np.float32)[[len(text) % 3 for text in texts]]
-
-            return Vectoriser("e.gguf", lambda: ServedEmbedder(Served(weights, rows)))
-
-        first = EmbedStage(project, served("a"), lambda: TextSource("first-user"), limit=10)
+        first = EmbedStage(project, _served("a"), lambda: TextSource("first-user"), limit=10)
         changed = EmbedStage(
-            project, served("b"), lambda: TextSource("first-user"), into=lambda: first.vector_key
+            project, _served("b"), lambda: TextSource("first-user"), into=lambda: first.vector_key
         )
         outcomes = goal_runs.run(project, [first, changed])
         assert isinstance(outcomes[0], JobDone)
         assert isinstance(outcomes[1], JobFailed)
         assert "different embedders" in outcomes[1].message
+
+    def test_batches_without_any_text(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Conversations without a text in batches of their own get their reasons too, before any vector is known."""
+        monkeypatch.setattr(embedding, "SLOW_BATCH", 2)
+        silent = [Conversation(f"s{n}", (Message("assistant", f"Hello {n}?"),)) for n in range(5)]
+        with Project.open(tmp_path / "s.wb", create=True) as project:
+            goal_runs.add(project, [*silent, *goal_runs.conversations(3)], "silent")
+            embed = EmbedStage(project, _served("a"), lambda: TextSource("first-user"))
+            (outcome,) = goal_runs.run(project, [embed])
+            with project.reading() as conn:
+                ids, _ = read_vectors(conn, embed.vector_key)
+                reasons = vectors.reasons(conn, embed.vector_key)
+        assert isinstance(outcome, JobDone)
+        assert ids.tolist() == [6, 7, 8]
+        assert sorted(reasons) == [1, 2, 3, 4, 5]
+        assert (embed.embedded, embed.without) == (3, 5)
 
     def test_no_text_at_all(self, tmp_path: Path) -> None:
         """Where nobody wrote anything the stage says so instead of storing nothing."""
@@ -272,6 +284,15 @@ class TestAssigning:
         with project.reading() as conn:
             groups = {one.group for one in clusterings.assignments(conn, key)}
         assert groups == set(desks.desk(key).current)
+
+
+def _served(weights: str) -> Vectoriser:
+    """An embedding model in another process, as far as the stage can tell."""
+
+    def rows(texts: Sequence[str]) -> Vectors:
+        return np.eye(3, dtype=np.float32)[[len(text) % 3 for text in texts]]
+
+    return Vectoriser("e.gguf", lambda: ServedEmbedder(Served(weights, rows)))
 
 
 def _merge_all(desk: Desk) -> Iterator[DeskDecision]:
