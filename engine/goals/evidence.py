@@ -22,7 +22,8 @@ PRIOR = Prior(
     deviations=(2.0, 0.4, 0.15, 0.2, 0.3, 0.1, 0.2),
 )
 """The yes of a small model is near chance (AUROC .54 on pairs of clusters of a public set), so it starts with little
-weight, and earns more as it agrees with decisions. Decisions move the threshold first: the intercept is the least sure."""
+weight, and earns more as it agrees with decisions. Decisions move the threshold first: the intercept is the least sure.
+"""
 
 CLOSENESS_UNIT = 0.1
 NATS_UNIT = 0.1
