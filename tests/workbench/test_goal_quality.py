@@ -1,0 +1,78 @@
+"""Judging clusters of goals: the desk in memory, the simulated person, and the table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from engine.goals.clustering import cluster
+from engine.goals.tfidf import TfidfEmbedder
+from tests.engine.goals.groups import wishes
+from workbench.bench.goal_board import Board, every_threshold, merged, work_queue
+from workbench.bench.goal_quality import main, read
+
+
+def board() -> tuple[Board, np.ndarray[tuple[int], np.dtype[np.int32]]]:
+    """Nine clusters of texts of three kinds."""
+    texts, kinds = wishes()
+    embedder = TfidfEmbedder()
+    embedder.fit(texts)
+    vectors = embedder.embed(texts)
+    gold = np.array([sorted(set(kinds)).index(kind) for kind in kinds], dtype=np.int32)
+    return Board(vectors, cluster(vectors, 9), texts, embedder), gold
+
+
+def test_merging_leaves_the_board() -> None:
+    """Every threshold from no merge to one group is tried, and the board stays as it was."""
+    desk, _ = board()
+    before = desk.labels.copy()
+    found = every_threshold(desk)
+    counts = [len(set(labels[labels >= 0].tolist())) for labels in found]
+    assert counts == list(range(counts[0], 0, -1))
+    assert merged(desk, least=1.1).tolist() == before.tolist()
+    assert desk.labels.tolist() == before.tolist()
+
+
+@pytest.mark.parametrize("order", ["similarity", "probability", "teaching"])
+def test_a_person_ends_at_the_goals(order: str) -> None:
+    """Whoever answers every question from the gold ends with the gold goals, whatever the order."""
+    desk, gold = board()
+    seen: dict[int, float] = {}
+
+    def note(count: int, decided: np.ndarray, rest: np.ndarray) -> None:  # type: ignore[type-arg]
+        inside = decided >= 0
+        seen[count] = float(adjusted_rand_score(gold[inside], decided[inside]))
+        assert len(rest) == len(gold)
+
+    work_queue(desk, gold, order, (0, 3, 60), note)  # type: ignore[arg-type]
+    assert list(seen) == [0, 3, 60]
+    assert seen[0] <= seen[60]
+    assert seen[60] > 0.95
+
+
+def test_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command prints a row for each file and text, and tables of decisions."""
+    texts, kinds = wishes()
+    path = tmp_path / "wishes.jsonl"
+    lines = [
+        {
+            "messages": [{"role": "user", "content": text}],
+            "truth": {"goal": kind, "odd": n % 7 == 0},
+        }
+        for n, (text, kind) in enumerate(zip(texts, kinds, strict=True))
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    assert (
+        main([str(path), "--embedder", "tfidf", "--text", "all-user", "--seeds", "2", "--desk"])
+        == 0
+    )
+    shown = capsys.readouterr().out
+    assert "| wishes | all-user | tfidf |" in shown
+    assert shown.count("| wishes |") == 1 + 2 * 3
+    assert len(read(f"{path}:5", [])[1]) == 5
+    assert len(read(str(path), ["odd"])[1]) == len(range(0, len(texts), 7))
+    assert len(read(str(path), ["nobody has this"])[1]) == len(texts)
