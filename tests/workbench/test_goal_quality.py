@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
+from engine.goal_rows import DeskOrder
 from engine.goals.clustering import cluster
 from engine.goals.tfidf import TfidfEmbedder
+from engine.goals.vectors import Numbers
 from tests.engine.goals.groups import wishes
 from workbench.bench.goal_board import Board, every_threshold, merged, work_queue
 from workbench.bench.goal_quality import main, read
 
 
-def board() -> tuple[Board, np.ndarray[tuple[int], np.dtype[np.int32]]]:
+def board() -> tuple[Board, Numbers]:
     """Nine clusters of texts of three kinds."""
     texts, kinds = wishes()
     embedder = TfidfEmbedder()
@@ -38,17 +40,17 @@ def test_merging_leaves_the_board() -> None:
 
 
 @pytest.mark.parametrize("order", ["similarity", "probability", "teaching"])
-def test_a_person_ends_at_the_goals(order: str) -> None:
+def test_a_person_ends_at_the_goals(order: DeskOrder) -> None:
     """Whoever answers every question from the gold ends with the gold goals, whatever the order."""
     desk, gold = board()
     seen: dict[int, float] = {}
 
-    def note(count: int, decided: np.ndarray, rest: np.ndarray) -> None:  # type: ignore[type-arg]
+    def note(count: int, decided: Numbers, rest: Numbers) -> None:
         inside = decided >= 0
         seen[count] = float(adjusted_rand_score(gold[inside], decided[inside]))
         assert len(rest) == len(gold)
 
-    work_queue(desk, gold, order, (0, 3, 60), note)  # type: ignore[arg-type]
+    work_queue(desk, gold, order, (0, 3, 60), note)
     assert list(seen) == [0, 3, 60]
     assert seen[0] <= seen[60]
     assert seen[60] > 0.95
