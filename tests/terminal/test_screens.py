@@ -8,15 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from engine.store.project import Project
 from screens.key_table import Place, key_table
 from tests.terminal import hostile
 from tests.terminal.payloads import NAME, PAYLOADS
 from tests.terminal.pty import Session, typed
+from tests.workbench.goal_project import cluster
 from workbench.app import WorkbenchApp
 
-MODES = {"overview": "1", "conversations": "2", "triage": "3"}
+MODES = {"overview": "1", "conversations": "2", "triage": "3", "goals": "5", "desk": "6"}
 PANES = ("app", "table", "transcript", "text-pane", "card", "screen")
 LEAVES = {"quit", "app.quit", "suspend_process", "help_quit", "app.suspend_process"}
+JOBS = {"ask", "assign", "stability"}
+"""What begins without a question, and keeps the machine busy."""
 PASTED = "p\x9b5n\u202e[/red][@click=app.quit]x[/]" + "\u0301" * 30
 
 
@@ -31,6 +35,8 @@ def project(tmp_path: Path) -> Path:
     """A hostile project with a hostile name."""
     path = tmp_path / f"evil{NAME[:30]}.wb"
     hostile.make(path, tmp_path)
+    with Project.open(path) as opened:
+        cluster(opened)
     return path
 
 
@@ -49,14 +55,16 @@ def keys_of(places: dict[str, Place], *names: str) -> list[str]:
         typed(key)
         for name in names
         for action in places[name].actions
-        if action.action not in LEAVES
+        if action.action not in LEAVES | JOBS
         for key in action.keys
         if key not in ("q", "escape")
     ]
     return list(dict.fromkeys(key for key in found if key is not None))
 
 
-@pytest.mark.parametrize("place", ["overview", "conversations", "triage", "reader"])
+@pytest.mark.parametrize(
+    "place", ["overview", "conversations", "triage", "reader", "goals", "desk"]
+)
 def test_every_key_of_every_place(place: str, places: dict[str, Place], project: Path) -> None:
     """Each key of each place opens or does what it does on hostile text, and no control of it reaches the terminal."""
     with Session(str(project), rows=24, columns=80) as session:
