@@ -71,7 +71,7 @@ class MergedPane(VerticalScroll):
         self._proposal, self._progress, self._own = proposal, progress, own
         label = goal_words.label_for(proposal) if own is None else own
         whose = "yours" if own is not None else "the larger one's"
-        if own is None and proposal.evidence.label.strip():
+        if own is None and goal_words.named_by_model(proposal):
             whose = "the model's"
         self.border_title = Content(f"Merged · label: {whose}")
         tone = "bold $tone-bright" if own is not None else "bold"

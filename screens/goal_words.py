@@ -65,9 +65,16 @@ def label_of(group: GoalGroup, limit: int = 80) -> str:
     return one_line(group.label, limit) or f"(no label, {one_line(group.id, 20)})"
 
 
+def named_by_model(proposal: Proposal) -> bool:
+    """Whether the model's label is proposed: only where it says yes, in the mean of both orders."""
+    found = proposal.evidence
+    words = [p for p in (found.yes, found.yes_reversed) if p is not None]
+    return bool(found.label.strip()) and bool(words) and sum(words) / len(words) >= 0.5
+
+
 def label_for(proposal: Proposal) -> str:
     """What the merged group would be called unless the person says otherwise, as it came."""
-    return proposal.evidence.label.strip() or proposal.a.label
+    return proposal.evidence.label.strip() if named_by_model(proposal) else proposal.a.label
 
 
 def scored(states: GroupStates) -> int:

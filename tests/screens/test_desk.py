@@ -15,6 +15,7 @@ from engine.rows import State
 from screens.desk import MergeDeskScreen
 from screens.desk_sides import SidePane, distinct
 from screens.goal_members import GoalMembersScreen
+from screens.goal_words import label_for
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.fake_goals import CLUSTERS, FakeGoals
 from tests.screens.fakes import FakeProject
@@ -99,6 +100,14 @@ class TestLooking:
             assert "no clustering was made yet" in text(pilot)
             await press(pilot, "y", "n", "space", "e", "a", "S", "o", "F")
             assert fake.goals.decisions == []
+
+
+@pytest.mark.parametrize(("yes", "label"), [(0.7, "Lamps"), (0.3, FIRST[0]), (None, FIRST[0])])
+def test_a_model_that_says_no_names_nothing(yes: float | None, label: str) -> None:
+    """The model's label is proposed where it says yes; else the merged group keeps the label of the larger."""
+    proposal = clustered().goals.pair("c1", "c3")
+    found = replace(proposal.evidence, yes=yes, yes_reversed=yes, label="Lamps")
+    assert label_for(replace(proposal, evidence=found)) == label
 
 
 def test_equal_texts_stand_once() -> None:
