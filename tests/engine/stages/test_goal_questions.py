@@ -1,0 +1,223 @@
+"""Summaries, labels, answers on pairs and decisions by the real model: what is written, and that no kill changes it."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.goal_rows import DeskDecision
+from engine.jobs import JobCancelled, JobDone, JobRunner
+from engine.stages import labelling
+from engine.stages.deciding import DecideStage
+from engine.stages.goal_data import source_of, stored_clustering
+from engine.stages.kept_desk import KeptDesk
+from engine.stages.standing import Standing
+from engine.store import clusterings, goal_answers, runs
+from engine.store.project import Project
+from engine.worker.client import ModelProcess
+from tests.engine.stages import goal_runs, scored
+from tests.engine.stages.goal_runs import goal_content
+from tests.engine.store.support import REPOSITORY, check_whole
+
+Content = dict[str, list[tuple[Any, ...]]]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four conversations and two clusters a block."""
+    monkeypatch.setattr(scored.blocks, "BLOCK_CHARS", 1)
+    monkeypatch.setattr(labelling, "BLOCK", 2)
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project in which nothing was summarised."""
+    path = tmp_path_factory.mktemp("project") / "p.wb"
+    goal_runs.make(path, count=8)
+    return path
+
+
+@pytest.fixture
+def path(imported: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copy(imported, tmp_path / "p.wb"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(imported: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy on which a program that nobody disturbed ran everything."""
+    folder = tmp_path_factory.mktemp("whole")
+    path = Path(shutil.copy(imported, folder / "p.wb"))
+    child = subprocess.run(
+        [sys.executable, "-m", "tests.engine.stages.goal_runs", str(path), str(folder / "log")],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert child.stdout
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected(undisturbed: Path) -> Content:
+    """What that program wrote."""
+    return goal_content(undisturbed)
+
+
+@pytest.fixture
+def done(undisturbed: Path, tmp_path: Path) -> Iterator[Project]:
+    """A copy of its project, opened."""
+    with Project.open(Path(shutil.copy(undisturbed, tmp_path / "done.wb"))) as project:
+        yield project
+
+
+class TestWhatIsWritten:
+    def test_a_goal_or_a_reason(self, done: Project) -> None:
+        """Every conversation has a goal that begins as the prompt does, or the reply and why it is none."""
+        with done.reading() as conn:
+            stored = stored_clustering(conn, None)
+            entries = source_of(stored).read(conn, list(range(1, 10)))
+        opening = goal_runs.prompt("summary", 8).reply
+        for entry in entries:
+            assert entry.reason or entry.text.startswith(opening)
+        assert sum(1 for entry in entries if not entry.reason) >= 6
+
+    def test_labels(self, done: Project) -> None:
+        """Every cluster has a label, the model's or its words with the reason."""
+        with done.reading() as conn:
+            clusters = clusterings.clusters(conn, stored_clustering(conn, None).id)
+        assert clusters
+        assert all(cluster.label for cluster in clusters)
+
+    def test_answers_on_pairs(self, done: Project) -> None:
+        """The next pairs have both orders' yes and the likelihood ratio, found by the members of both sides."""
+        with done.reading() as conn:
+            stored = stored_clustering(conn, None)
+            answers = goal_answers.every_answer(conn, stored.pair_config)
+        desk = KeptDesk(done).desk(stored.id)
+        asked = [pair for pair in desk.open_pairs() if desk.sides_key(*pair) in answers]
+        assert len(asked) == len(answers) == min(2, len(desk.open_pairs()))
+        for answer in answers.values():
+            assert 0 < (answer.yes or 0) < 1
+            assert 0 < (answer.yes_reversed or 0) < 1
+            assert answer.likelihood_ratio is not None
+            assert abs(answer.likelihood_ratio) < 20
+            assert answer.model == scored.model().label
+
+    def test_again_asks_nothing(self, done: Project, expected: Content, tmp_path: Path) -> None:
+        """A second run finds everything done: it starts no model process and writes nothing."""
+        process = ModelProcess(tmp_path / "log")
+        outcomes = goal_runs.run(done, goal_runs.model_stages(done, process)[:4])
+        assert all(isinstance(outcome, JobDone) for outcome in outcomes)
+        assert process.pid is None
+        assert goal_content(Path(done.path)) == expected
+
+
+def test_a_kill_at_any_moment_changes_no_bit(path: Path, expected: Content) -> None:
+    """After kill -9 at random moments from texts to answers, a last run leaves what an undisturbed one wrote."""
+    chance = random.Random(5)
+    for _ in range(2):
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tests.engine.stages.goal_runs", str(path), f"{path}.log"],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+        )
+        assert child.stdout is not None
+        for _ in range(chance.randrange(2, 16)):
+            child.stdout.readline()
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        check_whole(path)
+
+    process = ModelProcess(Path(f"{path}.log"))
+    with Project.open(path) as project:
+        outcomes = goal_runs.run(project, goal_runs.model_stages(project, process))
+        assert all(isinstance(outcome, JobDone) for outcome in outcomes)
+    process.close()
+    check_whole(path)
+    assert goal_content(path) == expected
+
+
+def test_a_kill_of_the_model_process_changes_no_bit(
+    path: Path, expected: Content, process: ModelProcess
+) -> None:
+    """When the model process is killed in every stage, the stages go on and their results are the same."""
+    killed: set[int] = set()
+    with Project.open(path) as project:
+        for stage in goal_runs.model_stages(project, process):
+            struck = False
+            for _ in stage.run(_run_id(project)):
+                pid = process.pid
+                if pid is not None and not struck:
+                    os.kill(pid, signal.SIGKILL)
+                    killed.add(pid)
+                    struck = True
+    assert len(killed) >= 3
+    assert goal_content(path) == expected
+
+
+def test_cancelled_before_the_start(path: Path, process: ModelProcess) -> None:
+    """Stages that are interrupted before their turn ask the model nothing."""
+    with Project.open(path) as project:
+        stage = goal_runs.model_stages(project, process)[0]
+        stage.interrupt()
+        assert isinstance(JobRunner(project, lambda event: None).run(stage), JobCancelled)
+    assert process.pid is None
+
+
+def test_the_models_word_alone(done: Project, process: ModelProcess) -> None:
+    """Algorithm 1: every pair that stands is asked about, most similar first, and merged or refused by the model's
+    word, until none is left; what a person forbade is not asked about."""
+    desks = KeptDesk(done)
+    with done.reading() as conn:
+        key = stored_clustering(conn, None).id
+    forbidden = desks.desk(key).open_pairs()[0]
+    desks.decide(key, lambda desk: [DeskDecision("never", forbidden)])
+    asking = goal_runs.propose(done, process, desks)
+    stage = DecideStage(done, desks, Standing(done, desks), "llm", lambda: None, asking=asking)
+    (outcome,) = goal_runs.run(done, [stage])
+    desk = desks.desk(key)
+
+    assert isinstance(outcome, JobDone)
+    assert desk.open_pairs() == []
+    assert desk.now(forbidden[0]) != desk.now(forbidden[1])
+    given = [d for d in desks.standing(key) if d.author == "llm"]
+    assert len(given) == stage.merged + stage.refused > 0
+    for decision in given:
+        evidence = decision.evidence or {}
+        said_yes = evidence["yes"] + evidence["yes_reversed"] > 1
+        assert decision.kind == ("merge" if said_yes else "apart")
+
+
+def test_probability_with_a_model(done: Project, process: ModelProcess) -> None:
+    """`auto` asks about what is near the threshold before it decides, and every merge was asked about."""
+    desks = KeptDesk(done)
+    asking = goal_runs.propose(done, process, desks)
+    standing = Standing(done, desks)
+    stage = DecideStage(done, desks, standing, "auto", lambda: None, asking=asking, threshold=1e-6)
+    (outcome,) = goal_runs.run(done, [stage])
+    with done.reading() as conn:
+        given = desks.standing(stored_clustering(conn, None).id)
+
+    assert isinstance(outcome, JobDone)
+    assert stage.merged == len(given) > 0
+    assert all((decision.evidence or {})["yes"] is not None for decision in given)
+    assert all(decision.model == scored.model().label for decision in given)
+
+
+def _run_id(project: Project) -> int:
+    return project.write(
+        lambda conn: runs.create(
+            conn, stage="s", config_hash="c", params={}, fingerprints={}, code_version="test"
+        )
+    )
