@@ -6,7 +6,6 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 done with unscored or quarantined items
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -15,8 +14,15 @@ from typing import NoReturn, get_args
 from engine import offline
 from engine.errors import Cancelled, UsageError, WorkbenchError
 from engine.filters import SortKey
-from engine.goal_rows import Decide, GoalText
 from engine.text import display_safe
+from workbench.cli_options import (
+    add_clustering,
+    add_filter,
+    add_model,
+    add_tree,
+    positive,
+    share,
+)
 from workbench.exits import CANCELLED, FAILED, USAGE
 
 DESCRIPTION = """\
@@ -73,7 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub = command("demo", "build a sample project, run everything on it, open it", "demo:demo")
     sub.add_argument("dir", nargs="?", help="folder for the project (default: workbench-demo)")
     sub.add_argument("--headless", action="store_true", help="do not open the terminal screens")
-    sub.add_argument("--count", type=_positive, default=120, help="conversations (default: 120)")
+    sub.add_argument("--count", type=positive, default=120, help="conversations (default: 120)")
     sub.add_argument("--seed", type=int, default=7, help="seed of the samples (default: 7)")
 
     sub = command("import", "import files or folders of conversations", "importing:import_paths")
@@ -88,36 +94,36 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = command("complete", "score completeness", "scoring:run_complete", stages)
     sub.add_argument("project")
-    _add_model(sub)
+    add_model(sub)
     sub.add_argument("--mode", choices=["base", "tuned", "judge"], help="default: base")
     sub.add_argument(
         "--end-tag", help="text tag that a tuned model ends with (default: its end token)"
     )
-    sub.add_argument("--context", type=_positive, help="longest log in tokens")
-    sub.add_argument("--limit", type=_positive, help="score the first so many conversations")
+    sub.add_argument("--context", type=positive, help="longest log in tokens")
+    sub.add_argument("--limit", type=positive, help="score the first so many conversations")
     sub.add_argument("--no-tune", action="store_true", help="use the model file as it is")
     sub.add_argument("--no-remaining", action="store_true", help="do not spell out remaining tasks")
     sub.add_argument("--estimate", action="store_true", help="say what it would cost and stop")
 
     sub = command("trees", "grow response trees", "trees:run_trees", stages)
     sub.add_argument("project")
-    _add_tree(sub, ["last-answer", "end", "every"])
-    _add_filter(sub)
-    sub.add_argument("--limit", type=_positive, help="only the first so many conversations")
-    sub.add_argument("--context", type=_positive, help="longest log in tokens")
+    add_tree(sub, ["last-answer", "end", "every"])
+    add_filter(sub)
+    sub.add_argument("--limit", type=positive, help="only the first so many conversations")
+    sub.add_argument("--context", type=positive, help="longest log in tokens")
 
     sub = command("cluster", "cluster what users wanted", "cluster:run_cluster", stages)
     sub.add_argument("project")
-    _add_clustering(sub)
-    _add_filter(sub)
-    sub.add_argument("--limit", type=_positive, help="only the first so many conversations")
+    add_clustering(sub)
+    add_filter(sub)
+    sub.add_argument("--limit", type=positive, help="only the first so many conversations")
 
     sub = command("assign", "assign later conversations to the groups", "assign:run_assign", stages)
     sub.add_argument("project")
     sub.add_argument("--model", help="that wrote the summaries, for a clustering of summaries")
     sub.add_argument(
         "--holdout",
-        type=_share,
+        type=share,
         metavar="S",
         help="assign nothing; cluster all but a share, like 0.5, and measure how near the held-out ones"
         " are to the clusters (Table 4 of the paper)",
@@ -128,37 +134,37 @@ def build_parser() -> argparse.ArgumentParser:
         "stability", "measure how stable the clusters are", "stability:run_stability", stages
     )
     sub.add_argument("project")
-    sub.add_argument("--seeds", type=_positive, default=5, help="other seeds (default: 5)")
+    sub.add_argument("--seeds", type=positive, default=5, help="other seeds (default: 5)")
     sub.add_argument(
-        "--bootstraps", type=_positive, default=20, help="draws with replacement (default: 20)"
+        "--bootstraps", type=positive, default=20, help="draws with replacement (default: 20)"
     )
 
     sub = command("status", "say what is in a project and what was run", "status:status")
     sub.add_argument("project")
-    _add_filter(sub)
+    add_filter(sub)
 
     sub = command("list", "list conversations, one a line", "listing:list_conversations")
     sub.add_argument("project")
-    _add_filter(sub)
+    add_filter(sub)
     sub.add_argument(
         "--sort", choices=get_args(SortKey), default="id", help="default: id, the order of import"
     )
     sub.add_argument("--reverse", action="store_true", help="the other way round")
-    sub.add_argument("--limit", type=_positive, metavar="N", help="the first so many only")
+    sub.add_argument("--limit", type=positive, metavar="N", help="the first so many only")
 
     sub = command("tree", "grow the response tree of one conversation and print it", "tree:tree")
     sub.add_argument("project")
     sub.add_argument("conversation", help="its name, as `workbench list` shows it")
-    _add_tree(sub, ["last-answer", "end", "every"])
+    add_tree(sub, ["last-answer", "end", "every"])
     sub.add_argument(
-        "--step", type=_positive, metavar="N", help="before the assistant's step N instead"
+        "--step", type=positive, metavar="N", help="before the assistant's step N instead"
     )
     sub.add_argument("--seconds", type=float, help="stop after so many seconds")
     sub.add_argument("--property", metavar="P", help="bound the probability of `contains yes`, ...")
     sub.add_argument("--text", action="store_true", help="print complete answers instead")
     sub.add_argument(
         "--meaning",
-        type=_share,
+        type=share,
         metavar="S",
         help="put answers together that are at least so similar, like 0.85",
     )
@@ -170,11 +176,11 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--format", choices=["jsonl", "csv"], help="default: by the file name, else jsonl"
     )
-    _add_filter(sub)
+    add_filter(sub)
 
     sub = command("calibrate", "say what the verdicts say of the scores", "calibrate:calibrate")
     sub.add_argument("project")
-    _add_filter(sub)
+    add_filter(sub)
     sub.add_argument(
         "--apply", action="store_true", help="put the threshold of the verdicts in force"
     )
@@ -183,7 +189,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("project")
     sub.add_argument("metric", choices=["trees"])
     sub.add_argument("--config", metavar="HASH", help="of these trees (default: those shown)")
-    _add_filter(sub)
+    add_filter(sub)
 
     sub = command("prompts", "show or edit the prompts of a project", "prompts:prompts")
     sub.add_argument("project")
@@ -208,133 +214,10 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--file", metavar="FILE", help="uniform JSON Lines file that import reads")
     sub.add_argument(
         "--rows",
-        type=_positive,
+        type=positive,
         help="conversations in the list, vectors to cluster (default: 100,000)",
     )
     return parser
-
-
-def _add_model(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--model", help="name or path of a model (default: the built-in one)")
-    sub.add_argument("--adapter", help="GGUF adapter of a tuned model")
-
-
-def _add_tree(sub: argparse.ArgumentParser, at: Sequence[str]) -> None:
-    _add_model(sub)
-    sub.add_argument("--alpha", type=_share, default=0.01, help="least probability (default: 0.01)")
-    sub.add_argument(
-        "--mode",
-        choices=["path", "token"],
-        default="path",
-        help="alpha bounds the path, or each branching token as in the paper (default: path)",
-    )
-    sub.add_argument(
-        "--at", choices=at, default="last-answer", help="where trees grow (default: last-answer)"
-    )
-    sub.add_argument("--max-tokens", type=_positive, default=64, help="longest answer")
-    sub.add_argument("--nodes", type=_positive, help="stop a tree after reading so many nodes")
-    sub.add_argument("--line", action="store_true", help="an answer ends at a line break")
-    sub.add_argument(
-        "--widest",
-        type=_positive,
-        default=0,
-        metavar="K",
-        help="follow the K best tokens of a place only; the rest counts as pruned (default: all)",
-    )
-    sampler = sub.add_argument_group("the sampler whose answers are explored (default: none)")
-    sampler.add_argument("--temperature", type=_temperature, default=1.0, metavar="T")
-    sampler.add_argument("--top-k", type=_positive, default=0, metavar="K")
-    sampler.add_argument("--top-p", type=_share, default=1.0, metavar="P")
-    sampler.add_argument("--min-p", type=_share, default=0.0, metavar="P")
-
-
-def _add_clustering(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument(
-        "--text",
-        choices=get_args(GoalText),
-        default="first-user",
-        help="what stands for a goal: what the user wrote, or a model's summary (default: first-user)",
-    )
-    sub.add_argument("--about", help="paragraph on the application, for the summaries; is kept")
-    sub.add_argument(
-        "--embedder",
-        default="tfidf",
-        metavar="E",
-        help="tfidf, minilm, the path of a GGUF embedding model, or a URL (default: tfidf)",
-    )
-    sub.add_argument(
-        "--k1", type=_positive, metavar="K", help="clusters, an overestimate (default: proposed)"
-    )
-    sub.add_argument(
-        "--largest", type=_positive, metavar="N", help="split clusters of more conversations"
-    )
-    sub.add_argument("--seed", type=int, default=0, help="of all that is random (default: 0)")
-    sub.add_argument("--model", help="name or path of a model (default: the built-in one)")
-    sub.add_argument(
-        "--decide",
-        choices=get_args(Decide),
-        default="ask",
-        help="who decides on merges: a person at the desk, the merge probability, the model's word alone as"
-        " in the paper, or nobody (default: ask)",
-    )
-    sub.add_argument(
-        "--threshold",
-        type=_share,
-        default=0.5,
-        metavar="P",
-        help="merge probability from which `--decide auto` merges (default: 0.5)",
-    )
-    sub.add_argument(
-        "--ask",
-        type=_positive,
-        default=24,
-        metavar="N",
-        help="pairs that the model is asked about for `--decide ask` (default: 24); the desk asks more",
-    )
-    sub.add_argument(
-        "--no-labels", action="store_true", help="ask no model; name clusters after their words"
-    )
-    sub.add_argument(
-        "--any-others",
-        action="store_true",
-        help="show the model any texts outside a cluster, not those nearest to it",
-    )
-
-
-def _add_filter(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument(
-        "--filter",
-        metavar="F",
-        default="",
-        help="only conversations that match, like 'state:incomplete turns>5 \"refund\"'",
-    )
-
-
-def _share(text: str) -> float:
-    number = float(text)
-    if not 0 < number <= 1:
-        raise argparse.ArgumentTypeError("must be above 0 and at most 1")
-    return number
-
-
-def _temperature(text: str) -> float:
-    number = float(text)
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError("must be above 0")
-    return number
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
-
-
-COMMANDS = (
-    "open", "demo", "import", "run", "status", "list", "tree", "export", "calibrate", "validate", "prompts", "models",
-    "keys", "doctor", "bench",
-)  # fmt: skip
 
 
 def _joined(words: Sequence[str]) -> list[str]:

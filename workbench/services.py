@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
 from engine.conversation import render_log
-from engine.events import DataChanged, Event, JobProgress, Listener
+from engine.events import DataChanged, Event, Listener
 from engine.filters import Filter, ListQuery
 from engine.jobs import JobRunner, Stage
 from engine.model.catalog import Catalog, RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.prompting import Prompt, parse_prompt, prompt_names, prompt_text
-from engine.rows import Estimate, Mode, RunRow
+from engine.rows import Estimate, Mode
 from engine.stages.estimate import estimate_scoring
-from engine.stages.importing import ImportStage
 from engine.stages.kept_desk import KeptDesk
 from engine.stages.remaining import RemainingStage
 from engine.stages.scoring import ScoringStage, question_for
 from engine.stages.standing import Standing
 from engine.stages.trees import TreeStage
 from engine.stages.tuning import TuningStage
-from engine.store import conversations, runs, settings
+from engine.store import conversations, settings
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.saved import SavedStore
@@ -39,6 +38,7 @@ from workbench.calibrations import ProjectCalibration
 from workbench.exports import ExportFiles
 from workbench.goal_services import ProjectGoals
 from workbench.goal_stages import GOAL_STAGES, GoalStages
+from workbench.job_services import ProjectJobs
 from workbench.tree_services import Like, ProjectTrees, wished_options
 
 PROMPT_KEY = "prompt."
@@ -334,7 +334,12 @@ class Workspace:
             info,
             ConversationStore(self.project),
             TriageStore(self.project, self._tell("verdict")),
-            WorkspaceJobs(self),
+            ProjectJobs(
+                self.project,
+                self.runner,
+                lambda mode: self.scoring_stages(ScoringOptions(mode=mode)),
+                lambda mode: self.estimate(ScoringOptions(mode=mode)),
+            ),
             SavedStore(self.project),
             ExportFiles(self.project),
             ProjectCalibration(self.project, self._tell("rule")),
@@ -362,40 +367,3 @@ def sample_text() -> str:
 
     logs = [render_log(c.messages) for c in sample_conversations(24)]
     return "\n\n".join("".join(piece.text for piece in log) for log in logs)[:TUNING_CHARS]
-
-
-class WorkspaceJobs:
-    """Long work as the screens see it."""
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-
-    def estimate_scoring(self, mode: Mode) -> Estimate:
-        """Cost of scoring what the mode has not scored yet."""
-        return self._workspace.estimate(ScoringOptions(mode=mode))
-
-    def start_scoring(self, mode: Mode) -> int:
-        """Starts scoring and then remaining tasks in the background; returns the job id."""
-        stages = self._workspace.scoring_stages(ScoringOptions(mode=mode))
-        return self._workspace.runner.start(stages)
-
-    def start_import(self, paths: Sequence[str]) -> int:
-        """Starts an import in the background; returns the job id."""
-        return self._workspace.runner.start([ImportStage(self._workspace.project, paths)])
-
-    def cancel(self, job_id: int) -> None:
-        """Asks a job to stop; what it committed stays."""
-        self._workspace.runner.cancel(job_id)
-
-    def active(self) -> list[JobProgress]:
-        """Jobs that run or wait, oldest first."""
-        return self._workspace.runner.active()
-
-    def interrupted(self) -> list[RunRow]:
-        """Runs that an earlier process left unfinished."""
-        return self._workspace.runner.interrupted()
-
-    def run(self, run_id: int) -> RunRow | None:
-        """One run with everything that determined its result."""
-        with self._workspace.project.reading() as conn:
-            return runs.get(conn, run_id)

@@ -1,0 +1,140 @@
+"""Options that several commands have, and how their values are read."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from typing import get_args
+
+from engine.goal_rows import Decide, GoalText
+
+
+def add_model(sub: argparse.ArgumentParser) -> None:
+    """Which model, and which adapter on it."""
+    sub.add_argument("--model", help="name or path of a model (default: the built-in one)")
+    sub.add_argument("--adapter", help="GGUF adapter of a tuned model")
+
+
+def add_tree(sub: argparse.ArgumentParser, at: Sequence[str]) -> None:
+    """How trees grow; `at` names the places that may be asked for."""
+    add_model(sub)
+    sub.add_argument("--alpha", type=share, default=0.01, help="least probability (default: 0.01)")
+    sub.add_argument(
+        "--mode",
+        choices=["path", "token"],
+        default="path",
+        help="alpha bounds the path, or each branching token as in the paper (default: path)",
+    )
+    sub.add_argument(
+        "--at", choices=at, default="last-answer", help="where trees grow (default: last-answer)"
+    )
+    sub.add_argument("--max-tokens", type=positive, default=64, help="longest answer")
+    sub.add_argument("--nodes", type=positive, help="stop a tree after reading so many nodes")
+    sub.add_argument("--line", action="store_true", help="an answer ends at a line break")
+    sub.add_argument(
+        "--widest",
+        type=positive,
+        default=0,
+        metavar="K",
+        help="follow the K best tokens of a place only; the rest counts as pruned (default: all)",
+    )
+    sampler = sub.add_argument_group("the sampler whose answers are explored (default: none)")
+    sampler.add_argument("--temperature", type=temperature, default=1.0, metavar="T")
+    sampler.add_argument("--top-k", type=positive, default=0, metavar="K")
+    sampler.add_argument("--top-p", type=share, default=1.0, metavar="P")
+    sampler.add_argument("--min-p", type=share, default=0.0, metavar="P")
+
+
+def add_clustering(sub: argparse.ArgumentParser) -> None:
+    """How goals are clustered and who decides on merges."""
+    sub.add_argument(
+        "--text",
+        choices=get_args(GoalText),
+        default="first-user",
+        help="what stands for a goal: what the user wrote, or a model's summary (default: first-user)",
+    )
+    sub.add_argument("--about", help="paragraph on the application, for the summaries; is kept")
+    sub.add_argument(
+        "--embedder",
+        default="tfidf",
+        metavar="E",
+        help="tfidf, minilm, the path of a GGUF embedding model, or a URL (default: tfidf)",
+    )
+    sub.add_argument(
+        "--k1", type=positive, metavar="K", help="clusters, an overestimate (default: proposed)"
+    )
+    sub.add_argument(
+        "--largest", type=positive, metavar="N", help="split clusters of more conversations"
+    )
+    sub.add_argument("--seed", type=int, default=0, help="of all that is random (default: 0)")
+    sub.add_argument("--model", help="name or path of a model (default: the built-in one)")
+    sub.add_argument(
+        "--decide",
+        choices=get_args(Decide),
+        default="ask",
+        help="who decides on merges: a person at the desk, the merge probability, the model's word alone as"
+        " in the paper, or nobody (default: ask)",
+    )
+    sub.add_argument(
+        "--threshold",
+        type=share,
+        default=0.5,
+        metavar="P",
+        help="merge probability from which `--decide auto` merges (default: 0.5)",
+    )
+    sub.add_argument(
+        "--ask",
+        type=positive,
+        default=24,
+        metavar="N",
+        help="pairs that the model is asked about for `--decide ask` (default: 24); the desk asks more",
+    )
+    sub.add_argument(
+        "--no-labels", action="store_true", help="ask no model; name clusters after their words"
+    )
+    sub.add_argument(
+        "--any-others",
+        action="store_true",
+        help="show the model any texts outside a cluster, not those nearest to it",
+    )
+
+
+def add_filter(sub: argparse.ArgumentParser) -> None:
+    """Which conversations."""
+    sub.add_argument(
+        "--filter",
+        metavar="F",
+        default="",
+        help="only conversations that match, like 'state:incomplete turns>5 \"refund\"'",
+    )
+
+
+def share(text: str) -> float:
+    """A number above 0 and at most 1."""
+    number = float(text)
+    if not 0 < number <= 1:
+        raise argparse.ArgumentTypeError("must be above 0 and at most 1")
+    return number
+
+
+def temperature(text: str) -> float:
+    """A number above 0."""
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError("must be above 0")
+    return number
+
+
+def positive(text: str) -> int:
+    """A whole number above 0."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+COMMANDS = (
+    "open", "demo", "import", "run", "status", "list", "tree", "export", "calibrate", "validate", "prompts", "models",
+    "keys", "doctor", "bench",
+)  # fmt: skip
