@@ -43,6 +43,12 @@ EXPORTS = (
 )  # fmt: skip
 
 
+COMMANDS = (
+    "open", "demo", "import", "run", "status", "list", "tree", "export", "calibrate", "validate", "prompts", "models",
+    "keys", "doctor", "bench",
+)  # fmt: skip
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)

@@ -132,9 +132,3 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
-
-
-COMMANDS = (
-    "open", "demo", "import", "run", "status", "list", "tree", "export", "calibrate", "validate", "prompts", "models",
-    "keys", "doctor", "bench",
-)  # fmt: skip
