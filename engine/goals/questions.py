@@ -35,6 +35,11 @@ _REFUSAL = re.compile(
     re.I,
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
+_OPENING = re.compile(r"(?:(?:task|group|question|label|title)\b[ \d]*:\s*)+", re.I)
+_DANGLING = frozenset(
+    ["a", "an", "and", "at", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"]
+)
+"""Words that no label ends with: it was cut behind them."""
 _EDGES = " \t\"'“”‘’*`#-–—:;,."
 
 
@@ -149,8 +154,11 @@ def read_reason(prompt: Prompt, reply: str) -> Named:
 
 def _label_and_sentence(text: str) -> tuple[str, str]:
     first, _, rest = text.partition("\nSentence:")
-    words = first.strip(_EDGES).split()
-    label = " ".join(words[:LABEL_WORDS]).strip(_EDGES)
+    bare = first.strip(_EDGES)
+    words = bare[found.end() if (found := _OPENING.match(bare)) else 0 :].split()[:LABEL_WORDS]
+    while words and words[-1].casefold() in _DANGLING:
+        words.pop()
+    label = " ".join(words).strip(_EDGES)
     if not _has_words(label) or _REFUSAL.search(label):
         label = ""
     sentence = " ".join(rest.split())

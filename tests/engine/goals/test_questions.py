@@ -137,6 +137,12 @@ class TestNames:
             assert "distinctive words" in named.reason
             assert named.description == ""
 
+    def test_openings_and_loose_ends(self) -> None:
+        """What a small model writes before a label, and words that nothing follows, are not part of the label."""
+        reply = " Task 1: Find a movie to\nSentence: The user wants to watch."
+        assert read_label(reply, []).label == "Find a movie"
+        assert read_label(" Question: To the", ["word"]).label == "word"
+
     def test_long_label(self) -> None:
         """A label that rambles is cut to a few words."""
         assert len(read_label(" a b c d e f g h i", []).label.split()) == LABEL_WORDS
