@@ -14,6 +14,10 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
+LEAST_GROUPS = 10
+"""Groups of each kind from which a variance can be told by how they differ; two that happen to lie close would promise
+far too much."""
+
 _HALVINGS = 60
 """Steps that find an end of an interval, far below what a double can tell apart."""
 
@@ -24,9 +28,9 @@ def auroc(
     """P(a positive has a higher value than a negative), equal values counting half.
 
     The interval is that of DeLong, DeLong & Clarke-Pearson (1988, Biometrics 44) on the logit scale; what shares a
-    group, like the answers of one conversation, is taken for dependent (Obuchowski 1997, Biometrics 53). Where these
-    give no variance, because the kinds do not overlap or one has a single group, it is the score interval with the
-    variance of Hanley & McNeil (Newcombe 2006, Stat. Med. 25), with groups for numbers.
+    group, like the answers of one conversation, is taken for dependent (Obuchowski 1997, Biometrics 53). Where one kind
+    has fewer than `LEAST_GROUPS` groups, or the kinds do not overlap, that promises too much; there it is the score
+    interval with the variance of Hanley & McNeil (Newcombe 2006, Stat. Med. 25), with groups for numbers.
 
     Args:
         values: One for each thing, finite.
@@ -48,7 +52,7 @@ def auroc(
     low_sums, low_counts = _by_group(below, group[~label], most)
     high_groups = int((high_counts > 0).sum())
     low_groups = int((low_counts > 0).sum())
-    if min(high_groups, low_groups) > 1:
+    if min(high_groups, low_groups) >= LEAST_GROUPS:
         high_off = high_sums - high_counts * area
         low_off = low_sums - low_counts * area
         m, n = len(highs), len(lows)

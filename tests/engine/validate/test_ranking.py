@@ -43,18 +43,27 @@ class TestArea:
 
 
 class TestInterval:
-    def test_variance_by_hand(self) -> None:
-        """Three against two: DeLong's variance worked out by hand, on the logit scale."""
-        # placements of the positives 3, 5, 2 among 1, 4: 1/2, 1, 1/2; of the negatives among the positives: 1, 1/3
-        area = 2 / 3
-        variance = (2 * (1 / 6) ** 2 + (1 / 3) ** 2) / 2 / 3 + 2 * (1 / 3) ** 2 / 1 / 2
+    def test_variance(self) -> None:
+        """It is DeLong's: the variances of the placements of each kind among the other over their numbers."""
+        rng = np.random.default_rng(2)
+        highs, lows = rng.normal(1, 1, 12), rng.normal(0, 1, 15)
+        won = (highs[:, None] > lows[None, :]).astype(float)
+        area = won.mean()
+        variance = won.mean(axis=1).var(ddof=1) / 12 + won.mean(axis=0).var(ddof=1) / 15
         half = 1.959964 * variance**0.5 / (area * (1 - area))
-        found = auroc([3, 5, 2, 1, 4], [True, True, True, False, False])
+        found = auroc([*highs, *lows], [True] * 12 + [False] * 15)
+        odds = area / (1 - area)
         assert found.value == pytest.approx(area)
-        assert found.low == pytest.approx(1 / (1 + np.exp(-np.log(2) + half)), abs=1e-6)
-        assert found.high == pytest.approx(1 / (1 + np.exp(-np.log(2) - half)), abs=1e-6)
+        assert found.low == pytest.approx(1 / (1 + np.exp(half) / odds), abs=1e-6)
+        assert found.high == pytest.approx(1 / (1 + np.exp(-half) / odds), abs=1e-6)
 
-    @pytest.mark.parametrize(("shift", "positives"), [(0.0, 30), (1.0, 30), (2.0, 12)])
+    def test_two_are_few(self) -> None:
+        """Two positives side by side in the midst of a hundred say little, however close they lie."""
+        found = auroc([*range(100), 89.4, 89.6], [False] * 100 + [True] * 2)
+        assert found.value == 0.9
+        assert found.low < 0.6
+
+    @pytest.mark.parametrize(("shift", "positives"), [(0.0, 30), (1.0, 30), (2.0, 12), (1.0, 3)])
     def test_it_holds_the_truth(self, shift: float, positives: int) -> None:
         """Of 400 samples of normal values, 95% intervals hold the true area in 92% to 98.5%."""
         rng = np.random.default_rng(11)
