@@ -80,9 +80,12 @@ def choose(members: Sequence[int], number: int, seed: int) -> list[int]:
 
 
 def label_body(members: Sequence[str], others: Sequence[str]) -> str:
-    """What the label question is about: texts of a cluster, and texts near it that are not in it."""
+    """What the label question is about: texts near a cluster that are not in it, and texts of it.
+
+    The members come last, other than in the paper: a small model describes the list that it read last.
+    """
     return "\n\n".join(
-        [_listed("GROUP", members, LABEL_CHARS), _listed("NOT IN GROUP", others, LABEL_CHARS)]
+        [_listed("NOT IN GROUP", others, LABEL_CHARS), _listed("GROUP", members, LABEL_CHARS)]
     )
 
 
