@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.app import ComposeResult, SuspendNotSupported
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.errors import WorkbenchError
 from engine.rows import CurvePoint
 from engine.text import one_line
-from screens import figures, outside
-from screens.base import TitleLine, WorkbenchScreen
+from screens import figures
+from screens.base import TitleLine
 from screens.bridge import EngineFeed
-from screens.clipboard import copy
 from screens.dialogs import TextDialog
 from screens.facts import Facts, load_facts
 from screens.goal_alike import AlikeDialog, Answer
 from screens.ports import Services
 from screens.provenance import OriginalDialog, ProvenanceDialog
+from screens.reader_taking import TAKING_KEYS, TakingText
 from screens.trees import TreeScreen
 from screens.widgets.curve import Curve
 from screens.widgets.evidence import curve_data, note_content, remaining_content
@@ -37,7 +35,7 @@ from screens.widgets.states import STATE_LOOKS
 from screens.widgets.transcript import Transcript
 
 
-class ReaderScreen(WorkbenchScreen[int]):
+class ReaderScreen(TakingText):
     """Reads through an order of conversations; answers with the id of the last one read."""
 
     CSS_PATH = "reader.tcss"
@@ -93,10 +91,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         Binding("w", "why", "Why", tooltip="Where the number comes from"),
         Binding("o", "original", "Original", tooltip="The record as imported"),
         Binding("m", "raw", "Raw", tooltip="Styled and laid out, or as imported"),
-        Binding("y", "copy_message", "Copy", tooltip="Copy this message"),
-        Binding("Y", "copy_all", "Copy everything", show=False, tooltip="Copy the conversation"),
-        Binding("P", "outside('pager')", "Pager", show=False, tooltip="Open in $PAGER"),
-        Binding("E", "outside('editor')", "Editor", show=False, tooltip="Open in $EDITOR"),
+        *TAKING_KEYS,
         Binding("v", "view", "Curve", tooltip="Turns or curve, on a narrow terminal"),
         Binding("escape", "leave", "Back", tooltip="Give up finding, or go back"),
         Binding("q", "close", "Close", show=False, tooltip="Go back"),
@@ -117,7 +112,6 @@ class ReaderScreen(WorkbenchScreen[int]):
         self._order = order
         self._at = at
         self._words = tuple(words)
-        self._facts: Facts | None = None
         self._boundaries = RowTable[tuple[int, CurvePoint]](
             [
                 Column(
@@ -288,55 +282,12 @@ class ReaderScreen(WorkbenchScreen[int]):
         """Shows how much was found."""
         self.query_one(FindLine).say(message.words)
 
-    # Taking the text elsewhere
+    # Keys
 
     def action_raw(self) -> None:
         """Changes between styled, laid-out text and text as imported."""
         transcript = self.query_one(Transcript)
         transcript.show_raw(not transcript.raw)
-
-    def action_copy_message(self) -> None:
-        """Copies the current message."""
-        message = self.query_one(Transcript).message
-        if message is not None:
-            copy(
-                self, outside.message_text(message), f"message {message.index + 1}, {message.role}"
-            )
-
-    def action_copy_all(self) -> None:
-        """Copies the conversation as a log."""
-        if self._facts is not None:
-            messages = self._facts.messages
-            what = f"the conversation, {figures.counted(len(messages), 'message')}"
-            self.in_background(
-                lambda: outside.log_text(messages), lambda text: copy(self, text, what), group="log"
-            )
-
-    def action_outside(self, kind: outside.Outside) -> None:
-        """Opens the conversation in the person's pager or editor."""
-        if self._facts is not None:
-            messages = self._facts.messages
-            self.in_background(
-                lambda: (outside.command(kind, os.environ), outside.log_text(messages)),
-                lambda found: self._show_outside(*found),
-                group="log",
-            )
-
-    def _show_outside(self, words: list[str], text: str) -> None:
-        try:
-            with self.app.suspend():
-                outside.show(words, text)
-        except SuspendNotSupported:
-            self.show_error(
-                WorkbenchError(
-                    "This terminal cannot be handed to another program.",
-                    "Y copies the conversation instead.",
-                )
-            )
-        except WorkbenchError as error:
-            self.show_error(error)
-
-    # Keys
 
     def action_go(self, delta: int) -> None:
         """Reads the next or the previous conversation of the order."""
