@@ -18,8 +18,8 @@ from workbench.goal_stages import ClusterOptions
 from workbench.services import ScoringOptions, TreeRunOptions, Workspace
 from workbench.tree_services import STEP_STOP
 
-TREES = TreeRunOptions(TreeOptions(alpha=0.02, max_tokens=32, stop=(STEP_STOP,)), limit=12)
-"""Two of each world; the others are grown when asked for."""
+TREES = TreeRunOptions(TreeOptions(alpha=0.02, max_tokens=32, stop=(STEP_STOP,)), limit=6)
+"""One of each world; the others are grown when asked for."""
 
 CLUSTERS = ClusterOptions(labels=False, decide="ask")
 """Named after their words. The model is asked about merges when the desk is opened."""
