@@ -25,6 +25,9 @@ DeskOrder = Literal["similarity", "probability", "teaching"]
 
 MemberOrder = Literal["central", "doubtful", "name"]
 
+LIKELY = 0.05
+"""Merge probability from which a pair is worth a person's time before the others."""
+
 Pair = tuple[str, str]
 """Ids of two groups, in order."""
 
@@ -179,6 +182,7 @@ class DeskProgress:
     Attributes:
         merged, refused: Decisions of a person or a rule that stand.
         left: Undecided pairs above the floor.
+        likely: Of them, those whose merge probability is at least `LIKELY`.
         unasked: Of them, those that the model was not asked about yet.
         calls: Model calls that those need.
         seconds: What they take, from calls measured so far; None where none was.
@@ -192,6 +196,7 @@ class DeskProgress:
     merged: int
     refused: int
     left: int
+    likely: int
     unasked: int
     calls: int
     seconds: float | None

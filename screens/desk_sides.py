@@ -34,7 +34,7 @@ class SidePane(Vertical):
     SidePane { border: round $tone-frame; border-title-color: $tone-bright; border-title-style: bold; padding: 0 1; }
     SidePane:focus-within { border: round $tone-accent; }
     SidePane .head, SidePane .near { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    SidePane VerticalScroll { height: 1fr; }
+    SidePane VerticalScroll { height: 1fr; scrollbar-gutter: stable; }
     SidePane .members { height: auto; }
     """
 

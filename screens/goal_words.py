@@ -223,7 +223,8 @@ def counts_content(progress: DeskProgress, skipped: int) -> Content:
     parts: list[Piece] = [
         (f"{decided:,} decided", "bold"),
         (f" ({progress.merged:,} merged, {progress.refused:,} refused)", "$tone-muted"),
-        f" · {progress.left:,} left",
+        f" · {progress.likely:,} likely",
+        (f" of {progress.left:,} left", "$tone-muted"),
     ]
     if progress.asking:
         parts.append((" · asking …", "$tone-accent"))

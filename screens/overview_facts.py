@@ -112,7 +112,7 @@ def load_wanted(services: Services) -> Wanted:
     shown = goals.shown()
     if shown is None:
         return Wanted()
-    return Wanted(shown, tuple(goals.groups()), goals.progress().left)
+    return Wanted(shown, tuple(goals.groups()), goals.progress().likely)
 
 
 def wanted_content(found: Wanted) -> Content:

@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.completeness.calibration import agreement
 from engine.goal_rows import (
+    LIKELY,
     DeskDecision,
     DeskOrder,
     DeskProgress,
@@ -15,6 +16,7 @@ from engine.goal_rows import (
     Pair,
     Proposal,
 )
+from engine.goals.merging import Floats
 from engine.stages.kept_desk import KeptDesk
 from engine.stages.pair_odds import features
 from engine.stages.pair_queue import DESK, chosen, kept_evidence
@@ -74,7 +76,7 @@ class GoalQueue(GoalLooking):
         left = now.left("probability")
         if not left:
             return []
-        found = now.model.probabilities(features(now.table, left))
+        found = _probabilities(now, left)
         pairs = [pair for pair, p in zip(left, found, strict=True) if p >= probability]
         return self._proposals(now, pairs, f"at least {probability:g}")
 
@@ -84,7 +86,7 @@ class GoalQueue(GoalLooking):
             with self._project.reading() as conn:
                 order, floor = chosen(conn)
             nothing = agreement([])
-            return DeskProgress(0, 0, 0, 0, 0, None, nothing, 0, floor, order, False, False)
+            return DeskProgress(0, 0, 0, 0, 0, 0, None, nothing, 0, floor, order, False, False)
         now = self._now()
         table, left = now.table, now.left()
         unasked = sum(1 for pair in left if table.answer(pair) is None)
@@ -95,6 +97,7 @@ class GoalQueue(GoalLooking):
             merged=sum(1 for d in standing if d.kind == "merge"),
             refused=sum(1 for d in standing if d.kind in ("apart", "never")),
             left=len(left),
+            likely=_likely(now, left),
             unasked=unasked,
             calls=round(unasked * (cost[0] if cost else CALLS)),
             seconds=unasked * cost[1] if cost else None,
@@ -136,6 +139,14 @@ class GoalQueue(GoalLooking):
         self._project.write(
             lambda conn: settings.put(conn, DESK, {**settings.get(conn, DESK, {}), name: value})
         )
+
+
+def _probabilities(now: Moment, pairs: Sequence[Pair]) -> Floats:
+    return now.model.probabilities(features(now.table, pairs))
+
+
+def _likely(now: Moment, pairs: Sequence[Pair]) -> int:
+    return int((_probabilities(now, pairs) >= LIKELY).sum()) if pairs else 0
 
 
 def _together(a: GoalGroup, b: GoalGroup) -> GroupStates:

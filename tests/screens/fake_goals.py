@@ -9,6 +9,7 @@ from engine.calibration_rows import Agreement, Share
 from engine.errors import ProjectReadOnly, UsageError, WorkbenchError
 from engine.events import DataChanged, Event
 from engine.goal_rows import (
+    LIKELY,
     ClusteringRow,
     DecisionKind,
     DeskOrder,
@@ -163,8 +164,8 @@ class FakeGoals:
         same = sum((d.probability or 0) >= 0.5 and d.kind == "merge" for d in given)
         agreement = Agreement(len(given), Share(same, len(given), 0, 1) if given else None, None)
         return DeskProgress(
-            merged, len(given) - merged, len(pairs), unasked, 3 * unasked, 4.0 * unasked or None,
-            agreement, len(given), self.floor, self.order, not pairs, self.asking,
+            merged, len(given) - merged, len(pairs), len(self.above(LIKELY)), unasked, 3 * unasked,
+            4.0 * unasked or None, agreement, len(given), self.floor, self.order, not pairs, self.asking,
         )  # fmt: skip
 
     def merge(self, a: str, b: str, label: str | None = None) -> GoalDecision:

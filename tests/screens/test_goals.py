@@ -295,5 +295,5 @@ class TestElsewhere:
         async with opened(fake, (120, 36), mode="1") as pilot:
             assert "7 goals" in text(pilot)
             assert LABELS[3] in text(pilot)
-            left = fake.goals.progress().left
-            assert f"{left} merge proposals wait for you" in text(pilot)
+            likely = fake.goals.progress().likely
+            assert f"{likely} merge proposals wait for you" in text(pilot)
