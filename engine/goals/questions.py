@@ -22,10 +22,10 @@ LABEL_CHARS, MERGE_CHARS = 240, 160
 """Of each text; 20 and 30 of them leave room in a context of 2,048 tokens."""
 LABEL_WORDS = 6
 LABEL_GRAMMAR = (
-    'root ::= " " [A-Z] [^\\n]{3,60} "\\nSentence: The user wants to " [^\\n.]{8,220} "."'
+    'root ::= " " [A-Z] [^\\n?:<>[\\]{}]{3,60} "\\nSentence: The user wants to " [^\\n.]{8,220} "."'
 )
 REASON_GRAMMAR = (
-    'root ::= [^\\n.]{8,220} ".\\nLabel: " [A-Z] [^\\n]{3,60} "\\nSentence: The user wants to " '
+    'root ::= [^\\n.]{8,220} ".\\nLabel: " [A-Z] [^\\n?:<>[\\]{}]{3,60} "\\nSentence: The user wants to " '
     '[^\\n.]{8,220} "."'
 )
 SUMMARY_CHARS = 400
@@ -40,6 +40,16 @@ _DANGLING = frozenset(
     ["a", "an", "and", "at", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"]
 )
 """Words that no label ends with: it was cut behind them."""
+_OF_THE_QUESTION = _DANGLING | frozenset(
+    [
+        "as", "be", "common", "description", "descriptions", "each", "example", "examples", "five",
+        "following", "goal", "goals", "group", "groups", "help", "is", "it", "label", "labels", "list",
+        "name", "not", "one", "possible", "question", "same", "sentence", "short", "some", "task", "tasks",
+        "that", "these", "this", "three", "title", "titles", "two", "user", "users", "want", "wants",
+        "what", "which", "words", "you", "your",
+    ]
+)  # fmt: skip
+"""A label of these words alone repeats the question; it does not say what the group is about."""
 _EDGES = " \t\"'“”‘’*`#-–—:;,."
 
 
@@ -162,7 +172,8 @@ def _label_and_sentence(text: str) -> tuple[str, str]:
     while words and words[-1].casefold() in _DANGLING:
         words.pop()
     label = " ".join(words).strip(_EDGES)
-    if not _has_words(label) or _REFUSAL.search(label):
+    said = set(re.findall(r"[^\W\d_]+", label.casefold())) - _OF_THE_QUESTION
+    if not said or _REFUSAL.search(label):
         label = ""
     sentence = " ".join(rest.split())
     if not _has_words(sentence) or _REFUSAL.search(sentence):

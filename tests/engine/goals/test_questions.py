@@ -137,6 +137,11 @@ class TestNames:
             assert "distinctive words" in named.reason
             assert named.description == ""
 
+    @pytest.mark.parametrize("label", ["What is the task?", "Possible Titles", "Help!", "Group 3"])
+    def test_words_of_the_question(self, label: str) -> None:
+        """A label that only says the question again is none."""
+        assert read_label(f" {label}\nSentence: ", ["train", "seat"]).label == "train, seat"
+
     def test_openings_and_loose_ends(self) -> None:
         """What a small model writes before a label, and words that nothing follows, are not part of the label."""
         reply = " Task 1: Find a movie to\nSentence: The user wants to watch."
