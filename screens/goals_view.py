@@ -57,7 +57,6 @@ class GoalsView(WorkbenchScreen[None]):
         self._words: list[str] = []
         self._keys: dict[str, int] = {}  # numbers that stay with a group while others come and go
         self._by_key: dict[int, GoalGroup] = {}
-        self._detail: Detail | None = None
         self.table = RowTable[Listed](
             group_columns(lambda: max((group.share for group in self.groups), default=0.0)),
             self._fetch,
@@ -71,8 +70,7 @@ class GoalsView(WorkbenchScreen[None]):
         with Horizontal(id="main"):
             yield self.table
             with Vertical(id="side"):
-                with VerticalScroll(id="detail", classes="section"):
-                    yield Static(id="about")
+                yield DetailPane(id="detail", classes="section")
                 yield GroupMap(id="map")
         yield FindLine()
         yield Static(classes="empty")
@@ -159,22 +157,7 @@ class GoalsView(WorkbenchScreen[None]):
                 tuple(parts),
             )
 
-        self.in_background(read, self._show_detail, group="detail")
-
-    def _show_detail(self, detail: Detail) -> None:
-        same = self._detail is not None and self._detail.group.id == detail.group.id
-        self._detail = detail
-        pane = self.query_one("#detail", VerticalScroll)
-        pane.border_title = Content(goal_words.label_of(detail.group, 200))
-        width = max(20, pane.scrollable_content_region.width)
-        self.query_one("#about", Static).update(detail_content(detail, width))
-        if not same:
-            pane.scroll_home(animate=False)
-
-    def on_resize(self) -> None:
-        """Breaks the lines of the detail again."""
-        if self._detail is not None:
-            self.call_after_refresh(self._show_detail, self._detail)
+        self.in_background(read, self.query_one(DetailPane).show, group="detail")
 
     # Finding
 
@@ -194,6 +177,36 @@ class GoalsView(WorkbenchScreen[None]):
     def on_find_line_left(self) -> None:
         """Back to the list."""
         self.table.focus()
+
+
+class DetailPane(VerticalScroll):
+    """What is known of one group; another one is shown from its beginning."""
+
+    def __init__(self, *, id: str, classes: str) -> None:
+        super().__init__(id=id, classes=classes)
+        self._detail: Detail | None = None
+
+    def compose(self) -> ComposeResult:
+        """One text."""
+        yield Static(id="about")
+
+    def show(self, detail: Detail) -> None:
+        """Shows a group."""
+        same = self._detail is not None and self._detail.group.id == detail.group.id
+        self._detail = detail
+        self.border_title = Content(goal_words.label_of(detail.group, 200))
+        self._break_lines()
+        if not same:
+            self.scroll_home(animate=False)
+
+    def on_resize(self) -> None:
+        """Breaks the lines again; also when the pane is seen for the first time."""
+        self.call_after_refresh(self._break_lines)
+
+    def _break_lines(self) -> None:
+        if self._detail is not None:
+            width = max(20, self.scrollable_content_region.width)
+            self.query_one("#about", Static).update(detail_content(self._detail, width))
 
 
 def summary_content(shown: ClusteringRow, groups: Sequence[GoalGroup]) -> Content:
@@ -219,7 +232,7 @@ def summary_content(shown: ClusteringRow, groups: Sequence[GoalGroup]) -> Conten
         )
         parts.append((told, "$tone-borderline" if unstable else "$tone-muted"))
     made = (
-        f"   {TEXTS[shown.text]} · {one_line(shown.embedder, 30)} · k {shown.k} · seed {shown.seed}"
+        f" · {TEXTS[shown.text]} · {one_line(shown.embedder, 30)} · k {shown.k} · seed {shown.seed}"
     )
     parts.append((made, "$tone-muted"))
     return Content.assemble(*parts)
