@@ -89,6 +89,8 @@ def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
         curvature = (x.T * (p * (1 - p))) @ x + np.diag(precision)
         step = np.linalg.solve(curvature, slope)
         if float(slope @ step) < CLOSE:
+            # So near the optimum a full step squares what is left of the error.
+            weights = weights - step
             break
         size, before = 1.0, loss(weights)
         # Far from the optimum a full step may overshoot; half of the promised gain is too much to ask of it.

@@ -7,6 +7,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from engine.store import runs
+from engine.store.lock import lives
 from engine.store.project import Project
 
 _FINDINGS = 5
@@ -60,7 +61,7 @@ def examine(path: str | os.PathLike[str]) -> ProjectHealth:
         left += [
             stage
             for stage, pid in conn.execute("SELECT stage, pid FROM run WHERE state = 'running'")
-            if not _lives(pid)
+            if not lives(pid)
         ]
     return ProjectHealth(conversations, problems, tuple(left))
 
@@ -70,14 +71,4 @@ def _works(conn: sqlite3.Connection, statement: str) -> bool:
         conn.execute(statement)
     except sqlite3.OperationalError:
         return False
-    return True
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
     return True

@@ -10,9 +10,13 @@ import fcntl
 import json
 import os
 import socket
+import time
 
 from engine.errors import ProjectLocked
 from engine.store.sql import utc_now
+
+PASSING_SECONDS = 2.0
+"""How long a lock is waited for whose holder is dead: a process that it was starting holds it until it has begun."""
 
 
 class WriteLock:
@@ -23,19 +27,23 @@ class WriteLock:
         self._fd: int | None = None
 
     def acquire(self) -> None:
-        """Takes the lock at once.
+        """Takes the lock at once, or within `PASSING_SECONDS` from a holder that has just died.
 
         Raises:
             ProjectLocked: another process, or another part of this one, holds it.
             OSError: the side file cannot be created or locked.
         """
+        until = time.monotonic() + PASSING_SECONDS
         while True:
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                holder = _holder(fd)
+                holder, dead = _holder(fd)
                 os.close(fd)
+                if dead and time.monotonic() < until:
+                    time.sleep(0.02)
+                    continue
                 raise ProjectLocked(f"{holder} is writing it") from None
             except OSError:
                 os.close(fd)
@@ -66,12 +74,23 @@ class WriteLock:
             return False
 
 
-def _holder(fd: int) -> str:
+def lives(pid: int) -> bool:
+    """Whether a process of this machine runs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _holder(fd: int) -> tuple[str, bool]:
+    """Who holds a lock, and whether that is a process of this machine that does not run any more."""
     try:
         owner = json.loads(os.pread(fd, 1000, 0))
-        who = f"pid {int(owner['pid'])}"
-        if owner["host"] != socket.gethostname():
-            who += f" on {owner['host']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "another workbench"
-    return f"another workbench ({who})"
+        pid, here = int(owner["pid"]), owner["host"] == socket.gethostname()
+        where = "" if here else f" on {owner['host']}"
+        return f"another workbench (pid {pid}{where})", here and not lives(pid)
+    except (OSError, OverflowError, ValueError, KeyError, TypeError):
+        return "another workbench", False

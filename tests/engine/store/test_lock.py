@@ -71,6 +71,26 @@ def test_the_lock_of_a_dead_process_does_not_matter(
     assert [p.name for p in tmp_path.iterdir()] == ["p.wb"]
 
 
+def test_a_child_that_was_being_started_passes_the_lock_on(tmp_path: Path) -> None:
+    """Killed while it starts a process, a holder leaves its lock to that process for a moment; the next one waits."""
+    starting = HOLD.replace(
+        "time.sleep(600)", "import os; time.sleep(0.4 if os.fork() == 0 else 600)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", starting, str(tmp_path / "p.wb")],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(0.1)  # it forks
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    with Project.open(tmp_path / "p.wb") as project:
+        assert project.read_only is None
+
+
 def test_two_names_of_one_file_are_one_project(tmp_path: Path) -> None:
     """A symbolic link does not let a second writer in."""
     with Project.open(tmp_path / "p.wb", create=True):
