@@ -43,9 +43,15 @@ PICTURES = {
 
 @pytest.mark.parametrize(("size", "light", "keys"), PICTURES.values(), ids=PICTURES.keys())
 def test_picture(
-    size: tuple[int, int], light: bool, keys: list[str], snap_compare: Callable[..., bool]
+    size: tuple[int, int],
+    light: bool,
+    keys: list[str],
+    snap_compare: Callable[..., bool],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The screen looks as it did when it was last looked at."""
+    # What a filter finds while it is typed depends on how fast that is.
+    monkeypatch.setattr("screens.widgets.filter_line.TYPING_REST", 3600.0)
     fake: FakeProject = clustered()
     fake.running = [JOB]
     app = WorkbenchApp(fake.services(), fake.subscribe, clock=lambda: 0.0)
