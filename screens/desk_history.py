@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -15,11 +15,10 @@ from textual.widgets import Static
 from engine.goal_rows import GoalDecision, GoalGroup
 from engine.text import one_line
 from screens import figures, goal_words
-from screens.background import write_in_order
-from screens.base import WorkbenchScreen
 from screens.bridge import EngineFeed
 from screens.clipboard import copy
 from screens.desk_replay import Standing, replay
+from screens.goal_acts import GoalActsScreen
 from screens.goal_members import GoalMembersScreen
 from screens.ports import Services
 from screens.widgets.row_table import Column, Piece, RowTable
@@ -29,7 +28,7 @@ MOST_GROUPS = 400
 WHO = {"human": "you", "auto": "rule", "llm": "model"}
 
 
-class DeskHistoryScreen(WorkbenchScreen[None]):
+class DeskHistoryScreen(GoalActsScreen):
     """Acts, newest first; the cursor steps through them, and beside it stands what each left behind."""
 
     PLACE = "history"
@@ -168,24 +167,6 @@ class DeskHistoryScreen(WorkbenchScreen[None]):
     def action_view(self) -> None:
         """Changes between acts and groups where both have no room."""
         self.toggle_class("-groups")
-
-    def action_undo(self) -> None:
-        """Takes back the newest act."""
-        self._again(self.services.goals.undo, "Taken back", "There is nothing to undo.")
-
-    def action_redo(self) -> None:
-        """Gives again what the newest undo took back."""
-        self._again(self.services.goals.redo, "Given again", "There is nothing to redo.")
-
-    def _again(self, work: Callable[[], GoalDecision | None], done: str, nothing: str) -> None:
-        if not self.may_write():
-            return
-
-        def told(given: GoalDecision | None) -> None:
-            self.notify(goal_words.act_words(given, done) if given else nothing, markup=False)
-            self.refresh_data()
-
-        write_in_order(self, work, told, self.show_error)
 
     def action_copy_history(self) -> None:
         """Copies the acts, oldest first, a line each."""

@@ -15,12 +15,13 @@ from engine.goal_rows import GoalDecision, GoalGroup, MemberOrder, MemberRow
 from engine.text import display_safe, one_line
 from screens import figures, goal_words
 from screens.background import write_in_order
-from screens.base import WorkbenchScreen
 from screens.bridge import EngineFeed
 from screens.dialogs import ChoiceDialog
+from screens.goal_acts import GoalActsScreen
 from screens.goal_alike import AlikeDialog, Answer
 from screens.goal_columns import member_columns
 from screens.goal_dialogs import GroupPicker, split_group
+from screens.marking import Marking
 from screens.ports import Services
 from screens.reader import ReaderScreen
 from screens.widgets.find_line import FindLine
@@ -35,7 +36,7 @@ MEMBER_ORDERS: dict[MemberOrder, str] = {
 WHOLE_CHARACTERS = 4_000
 
 
-class GoalMembersScreen(WorkbenchScreen[None]):
+class GoalMembersScreen(Marking, GoalActsScreen):
     """Lists the members of a group, or the outliers, with how far each is from the centre."""
 
     PLACE = "members"
@@ -158,32 +159,9 @@ class GoalMembersScreen(WorkbenchScreen[None]):
 
     # Marks
 
-    def action_mark(self) -> None:
-        """Marks the row under the cursor, or takes its mark away, and goes on."""
-        if self.table.cursor_id is not None:
-            self.marks.toggle(self.table.cursor_id)
-            self._marked()
-            self.table.action_move(1)
-
-    def action_mark_all(self) -> None:
-        """Marks everything that is listed."""
-        self.marks.mark_all(self.table.ids)
-        self._marked()
-
-    def action_mark_none(self) -> None:
-        """Takes all marks away."""
-        self.marks.clear()
-        self._marked()
-
-    def _marked(self) -> None:
-        self.table.refresh()
+    def marks_changed(self) -> None:
+        """Tells how many are marked."""
         self._show_summary()
-
-    def _meant(self) -> list[int]:
-        """The marked members, else the one under the cursor."""
-        if self.marks:
-            return list(self.marks.chosen(self.table.ids))
-        return [] if self.table.cursor_id is None else [self.table.cursor_id]
 
     # Deciding
 
@@ -210,7 +188,7 @@ class GoalMembersScreen(WorkbenchScreen[None]):
 
     def action_move(self) -> None:
         """Asks for the group that the marked ones go to."""
-        meant, goals = self._meant(), self.services.goals
+        meant, goals = list(self._meant()), self.services.goals
         if not meant or not self.may_write():
             return
         number = figures.counted(len(meant), "conversation")
@@ -237,30 +215,12 @@ class GoalMembersScreen(WorkbenchScreen[None]):
         if not self.marks:
             split_group(self, goals, group, self._write_split)
             return
-        meant = self._meant()
+        meant = list(self._meant())
         number = figures.counted(len(meant), "conversation")
         self._write_split(
             lambda: goals.split(group.id, [meant]),
             lambda _: self.notify(f"Split {number} off; u takes it back.", markup=False),
         )
-
-    def action_undo(self) -> None:
-        """Takes back the newest act."""
-        self._again(self.services.goals.undo, "Taken back", "There is nothing to undo.")
-
-    def action_redo(self) -> None:
-        """Gives again what the newest undo took back."""
-        self._again(self.services.goals.redo, "Given again", "There is nothing to redo.")
-
-    def _again(self, work: Callable[[], GoalDecision | None], done: str, nothing: str) -> None:
-        if not self.may_write():
-            return
-
-        def told(given: GoalDecision | None) -> None:
-            self.notify(goal_words.act_words(given, done) if given else nothing, markup=False)
-            self.refresh_data()
-
-        write_in_order(self, work, told, self.show_error)
 
     # Asking differently
 

@@ -221,21 +221,6 @@ class GoalsScreen(GoalsView):
     def _merged(self, given: GoalDecision) -> None:
         self.notify(goal_words.act_words(given, "Done"), markup=False)
 
-    def action_undo(self) -> None:
-        """Takes back the newest act."""
-        self._again(self.goals.undo, "Taken back", "There is nothing to undo.")
-
-    def action_redo(self) -> None:
-        """Gives again what the newest undo took back."""
-        self._again(self.goals.redo, "Given again", "There is nothing to redo.")
-
-    def _again(self, work: Callable[[], GoalDecision | None], done: str, nothing: str) -> None:
-        def told(given: GoalDecision | None) -> None:
-            self.notify(goal_words.act_words(given, done) if given else nothing, markup=False)
-
-        if self.may_write():
-            self._write(work, told)
-
     # Jobs
 
     def action_run_clustering(self) -> None:

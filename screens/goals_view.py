@@ -14,9 +14,9 @@ from textual.widgets import Static
 from engine.goal_rows import ClusteringRow, GoalGroup, MapPoint, MemberRow
 from engine.text import display_safe, one_line
 from screens import figures, goal_words
-from screens.base import WorkbenchScreen
 from screens.bridge import EngineFeed
 from screens.desk_sides import distinct, member_lines
+from screens.goal_acts import GoalActsScreen
 from screens.goal_columns import Listed, group_columns, ordered
 from screens.ports import Services
 from screens.widgets.find_line import FindLine
@@ -43,7 +43,7 @@ class Detail:
     parts: tuple[GoalGroup, ...]
 
 
-class GoalsView(WorkbenchScreen[None]):
+class GoalsView(GoalActsScreen):
     """A table of groups beside the one under the cursor and the map of all."""
 
     MODE = "goals"

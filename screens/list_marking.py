@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from array import array
 
 from textual.binding import Binding, BindingType
 
@@ -14,6 +13,7 @@ from screens.background import write_in_order
 from screens.base import WorkbenchScreen
 from screens.bridge import EngineFeed
 from screens.dialogs import ChoiceDialog, TextDialog
+from screens.marking import Marking
 from screens.ports import ExportKind, Services
 from screens.widgets.marks import Marks
 from screens.widgets.row_table import RowTable
@@ -40,55 +40,14 @@ MARKING_KEYS: tuple[BindingType, ...] = (
 )
 
 
-class MarkingScreen(WorkbenchScreen[None]):
-    """A list whose rows can be marked. An action takes the marked conversations, else the one under the cursor.
-
-    Attributes:
-        table: Shows the rows; it is given `marks` to draw them.
-    """
+class MarkingScreen(Marking, WorkbenchScreen[None]):
+    """A list whose rows can be marked. An action takes the marked conversations, else the one under the cursor."""
 
     table: RowTable[ConversationRow]
 
     def __init__(self, services: Services, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self.marks = Marks()
-
-    def marks_changed(self) -> None:
-        """Tells how many are marked."""
-        raise NotImplementedError
-
-    def action_mark(self) -> None:
-        """Marks the row under the cursor, or takes its mark away, and goes on to the next."""
-        if self.table.cursor_id is not None:
-            self.marks.toggle(self.table.cursor_id)
-            self._marked()
-            self.table.action_move(1)
-
-    def action_mark_range(self) -> None:
-        """Marks from the last mark to the cursor."""
-        if self.table.cursor_id is not None:
-            self.marks.mark_range(self.table.ids, self.table.cursor_index)
-            self._marked()
-
-    def action_mark_all(self) -> None:
-        """Marks everything that is listed."""
-        self.marks.mark_all(self.table.ids)
-        self._marked()
-
-    def action_mark_none(self) -> None:
-        """Takes all marks away."""
-        self.marks.clear()
-        self._marked()
-
-    def _marked(self) -> None:
-        self.table.refresh()
-        self.marks_changed()
-
-    def _meant(self) -> array[int]:
-        """The marked conversations, else the one under the cursor."""
-        if self.marks:
-            return self.marks.chosen(self.table.ids)
-        return array("q", [] if self.table.cursor_id is None else [self.table.cursor_id])
 
     def action_copy_names(self) -> None:
         """Puts names on the clipboard, a line each, as they were imported."""

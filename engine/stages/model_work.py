@@ -10,6 +10,8 @@ from typing import Any, Generic, TypeVar
 
 from engine.errors import Cancelled, ModelCrashed
 from engine.model.catalog import RunnableModel
+from engine.model.interface import Sampling
+from engine.model.prompting import Prompt
 from engine.worker.client import ModelProcess, OnProgress
 
 Item = TypeVar("Item")
@@ -83,6 +85,21 @@ class ModelWork:
         if not survived:
             raise crash
         return results
+
+    def replies(
+        self, items: Sequence[tuple[Sequence[str], int]], prompt: Prompt, report: OnProgress
+    ) -> list[Mapping[str, Any]]:
+        """The model's most probable reply to a prompt around each log; see `ModelProcess.generate`."""
+        return list(
+            self.process.generate(
+                items,
+                prompt,
+                sampling=Sampling(),
+                max_tokens=prompt.max_tokens,
+                stop=prompt.stop,
+                progress=report,
+            )
+        )
 
     def live(
         self, work: Callable[[OnProgress], Result], result: Callable[[Result], None]

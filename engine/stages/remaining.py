@@ -11,7 +11,6 @@ from engine.completeness.remaining import remaining_tasks
 from engine.conversation import render_log
 from engine.jobs import Progress
 from engine.model.catalog import RunnableModel
-from engine.model.interface import Sampling
 from engine.model.prompting import Prompt
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
@@ -19,8 +18,6 @@ from engine.store import conversations, scores
 from engine.store.project import Project
 from engine.store.scores import RemainingEntry
 from engine.worker.client import ModelProcess, OnProgress
-
-SAMPLING = Sampling()
 
 
 class RemainingStage(BlockStage[int, RemainingEntry]):
@@ -109,14 +106,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
     def _ask(
         self, items: Sequence[tuple[tuple[str, ...], int]], report: OnProgress
     ) -> list[tuple[str, str | None]]:
-        replies = self._work.process.generate(
-            items,
-            self._prompt,
-            sampling=SAMPLING,
-            max_tokens=self._prompt.max_tokens,
-            stop=self._prompt.stop,
-            progress=report,
-        )
+        replies = self._work.replies(items, self._prompt, report)
         return [
             remaining_tasks(self._prompt, reply["text"], cut=reply["stopped"] == "length")
             for reply in replies

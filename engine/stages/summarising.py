@@ -12,7 +12,6 @@ from engine.filters import ListQuery
 from engine.goals.questions import read_summary
 from engine.jobs import Progress
 from engine.model.catalog import RunnableModel
-from engine.model.interface import Sampling
 from engine.model.prompting import Prompt
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
@@ -111,14 +110,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
 
     def _ask(self, items: Sequence[Item], report: OnProgress) -> list[tuple[str, str, str | None]]:
         """For each log the goal, the reply as it was written, and why it is no goal."""
-        replies = self._work.process.generate(
-            items,
-            self._prompt,
-            sampling=Sampling(),
-            max_tokens=self._prompt.max_tokens,
-            stop=self._prompt.stop,
-            progress=report,
-        )
+        replies = self._work.replies(items, self._prompt, report)
         answers = []
         for reply in replies:
             cut = reply["stopped"] == "length"

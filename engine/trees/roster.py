@@ -172,8 +172,10 @@ class Roster:
 
     def _fits(self, more: int, leaving: Live | None = None) -> bool:
         """Whether so many more tokens of prompts fit beside the others and their paths at their longest."""
-        heirs = max((live.shared for live in self.lives if live.origin is leaving), default=0)
-        prompts = self._prompt_cells() + more + (heirs if leaving else 0)
+        prompts = self._prompt_cells() + more
+        if leaving:  # of its cells stay those that one of the others began with
+            heirs = [live.shared for live in self.lives if live.origin is leaving]
+            prompts += max(heirs, default=0)
         paths = (self._branches + 1) * self._longest + self._model.capacity.batch
         return prompts <= PROMPT_CELLS and prompts + paths <= self._model.capacity.cells
 
