@@ -1,0 +1,186 @@
+"""The run directory: what lies where, and the events a run writes. Standard library only.
+
+The event file is the truth about a run, one JSON object a line, appended and flushed: a reader may come and go.
+Every event has `event` and `time` (seconds since the epoch). The others are:
+
+started     step (that it begins after: 0, or that of the checkpoint it resumes), steps (in all), examples,
+            tokens (of one epoch), end_labels, other_labels, valid (conversations of the validation), pid
+step        step, epoch, loss (mean over the labels since the last), learning_rate, tokens (trained so far in this
+            process), tokens_per_s, seconds_left, memory (bytes, the most so far)
+valid       step, loss, auroc, f1 (at .5 on p_end / (p_end + p_continue)), n (pairs), best (whether it is the best yet)
+sample      step (0: before), id, text (the last words before the boundary), ends (whether the log ends there), p_end,
+            p_continue, says (what the model writes there)
+checkpoint  step, path (relative), best
+warning     message
+parity      top1 (share), max_dp, tokens, or skipped (why)
+done        step, reason (finished, stopped, no-better), best_step, adapter, adapter_gguf (relative; null: not made)
+error       message, hint
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+State = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """The files of one run.
+
+    Data files have one conversation a line: `{"id": str, "texts": [str], "boundaries": [int], "kept": int}`, the
+    pieces of its log as scoring reads them, the pieces after which it could end, and how many leading pieces every
+    window keeps.
+    """
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.json"
+
+    @property
+    def train(self) -> Path:
+        return self.path / "train.jsonl"
+
+    @property
+    def valid(self) -> Path:
+        return self.path / "valid.jsonl"
+
+    @property
+    def manifest(self) -> Path:
+        """What whoever prepared the run knows of its data: at least `train_sha256`, `valid_sha256` and `held_out`."""
+        return self.path / "manifest.json"
+
+    @property
+    def events(self) -> Path:
+        return self.path / "events.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """Standard output and error of the process, for reading when something failed."""
+        return self.path / "log.txt"
+
+    @property
+    def stop(self) -> Path:
+        """While this file exists the run ends after its step, with a checkpoint."""
+        return self.path / "STOP"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def adapter(self) -> Path:
+        """The adapter as PEFT writes it."""
+        return self.path / "adapter"
+
+    @property
+    def adapter_gguf(self) -> Path:
+        return self.path / "adapter.gguf"
+
+    @property
+    def card(self) -> Path:
+        """What the adapter was made of and what was measured, JSON."""
+        return self.path / "card.json"
+
+    @property
+    def lock(self) -> Path:
+        """Locked (flock) as long as the process lives."""
+        return self.path / "lock"
+
+
+class EventLog:
+    """Appends events; each is on the disk's side of the process before the next step begins."""
+
+    def __init__(self, path: Path) -> None:
+        # A process that was killed may have left half a line.
+        _end_line(path)
+        self._file = path.open("a", encoding="utf-8", newline="\n")
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Appends one event."""
+        line = {"event": event, "time": round(time.time(), 3), **fields}
+        self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
+    """Events from a byte offset on, and the offset to go on from; half a line at the end is left for the next time.
+
+    Lines that are no events are passed over: a killed process may have left one.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            data = file.read()
+    except FileNotFoundError:
+        return [], offset
+    whole = data[: data.rfind(b"\n") + 1]
+    events = []
+    for line in whole.splitlines():
+        with contextlib.suppress(ValueError):
+            found = json.loads(line)
+            if isinstance(found, dict) and isinstance(found.get("event"), str):
+                events.append(found)
+    return events, offset + len(whole)
+
+
+@contextlib.contextmanager
+def locked(run: RunDirectory) -> Iterator[bool]:
+    """Holds the run's lock if nobody does; gives whether it was had."""
+    with run.lock.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        yield True
+
+
+def is_running(run: RunDirectory) -> bool:
+    """Whether a process works on the run now."""
+    if not run.lock.exists():
+        return False
+    with locked(run) as had:
+        return not had
+
+
+def state_of(events: list[Event], running: bool) -> State:
+    """What a run is doing, from all its events and whether its process lives."""
+    if running:
+        return "running"
+    for event in reversed(events):
+        if event["event"] == "done":
+            return "stopped" if event.get("reason") == "stopped" else "finished"
+        if event["event"] == "error":
+            return "failed"
+        if event["event"] in ("started", "step", "checkpoint"):
+            return "interrupted"
+    return "new"
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes a text file so that it is there whole or not at all."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_text(text, "utf-8")
+    part.replace(path)
+
+
+def _end_line(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError), path.open("rb+") as file:
+        if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
+            file.write(b"\n")
