@@ -1,0 +1,110 @@
+"""What validation says of the completeness metric, as the rest of the program sees it: frozen results, no arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.calibration_rows import Estimate
+from engine.rows import Mode
+
+RowKind = Literal["scores", "keywords"]
+
+
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """How well a value tells complete from incomplete, each figure with its 95% bootstrap interval.
+
+    Attributes:
+        accuracy, precision, recall, f1: Of calling complete what has at least the threshold; precision is 0 where
+            nothing has, and its interval then says that nothing is known of it.
+        auroc: P(a complete one has a higher value than an incomplete one), equal values counting half.
+        ap: Average precision; chance gives the share of complete ones.
+        ece: Expected calibration error of the value as a probability, over ten equal bins.
+    """
+
+    accuracy: Estimate
+    precision: Estimate
+    recall: Estimate
+    f1: Estimate
+    auroc: Estimate
+    ap: Estimate
+    ece: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationRow:
+    """One way to tell whole conversations from cut ones.
+
+    Attributes:
+        name: What a person reads, e.g. `tuned star-1` or `keyword rule`.
+        mode, model, adapter, config_hash: Of the scores; None for the keyword rule.
+        scored: Of the conversations that could be cut, how many it has an honest number for at both places.
+    """
+
+    name: str
+    kind: RowKind
+    scored: int
+    found: Classification
+    mode: Mode | None = None
+    model: str | None = None
+    adapter: str | None = None
+    config_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TruthRow:
+    """The same values at the last boundary against what is known from elsewhere.
+
+    Attributes:
+        auroc: P(one for which the claim fails has a higher value than one for which it holds).
+        ap: Average precision of low values, among them those for which the claim holds.
+    """
+
+    name: str
+    auroc: Estimate
+    ap: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class TruthTable:
+    """All rows against one claim that should go with a low value, such as `not complete` or `reward 0`.
+
+    Attributes:
+        holds, fails: Conversations that every row has scored, by whether the claim holds.
+        known: Conversations asked for of which it is known, scored or not.
+        rows: Empty where the claim is the same for all.
+    """
+
+    claim: str
+    means: str
+    holds: int
+    fails: int
+    known: int
+    rows: tuple[TruthRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompletenessTable:
+    """The truncation test over one project, and the same scores against truth where there is any.
+
+    Attributes:
+        run: The training run whose held-out conversations these are; None: all conversations of the project.
+        asked: Conversations asked for.
+        single: Those among them that could end in one place only, so that nothing can be cut.
+        n: Conversations that every row has scored; each stands whole and cut in the test.
+    """
+
+    run: str | None
+    seed: int
+    threshold: float
+    asked: int
+    single: int
+    n: int
+    rows: tuple[TruncationRow, ...]
+    truths: tuple[TruthTable, ...]
+
+    @property
+    def coverage(self) -> float:
+        """Share of the conversations that could be cut that are in the test."""
+        return self.n / (self.asked - self.single) if self.asked > self.single else 0.0
