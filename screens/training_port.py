@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from engine.filters import Filter
+from engine.validation_rows import CompletenessTable
 
 RunState = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
 """As `training.protocol.State` has it: `new` has not said anything yet and no process works on it."""
@@ -284,3 +285,7 @@ class Training(Protocol):
     def use(self, name: str | None) -> None:
         """Scoring in the mode `tuned` uses this run's adapter from now on; None takes the one the program brings.
         Raises UsageError for a run without an adapter."""
+
+    def table(self, name: str | None) -> CompletenessTable:
+        """The truncation test over the conversations that a run held out, or over all for None, a row for each
+        configuration of scores that the project holds; raises UsageError saying what to score when there is none."""
