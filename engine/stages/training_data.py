@@ -1,0 +1,50 @@
+"""Conversations of a project as a training run reads them: the text of the logs, never what is known from elsewhere."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from engine.completeness.block import LogItem
+from engine.completeness.boundaries import boundaries
+from engine.completeness.training_data import Usable, text_digest
+from engine.conversation import Message, render_log
+from engine.store import conversations
+from engine.store.sql import id_pages
+
+AT_ONCE = 200
+"""Conversations that are in memory together."""
+
+
+def log_item(messages: Sequence[Message]) -> LogItem:
+    """A conversation's log with its boundaries, of which there may be none; the leak guard has been over it."""
+    pieces = render_log(messages)
+    kept = int(bool(pieces) and pieces[0].role in ("system", "developer"))
+    return LogItem(tuple(piece.text for piece in pieces), tuple(boundaries(pieces)), kept)
+
+
+def usable(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[list[Usable]]:
+    """What could be trained on among these ids, page by page; a page may be empty."""
+    for page in id_pages(conn, wanted, AT_ONCE):
+        names = {row.id: row.external_id for row in conversations.rows(conn, page)}
+        found = []
+        for key, messages in conversations.conversations_for(conn, page):
+            item = log_item(messages)
+            if item.boundaries:
+                found.append(
+                    Usable(
+                        key,
+                        names[key],
+                        text_digest(item.texts),
+                        len(item.boundaries),
+                        sum(map(len, item.texts)),
+                    )
+                )
+        yield found
+
+
+def items(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[tuple[int, LogItem]]:
+    """(id, log) of these conversations in id order."""
+    for page in id_pages(conn, sorted(wanted), AT_ONCE):
+        for key, messages in conversations.conversations_for(conn, page):
+            yield key, log_item(messages)

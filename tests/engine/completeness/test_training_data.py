@@ -1,0 +1,118 @@
+"""Which conversations a training run reads and which it never sees."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.completeness.block import LogItem
+from engine.completeness.training_data import Usable, cut, split, text_digest, to_cut
+
+
+def usable(count: int, boundaries: int = 3) -> list[Usable]:
+    """Conversations of different texts."""
+    return [
+        Usable(n, f"c/{n}", text_digest([f"text {n}"]), boundaries, 10) for n in range(1, count + 1)
+    ]
+
+
+class TestSides:
+    @given(st.sets(st.integers(1, 400)), st.sampled_from([0.2, 0.5, 0.8]), st.integers(0, 3))
+    def test_a_conversation_keeps_its_side(self, left: set[int], share: float, seed: int) -> None:
+        """Whatever others are there, a conversation is on the side that it was drawn to."""
+        every = usable(400)
+        whole = split(every, seed=seed, held_out=share)
+        part = split([one for one in every if one.key in left], seed=seed, held_out=share)
+
+        assert {one.key for one in part.train} == {one.key for one in whole.train} & left
+        assert {one.key for one in part.held_out} == {one.key for one in whole.held_out} & left
+
+    def test_the_share_is_held_out(self) -> None:
+        """About the asked share of many conversations is held out, and the sides share nothing."""
+        found = split(usable(4000), seed=1, held_out=0.25)
+
+        assert abs(len(found.held_out) / 4000 - 0.25) < 0.03
+        assert not {o.key for o in found.train} & {o.key for o in found.held_out}
+        assert len(found.train) + len(found.held_out) == 4000
+
+    def test_another_seed_is_another_draw(self) -> None:
+        """Two seeds hold out different conversations."""
+        sides = [{o.key for o in split(usable(50), seed=s, held_out=0.5).train} for s in (0, 1)]
+
+        assert sides[0] != sides[1]
+
+    def test_equal_texts_are_on_one_side(self) -> None:
+        """Of conversations with the same text one is trained on, or none; never one on each side."""
+        every = usable(200)
+        twins = [
+            Usable(one.key + 1000, f"twin/{one.key}", one.digest, one.boundaries, one.chars)
+            for one in every
+        ]
+        found = split([*every, *twins], seed=0, held_out=0.5)
+
+        train = {one.digest for one in found.train}
+        held = {one.digest for one in found.held_out}
+        assert not train & held
+        assert len(train) == len(found.train) == found.twins
+        assert len(held) * 2 == len(found.held_out)
+
+    def test_a_name_on_both_sides_is_not_named_as_held_out(self) -> None:
+        """Names are unique within a source only; one that was trained on is not called held out."""
+        found = split(
+            [Usable(n, "same", text_digest([str(n)]), 2, 1) for n in range(40)],
+            seed=0,
+            held_out=0.5,
+        )
+
+        assert found.train
+        assert found.held_out
+        assert found.held_out_names() == []
+
+
+class TestSizes:
+    def test_a_smaller_training_set_is_part_of_a_larger_one(self) -> None:
+        """The sets of a learning curve lie in each other, and what is held out stays the same."""
+        found = [split(usable(300), seed=0, held_out=0.5, limit=n) for n in (25, 50, 100, None)]
+        sets = [{one.key for one in each.train} for each in found]
+
+        assert [len(each) for each in sets[:3]] == [25, 50, 100]
+        assert sets[0] < sets[1] < sets[2] < sets[3]
+        assert len({each.held_out for each in found}) == 1
+        assert found[0].beyond == len(sets[3]) - 25
+
+    def test_validation_takes_what_can_be_cut(self) -> None:
+        """Only held-out conversations with two boundaries or more are validated on, so many at most."""
+        short = [Usable(n, str(n), text_digest([str(n)]), 1, 1) for n in range(1000, 1100)]
+        found = split([*usable(100), *short], seed=0, held_out=0.5, valid=20)
+
+        assert len(found.valid) == 20
+        assert all(one.boundaries > 1 for one in found.valid)
+        assert set(found.valid) <= set(found.held_out)
+
+
+class TestCutting:
+    @given(st.integers(2, 12), st.integers(0, 50))
+    def test_a_cut_ends_at_an_earlier_boundary(self, boundaries: int, seed: int) -> None:
+        """What is left ends in a boundary before the last, with the same text up to there."""
+        texts = tuple(f"piece {n}" for n in range(2 * boundaries))
+        item = LogItem(texts, tuple(range(1, 2 * boundaries, 2)), 0)
+        found = cut(item, seed)
+
+        assert found.texts == texts[: len(found.texts)]
+        assert found.boundaries == item.boundaries[: len(found.boundaries)]
+        assert found.boundaries[-1] == len(found.texts) - 1 < len(texts) - 1
+
+    def test_every_earlier_boundary_is_drawn(self) -> None:
+        """Over many seeds a conversation is cut at each of its boundaries but the last."""
+        item = LogItem(("u", "a", "u", "a", "u", "a", "u", "a"), (1, 3, 5, 7), 0)
+
+        assert {len(cut(item, seed).texts) for seed in range(60)} == {2, 4, 6}
+
+    def test_the_share_is_cut(self) -> None:
+        """The asked share is cut, a larger share cuts the same ones and more, and none that cannot be."""
+        train = [*usable(100)[10:], *usable(10, boundaries=1)]
+        fifth, most = to_cut(train, 0, 0.2), to_cut(train, 0, 0.4)
+
+        assert (len(fifth), len(most)) == (20, 40)
+        assert fifth < most
+        assert len(to_cut(train, 0, 1.0)) == 90
