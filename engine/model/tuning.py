@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import Cancelled
+from engine.errors import Cancelled, ModelError
 from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
 from engine.model.llamacpp import LlamaModel, quantize
 
@@ -127,7 +127,7 @@ def tune(
         expandable = _expandable(source, folder)
         if expandable:
             report("expanding to F32")
-            quantize(source, reference, "f32", cores)
+            expand(source, reference)
             model = _load(reference, cancelled)
             tokens = model.tokenize(text)[:AGREEMENT_TOKENS]
             truth = _top_tokens(model, tokens)
@@ -179,6 +179,20 @@ def tune(
     finally:
         for part in folder.glob(f"{source.stem}-*.part"):
             part.unlink()
+
+
+def expand(source: Path, target: Path) -> None:
+    """Writes the weights of `source` in F32, the yardstick for all other formats of them.
+
+    Raises:
+        ModelError: They take too much of memory or disk, or llama.cpp could not write them.
+    """
+    if not _expandable(source, target.parent):
+        raise ModelError(
+            f"{source.name} takes too much memory or disk in F32.",
+            f"It may take {F32_LIMIT:.0%} of each.",
+        )
+    quantize(source, target, "f32", os.cpu_count() or 1)
 
 
 def _agreement(

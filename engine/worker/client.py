@@ -20,6 +20,7 @@ from engine.trees.tree import TreeOptions
 from engine.worker import protocol
 from engine.worker.process import OnProgress, WorkerProcess
 from engine.worker.protocol import Frame, GrownTree
+from engine.worker.reading import Reading, readings_from
 
 __all__ = ["ModelProcess", "OnProgress"]
 
@@ -156,6 +157,35 @@ class ModelProcess(WorkerProcess):
         """Tokens of each log (a list of pieces)."""
         answer = self.request({"type": "count", "items": [list(texts) for texts in items]})
         return cast("list[int]", answer["counts"])
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of texts; control tokens in them are read as text, and none are put in front."""
+        answer = self.request({"type": "tokenize", "texts": list(texts)})
+        return cast("list[list[int]]", answer["tokens"])
+
+    def readings(
+        self,
+        items: Sequence[Sequence[int]],
+        also: Sequence[int] = (),
+        progress: OnProgress | None = None,
+    ) -> list[list[Reading]]:
+        """What the model says after every token of texts, each read on its own; see `engine.worker.reading`.
+
+        Args:
+            items: Token ids.
+            also: Tokens whose log-probability is wanted everywhere.
+        """
+        request: Frame = {
+            "type": "readings",
+            "items": [list(tokens) for tokens in items],
+            "also": list(also),
+        }
+        return [readings_from(frame) for frame in self.request(request, progress)["readings"]]
+
+    def expand(self, path: Path, target: Path) -> None:
+        """Writes the weights of a GGUF file in F32; see `engine.model.tuning.expand`."""
+        request = {"type": "expand", "path": str(path), "target": str(target)}
+        self.request(request, needs_model=False)
 
     def measure(self, text: str) -> tuple[float, float]:
         """Prompt tokens a second and batch noise (largest change of a probability) of the loaded model on a text."""

@@ -18,13 +18,14 @@ from engine.model.generation import generate
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
 from engine.model.prompting import Prompt, frame
-from engine.model.tuning import LONG_TOKENS, noise_of, speed_of, tune
+from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
 from engine.worker import protocol
 from engine.worker.asking import log_probs_of
 from engine.worker.benching import bench_prompts, bench_scoring
 from engine.worker.benching_trees import bench_trees
 from engine.worker.growing import grow_trees
 from engine.worker.protocol import Frame
+from engine.worker.reading import readings, readings_frame
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,9 @@ class Server:
             "grow": self._grow,
             "embed": self._embed,
             "count": self._count,
+            "tokenize": self._tokenize,
+            "readings": self._readings,
+            "expand": self._expand,
             "measure": self._measure,
             "measure_long": self._measure_long,
             "tune": self._tune,
@@ -229,6 +233,21 @@ class Server:
             counts.append(sum(len(model.tokenize(text)) for text in texts))
             report(1)
         return {"counts": counts}
+
+    def _tokenize(self, request: Frame) -> Frame:
+        model = self._ready()
+        return {"tokens": [model.tokenize(text) for text in request["texts"]]}
+
+    def _readings(self, request: Frame) -> Frame:
+        model = self._ready()
+        self._ready_scorer().forget()
+        report = self._progress()
+        found = [readings(model, tokens, request["also"], report) for tokens in request["items"]]
+        return {"readings": [readings_frame(one) for one in found]}
+
+    def _expand(self, request: Frame) -> Frame:
+        expand(Path(request["path"]), Path(request["target"]))
+        return {}
 
     def _measure(self, request: Frame) -> Frame:
         """Speed and batch noise of the loaded model on a text."""

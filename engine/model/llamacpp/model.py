@@ -19,6 +19,7 @@ from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 from numpy.typing import NDArray
 
 from engine.errors import Cancelled, ModelError, ModelFileError
+from engine.model.adapter_files import refuse_other_base
 from engine.model.interface import Capacity, LoadOptions, Logits, Sampling, Span
 from engine.model.llamacpp.batch import MAX_SEQUENCES, BatchBuffers
 from engine.model.llamacpp.files import check_gguf, forward_log
@@ -261,7 +262,7 @@ class LlamaModel:
         """Switches to an adapter, or back to the bare model with None; loads each adapter once.
 
         Raises:
-            ModelFileError: The file is not a GGUF adapter for this model.
+            ModelFileError: The file is not a GGUF adapter for this model; see `refuse_other_base`.
         """
         name = None if path is None else str(path)
         if name == self._adapter_in_use:
@@ -269,12 +270,12 @@ class LlamaModel:
         adapters, scales, count = None, None, 0
         if path is not None and name is not None:
             if name not in self._adapters:
-                check_gguf(path)
+                refuse_other_base(path, self.path)
                 handle = llama_cpp.llama_adapter_lora_init(self._model, name.encode())
                 if not handle:
                     raise ModelFileError(
-                        f"{path.name} is not an adapter for {self.path.name}.",
-                        "Adapters fit only the base model they were trained on.",
+                        f"llama.cpp cannot load the adapter {path.name}.",
+                        "The file is damaged or of a newer kind; the worker log says which.",
                     )
                 self._adapters[name] = handle
             adapters = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(self._adapters[name])

@@ -1,0 +1,150 @@
+"""Adapters as GGUF files: what one says of itself, and whether it fits a base."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.errors import ModelFileError
+from engine.model.base_fingerprint import base_fingerprint
+from engine.model.gguf_file import GgufFile, read_gguf
+
+BASE_FINGERPRINT = "workbench.base_fingerprint"
+BASE_NAME = "workbench.base_name"
+DATA_FINGERPRINT = "workbench.data_fingerprint"
+RECIPE = "workbench.recipe"
+END_TOKEN = "workbench.end_token"
+
+LORA_A, LORA_B = ".lora_a", ".lora_b"
+_EMBEDDING = "token_embd.weight"
+_FITS_ONE = "Adapters fit only the base model they were trained on."
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterOrigin:
+    """What an adapter was made from and how, as its file and its card say.
+
+    Attributes:
+        base_fingerprint: See `engine.model.base_fingerprint`; empty for adapters from elsewhere.
+        base_name: What the base was called; for reading only.
+        data_fingerprint: SHA-256 of the training data; empty if unknown.
+        recipe: Recipe of the training; empty if unknown.
+        end_token: Token id of the end tag it was trained with, or None.
+    """
+
+    base_fingerprint: str = ""
+    base_name: str = ""
+    data_fingerprint: str = ""
+    recipe: str = ""
+    end_token: int | None = None
+
+    def values(self) -> dict[str, str | int]:
+        """What of this is known, by its keys in a GGUF file."""
+        texts = {
+            BASE_FINGERPRINT: self.base_fingerprint,
+            BASE_NAME: self.base_name,
+            DATA_FINGERPRINT: self.data_fingerprint,
+            RECIPE: self.recipe,
+        }
+        found: dict[str, str | int] = {key: text for key, text in texts.items() if text}
+        if self.end_token is not None:
+            found[END_TOKEN] = self.end_token
+        return found
+
+    @classmethod
+    def of(cls, file: GgufFile) -> AdapterOrigin:
+        """What an adapter's file says."""
+        return cls(
+            file.text(BASE_FINGERPRINT),
+            file.text(BASE_NAME),
+            file.text(DATA_FINGERPRINT),
+            file.text(RECIPE),
+            file.number(END_TOKEN),
+        )
+
+
+def is_adapter(file: GgufFile) -> bool:
+    """Whether the file says that it is an adapter, of whatever kind."""
+    return file.text("general.type") == "adapter"
+
+
+def card_of(adapter: Path) -> Mapping[str, Any]:
+    """The card beside an adapter: `card.json` in a run directory, else the adapter's name with `.json`; {} without."""
+    for name in ("card.json", f"{adapter.stem}.json"):
+        try:
+            found = json.loads(adapter.with_name(name).read_text("utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def refuse_other_base(adapter: Path, base: Path) -> None:
+    """Refuses an adapter that was not made for these weights, before llama.cpp sees it.
+
+    An adapter of this program carries the fingerprint of its base. One from elsewhere does not: of it, architecture,
+    names and shapes are compared, so that one for other weights of the same shape passes.
+
+    Raises:
+        ModelFileError: A file cannot be read, is no adapter, or the adapter is one for another base.
+    """
+    file, weights = read_gguf(adapter), read_gguf(base)
+    kind = file.text("adapter.type")
+    if not is_adapter(file) or kind != "lora":
+        what = f"an adapter of the kind {kind!r}" if is_adapter(file) else "a whole model"
+        raise ModelFileError(
+            f"{adapter.name} is not an adapter for {base.name}: it is {what}.",
+            "Name a LoRA adapter as a GGUF file.",
+        )
+    reason = _mismatch(file, weights)
+    if reason:
+        raise ModelFileError(
+            f"{adapter.name} is not an adapter for {base.name}: {reason}.", _FITS_ONE
+        )
+
+
+def _mismatch(adapter: GgufFile, base: GgufFile) -> str | None:
+    """Why an adapter is not one for a base, or None."""
+    theirs, ours = (one.text("general.architecture") for one in (adapter, base))
+    if theirs != ours:
+        return f"it is for the architecture {theirs or 'unknown'}, not {ours}"
+    origin = AdapterOrigin.of(adapter)
+    if origin.base_fingerprint and origin.base_fingerprint != base_fingerprint(base):
+        name = origin.base_name
+        return f"it was trained on {f'{name}, which has ' if name else ''}other weights"
+    if not adapter.tensors:
+        return "it holds no tensors"
+    for name in adapter.tensors:
+        reason = _misfit(name, adapter, base)
+        if reason:
+            return reason
+    return None
+
+
+def _misfit(name: str, adapter: GgufFile, base: GgufFile) -> str | None:
+    """Why one tensor of an adapter does not fit, or None; B is looked at together with its A."""
+    if name.endswith("_norm.weight"):
+        return None  # llama.cpp passes over those
+    target, dot, part = name.rpartition(".")
+    if dot + part not in (LORA_A, LORA_B):
+        return f"it has a tensor {name!r}, which is no part of a LoRA"
+    a, b = (adapter.tensors.get(target + suffix) for suffix in (LORA_A, LORA_B))
+    if a is None or b is None:
+        return f"it has only one of the two matrices for {target!r}"
+    whole = base.tensors.get(target)
+    if whole is None:
+        return f"it changes {target!r}, which the model does not have"
+    if any(len(info.shape) < 2 for info in (a, b, whole)):
+        return f"its matrices for {target!r} have the wrong shape"
+    # The embedding is looked up by rows, so there A and B lie the other way round.
+    made_for = (b.shape[1], a.shape[1]) if target == _EMBEDDING else (a.shape[0], b.shape[1])
+    if made_for != whole.shape[:2] or (target != _EMBEDDING and a.shape[1] != b.shape[0]):
+        return (
+            f"its matrices for {target!r} are for {made_for[0]} x {made_for[1]} weights,"
+            f" the model has {whole.shape[0]} x {whole.shape[1]}"
+        )
+    return None

@@ -1,0 +1,9 @@
+"""Tests that need the libraries of `pip install conversation-workbench[train]` are left out where they are absent."""
+
+from __future__ import annotations
+
+import importlib.util
+
+NEED_LIBRARIES = ["test_gguf_adapter.py", "test_parity.py"]
+
+collect_ignore = [] if importlib.util.find_spec("peft") else NEED_LIBRARIES
