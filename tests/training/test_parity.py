@@ -1,0 +1,145 @@
+"""What an adapter says in PEFT and in llama.cpp, compared as at the end of a run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, GgufConfig
+
+from engine.model.adapter_files import AdapterOrigin
+from engine.model.base_fingerprint import base_fingerprint
+from engine.model.catalog import embedded_model
+from engine.model.gguf_file import read_gguf
+from tests.training.tiny_bases import tiny_model, with_adapter, write_gguf
+from training.config import TrainConfig
+from training.gguf_adapter import convert, fingerprint_of
+from training.parity import TOKENS, ParitySkipped, check
+from training.protocol import RunDirectory
+
+LOGS = (
+    (
+        "TURN 1, STEP 1, user chat:\nHow many files end in .txt?\n\n",
+        "TURN 1, STEP 2, assistant action:\nfind . -name '*.txt' | wc -l\n\n",
+        "TURN 1, STEP 3, tool chat:\n14\n\n",
+        "TURN 1, STEP 4, assistant chat:\nThere are 14 such files – in «all» folders. ✓\n\n",
+    ),
+    (
+        "TURN 1, STEP 1, user chat:\nPlease book a table for 2 at eight.\n\n",
+        "TURN 1, STEP 2, assistant chat:\nAt which restaurant?\n\n",
+        "TURN 2, STEP 3, user chat:\nNandos, in the centre\n\n",
+        "TURN 2, STEP 4, assistant chat:\nBooked: Nandos, 20:00, 2 people. Reference XJ3-99.\n\n",
+    ),
+)
+
+
+def run_in(folder: Path, copies: int = 1) -> RunDirectory:
+    """A run directory with logs that were held out."""
+    lines = [
+        json.dumps({"id": str(at), "texts": texts, "boundaries": [1, 3], "kept": 0})
+        for at, texts in enumerate(LOGS * copies)
+    ]
+    run = RunDirectory(folder)
+    run.valid.write_text("\n".join(lines) + "\n", "utf-8")
+    return run
+
+
+class TestTiny:
+    @pytest.fixture
+    def run(self, tmp_path: Path) -> RunDirectory:
+        """A run on a tiny model, which has just ended; the base is `base.gguf`."""
+        run = run_in(tmp_path, copies=5)
+        model = tiny_model("llama")
+        write_gguf(model, tmp_path / "base.gguf")
+        with_adapter(model, run.adapter)
+        convert(run.adapter, model.config, run.adapter_gguf, AdapterOrigin())
+        return run
+
+    def config(self, run: RunDirectory) -> TrainConfig:
+        return TrainConfig(base=str(run.path / "base.gguf"))
+
+    def test_says_the_same(self, run: RunDirectory) -> None:
+        """The likeliest token is the same everywhere, up to the bound on tokens, and nothing is left behind."""
+        before = set(run.path.iterdir())
+        found = check(run, self.config(run))
+        assert (found.top1, found.tokens) == (1.0, TOKENS)
+        assert found.max_dp < 2e-3
+        assert found.moved > 0.05
+        assert {path.name for path in set(run.path.iterdir()) - before} == {"parity.log"}
+
+    def test_tokens_that_differ(self, run: RunDirectory) -> None:
+        """Where the tokenizers split text differently, as those of the tiny model do, the check does not pass."""
+        found = check(run, self.config(run))
+        assert not found.same_tokens
+        assert not found.passed
+        assert replace(found, same_tokens=True).passed
+
+    @pytest.mark.parametrize("factor", [0.0, 0.5, -1.0])
+    def test_applied_wrongly(self, run: RunDirectory, factor: float) -> None:
+        """An adapter that llama.cpp applies at another strength, or not at all, does not pass."""
+        config = tiny_model("llama").config
+        weights = run.adapter / "adapter_model.safetensors"
+        kept = weights.read_bytes()
+        scale_b(run.adapter, factor)
+        convert(run.adapter, config, run.adapter_gguf, AdapterOrigin())
+        weights.write_bytes(kept)
+        assert not replace(check(run, self.config(run)), same_tokens=True).passed
+
+    def test_changes_nothing(self, run: RunDirectory) -> None:
+        """An adapter that changes nothing does not pass, though both sides agree on it."""
+        scale_b(run.adapter, 0.0)
+        convert(run.adapter, tiny_model("llama").config, run.adapter_gguf, AdapterOrigin())
+        found = check(run, self.config(run))
+        assert (found.top1, found.moved) == (1.0, 0.0)
+        assert not replace(found, same_tokens=True).passed
+
+    def test_no_file_of_the_base(self, run: RunDirectory) -> None:
+        """A base that is a folder, with no GGUF file named beside it, cannot be compared, and that is said."""
+        with pytest.raises(ParitySkipped, match="no GGUF file"):
+            check(run, TrainConfig(base=str(run.path)))
+
+    def test_base_that_one_side_cannot_read(self, run: RunDirectory) -> None:
+        """A GGUF file of an architecture that `transformers` does not read is named as the reason."""
+        model = tiny_model("smollm3")
+        base = write_gguf(model, run.path / "smollm3.gguf")
+        with_adapter(model, run.adapter)
+        convert(run.adapter, model.config, run.adapter_gguf, AdapterOrigin())
+        with pytest.raises(ParitySkipped, match=r"smollm3\.gguf"):
+            check(run, TrainConfig(base=str(run.path), base_gguf=str(base)))
+
+
+def scale_b(adapter: Path, factor: float) -> None:
+    """Makes an adapter stronger or weaker, where it lies."""
+    from safetensors.torch import load_file, save_file
+
+    path = adapter / "adapter_model.safetensors"
+    found = load_file(path)
+    save_file({n: t * factor if ".lora_B." in n else t for n, t in found.items()}, path)
+
+
+@pytest.mark.slow
+def test_default_model(tmp_path: Path) -> None:
+    """An adapter of the default model passes, made for it by its fingerprint: the same tokens, the same likeliest ones,
+    and differences a hundred times smaller than what the adapter changes."""
+    base = embedded_model()
+    run = run_in(tmp_path)
+    model = AutoModelForCausalLM.from_pretrained(
+        base.parent,
+        gguf_file=base.name,
+        dtype=torch.bfloat16,
+        quantization_config=GgufConfig(dequantize=True),
+    )
+    with_adapter(model, run.adapter, strength=0.02)
+    origin = AdapterOrigin(fingerprint_of(model), "smollm2-135m", recipe="boundary", end_token=2)
+    assert origin.base_fingerprint == base_fingerprint(read_gguf(base))
+    convert(run.adapter, model.config, run.adapter_gguf, origin)
+    del model
+
+    found = check(run, TrainConfig(base=str(base)))
+    assert found.passed
+    assert found.tokens > 150
+    assert found.moved > 0.05
+    assert found.max_dp < found.moved / 100
