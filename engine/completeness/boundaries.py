@@ -10,7 +10,9 @@ from engine.conversation import LogPiece
 def boundaries(pieces: Sequence[LogPiece]) -> list[int]:
     """Indices of the pieces after which the conversation could end, rising.
 
-    A boundary is the end of an assistant or tool step that is followed by a user step or by the end of the log.
+    A boundary is the end of an assistant or tool step that is followed by a user step or by the end of the log. Where
+    that gives a single one, because an agent and its tools work alone after one request, it is the end of every
+    assistant or tool step that the other of the two, or nothing, follows: such a log can break off after each.
     """
     ends = []
     for index, piece in enumerate(pieces):
@@ -18,4 +20,13 @@ def boundaries(pieces: Sequence[LogPiece]) -> list[int]:
             continue
         if index + 1 == len(pieces) or pieces[index + 1].role == "user":
             ends.append(index)
-    return ends
+    return _of_one_turn(pieces, ends[0]) if len(ends) == 1 else ends
+
+
+def _of_one_turn(pieces: Sequence[LogPiece], end: int) -> list[int]:
+    handed_over = [
+        index
+        for index in range(end)
+        if {pieces[index].role, pieces[index + 1].role} == {"assistant", "tool"}
+    ]
+    return [*handed_over, end]

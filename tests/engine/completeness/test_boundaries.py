@@ -25,17 +25,21 @@ LETTERS: dict[str, Role] = {
         ("ua", [1]),
         ("uau", [1]),
         ("uaua", [1, 3]),
-        ("suatau", [4]),
+        ("suatau", [2, 3, 4]),  # the user's last word was never answered
         ("suataaua", [5, 7]),
         ("a", [0]),
         ("aau", [1]),
-        ("uat", [2]),
+        ("uat", [1, 2]),
+        ("uatatta", [1, 2, 3, 5, 6]),  # answers that come together are one place
+        ("uatsat", [1, 4, 5]),
+        ("uataua", [3, 5]),  # with a second turn it is the turns that count
         ("uasa", [3]),  # an instruction in between is not the user's turn
         ("dua", [2]),
     ],
 )
 def test_boundaries_of(roles: str, expected: list[int]) -> None:
-    """A boundary is the end of an assistant or tool step before a user step or at the end of the log."""
+    """A boundary is the end of an assistant or tool step before a user step or at the end of the log; in a log of one
+    turn also where an assistant hands over to a tool and back."""
     messages = [Message(LETTERS[letter], letter) for letter in roles]
     assert boundaries(render_log(messages)) == expected
 
@@ -50,4 +54,5 @@ def test_hidden_messages_do_not_exist() -> None:
         Message("assistant", "###TRANSFER###", hidden=True),
     ]
     pieces = render_log(messages)
-    assert [pieces[index].message for index in boundaries(pieces)] == [2]
+    assert boundaries(pieces)[-1] == len(pieces) - 1
+    assert [pieces[index].message for index in boundaries(pieces)] == [1, 2]
