@@ -19,6 +19,7 @@ from workbench.cli_options import (
     add_clustering,
     add_filter,
     add_model,
+    add_training,
     add_tree,
     positive,
     share,
@@ -44,9 +45,12 @@ EXPORTS = (
 
 
 COMMANDS = (
-    "open", "demo", "import", "run", "status", "list", "tree", "export", "calibrate", "validate", "prompts", "models",
-    "keys", "doctor", "bench",
+    "open", "demo", "import", "run", "status", "list", "tree", "export", "calibrate", "validate", "train", "prompts",
+    "models", "keys", "doctor", "bench",
 )  # fmt: skip
+
+
+TRAINING = ("start", "status", "stop")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -197,6 +201,21 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--config", metavar="HASH", help="of these trees (default: those shown)")
     add_filter(sub)
 
+    train = commands.add_parser(
+        "train",
+        help="train an adapter on a project's conversations (workbench train PROJECT)",
+        description="Trains an adapter on a project's conversations. `workbench train PROJECT` begins a run.",
+    )
+    about = train.add_subparsers(dest="action", metavar="ACTION", required=True)
+    sub = command("start", "begin a run or go on with one, and watch it", "train:start", about)
+    add_training(sub)
+    sub = command("status", "say how runs stand", "train:status", about)
+    sub.add_argument("project")
+    sub.add_argument("run_name", nargs="?", metavar="RUN", help="only this one, with its settings")
+    sub = command("stop", "end a run after its step and keep its best", "train:stop", about)
+    sub.add_argument("project")
+    sub.add_argument("run_name", metavar="RUN")
+
     sub = command("prompts", "show or edit the prompts of a project", "prompts:prompts")
     sub.add_argument("project")
     sub.add_argument("name", nargs="?", help="print this prompt")
@@ -243,6 +262,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
         words.insert(0, "open")
+    if words[:1] == ["train"] and words[1:2] and words[1] not in (*TRAINING, "-h", "--help"):
+        words.insert(1, "start")
     if not words and sys.stdin.isatty() and sys.stdout.isatty():
         words = ["open"]
     parser = build_parser()

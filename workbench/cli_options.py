@@ -13,7 +13,9 @@ from engine.goal_rows import Decide, GoalText
 def add_model(sub: argparse.ArgumentParser) -> None:
     """Which model, and which adapter on it."""
     sub.add_argument("--model", help="name or path of a model (default: the built-in one)")
-    sub.add_argument("--adapter", help="GGUF adapter of a tuned model")
+    sub.add_argument(
+        "--adapter", help="name of an adapter, a GGUF file, or the directory of a training run"
+    )
 
 
 def add_tree(sub: argparse.ArgumentParser, at: Sequence[str]) -> None:
@@ -40,7 +42,7 @@ def add_tree(sub: argparse.ArgumentParser, at: Sequence[str]) -> None:
         help="follow the K best tokens of a place only; the rest counts as pruned (default: all)",
     )
     sampler = sub.add_argument_group("the sampler whose answers are explored (default: none)")
-    sampler.add_argument("--temperature", type=temperature, default=1.0, metavar="T")
+    sampler.add_argument("--temperature", type=above_zero, default=1.0, metavar="T")
     sampler.add_argument("--top-k", type=positive, default=0, metavar="K")
     sampler.add_argument("--top-p", type=share, default=1.0, metavar="P")
     sampler.add_argument("--min-p", type=share, default=0.0, metavar="P")
@@ -100,6 +102,51 @@ def add_clustering(sub: argparse.ArgumentParser) -> None:
     )
 
 
+def add_training(sub: argparse.ArgumentParser) -> None:
+    """What a training run is made of; the names of recipes and presets are checked where they are known."""
+    sub.add_argument("project")
+    sub.add_argument("--base", metavar="M", help="model by name, GGUF file, or folder of weights")
+    sub.add_argument(
+        "--recipe", default="boundary", help="boundary, paper or no-end-tag (default: boundary)"
+    )
+    sub.add_argument(
+        "--epochs", type=above_zero, help="times that everything is read (default: 3)"
+    )
+    sub.add_argument(
+        "--preset", help="cpu, 8g, 16g, 24g or 80g: by memory (default: what this machine has)"
+    )
+    sub.add_argument("--name", help="of the run (default: after base and recipe, numbered)")
+    add_filter(sub)
+    sub.add_argument(
+        "--held-out",
+        type=share,
+        default=0.5,
+        metavar="S",
+        help="share of the conversations that is kept from training (default: 0.5)",
+    )
+    sub.add_argument(
+        "--limit", type=positive, metavar="N", help="train on so many conversations at most"
+    )
+    sub.add_argument("--seed", type=int, default=0, help="of what is held out (default: 0)")
+    sub.add_argument(
+        "--contaminate",
+        type=share,
+        default=0.0,
+        metavar="S",
+        help="cut this share of the training conversations, to measure what incomplete ones cost",
+    )
+    sub.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="another setting of the run, like rank=32; `train status PROJECT RUN` lists them",
+    )
+    sub.add_argument("--resume", metavar="RUN", help="go on with a run at its last checkpoint")
+    sub.add_argument("--estimate", action="store_true", help="say what it would cost and stop")
+    sub.add_argument("--detach", action="store_true", help="begin it and do not watch")
+
+
 def add_filter(sub: argparse.ArgumentParser) -> None:
     """Which conversations."""
     sub.add_argument(
@@ -118,7 +165,7 @@ def share(text: str) -> float:
     return number
 
 
-def temperature(text: str) -> float:
+def above_zero(text: str) -> float:
     """A number above 0."""
     number = float(text)
     if not 0 < number < math.inf:

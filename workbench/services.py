@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from engine.conversation import render_log
+from engine.errors import UsageError
 from engine.events import DataChanged, Event, Listener
 from engine.filters import Filter, ListQuery
 from engine.jobs import JobRunner, Stage
@@ -30,6 +31,7 @@ from engine.store.saved import SavedStore
 from engine.store.triage import TriageStore
 from engine.trees.places import At
 from engine.trees.tree import TreeOptions
+from engine.validation_rows import CompletenessTable
 from engine.worker.client import ModelProcess
 from screens.ports import ProjectInfo, Services
 from screens.tree_rows import TreeWish
@@ -39,6 +41,7 @@ from workbench.exports import ExportFiles
 from workbench.goal_services import ProjectGoals
 from workbench.goal_stages import GOAL_STAGES, GoalStages
 from workbench.job_services import ProjectJobs
+from workbench.training_services import ProjectTraining
 from workbench.tree_services import Like, ProjectTrees, wished_options
 
 PROMPT_KEY = "prompt."
@@ -121,6 +124,7 @@ class Workspace:
         self.process = ModelProcess(config.log_dir() / "model.log")
         self.desks = KeptDesk(self.project)
         self.standing = Standing(self.project, self.desks)
+        self.training = ProjectTraining(self.project, self.catalog, self._completeness)
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
         self.runner = JobRunner(
@@ -358,6 +362,11 @@ class Workspace:
                 self.runner.active,
                 self._tell("goal_decision"),
             ),
+        )
+
+    def _completeness(self, run: str | None) -> CompletenessTable:
+        raise UsageError(
+            "The table is not made here.", "`workbench validate PROJECT completeness` prints it."
         )
 
 

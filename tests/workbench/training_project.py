@@ -1,0 +1,65 @@
+"""A project with something to train on, and runs of the trainer that only writes events."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from engine.store.project import Project
+from tests.engine.store.support import fill, talk
+from tests.workbench import fake_trainer
+from training.config import TrainConfig
+from training.protocol import RunDirectory
+from workbench.training_files import runs_folder
+from workbench.training_process import Grace, Trainers, works
+
+QUICK = Grace(wish=0.3, term=0.3, look=0.02)
+SECONDS = 30.0
+
+
+def fill_with_talks(project: Project, count: int = 40) -> None:
+    """Imports conversations of three turns, with truth that nobody may be told."""
+    fill(
+        project,
+        [
+            talk(
+                f"talk/{n}",
+                f"I want to fly to place {n}.",
+                "When?",
+                "On Monday.",
+                "Booked. Anything else?",
+                "No.",
+                "Have a nice flight.",
+                truth={"reward": 1.0, "goal": "SECRET-GOAL"},
+            )
+            for n in range(count)
+        ],
+    )
+
+
+def bare_run(project: Path, name: str = "run-1") -> RunDirectory:
+    """A run directory with a config and no data."""
+    run = RunDirectory(runs_folder(project) / name)
+    run.path.mkdir(parents=True)
+    TrainConfig(base="base.gguf", base_name="tiny").save(run.config)
+    return run
+
+
+def fake_trainers() -> Trainers:
+    """Starts the trainer that computes nothing, and waits for nothing long."""
+    return Trainers((sys.executable, fake_trainer.__file__), QUICK)
+
+
+def wait_for(what: Callable[[], object]) -> None:
+    """Waits until something holds; fails after long enough."""
+    until = time.monotonic() + SECONDS
+    while not what():
+        assert time.monotonic() < until, "it never came"
+        time.sleep(0.02)
+
+
+def wait_for_end(run: RunDirectory) -> None:
+    """Waits until nobody works on a run."""
+    wait_for(lambda: not works(run))

@@ -1,0 +1,340 @@
+"""`workbench train`: begins a training run and watches it, says how runs stand, stops one."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from engine.errors import Cancelled, ProjectError, UsageError, WorkbenchError
+from engine.text import one_line
+from screens.figures import duration
+from screens.training_port import TrainingEstimate, TrainingRun, TrainingWish
+from training.protocol import Event, read_events
+from workbench import config, training_process
+from workbench.commands.filtering import asked_filter
+from workbench.commands.narration import say, show, tell
+from workbench.exits import DONE
+from workbench.services import Workspace
+from workbench.training_history import RunHistory
+from workbench.training_services import Runs
+
+LOOK_SECONDS = 0.3
+"""Between two looks at the events of a run that is watched."""
+
+STEP_SECONDS = 10.0
+"""Between two lines about steps."""
+
+UNIT = 1e9
+
+
+def start(arguments: argparse.Namespace) -> int:
+    """Begins a run, or goes on with one, and watches it to its end.
+
+    Raises:
+        UsageError: What was asked for cannot be.
+        WorkbenchError: The run failed.
+        Cancelled: It was stopped.
+    """
+    config.log_to_file()
+    home = Path(arguments.project)
+    if arguments.resume:
+        runs = _runs(home)
+        if arguments.estimate or arguments.filter:
+            raise UsageError("A run goes on with the data that it began with.", "Leave that out.")
+        told = _size(runs.history(arguments.resume).run.events)
+        runs.go_on(arguments.resume, _settings(arguments.set))
+        tell(f"{arguments.resume} goes on.")
+        return _watch(runs, arguments.resume, arguments, told)
+    with Workspace(home) as workspace:
+        training = workspace.training
+        plan = training.planner.plan(
+            _wish(arguments),
+            seed=arguments.seed,
+            contaminate=arguments.contaminate,
+            whole=not arguments.estimate,
+        )
+        if arguments.estimate:
+            if arguments.json:
+                show(asdict(plan.estimate))
+            else:
+                say(estimate_text(plan.estimate))
+            return DONE
+        tell(estimate_text(plan.estimate))
+        name = training.prepare(plan).path.name
+        runs = training.runs_beside
+    # The project is closed by now: it is free for others while the run works.
+    runs.begin(runs.history(name).run)
+    return _watch(runs, name, arguments)
+
+
+def status(arguments: argparse.Namespace) -> int:
+    """Says how the runs of a project stand, or how one does."""
+    runs = _runs(Path(arguments.project))
+    if arguments.run_name:
+        detail = runs.history(arguments.run_name).detail()
+        if arguments.json:
+            show(asdict(detail))
+            return DONE
+        say("\n".join(_lines(detail.run)))
+        for setting in detail.config:
+            say(f"  {setting.name:<14} {one_line(setting.value)}")
+        return DONE
+    rows = [history.row() for history in runs.histories()]
+    if arguments.json:
+        show({"runs": [asdict(row) for row in rows]})
+    elif not rows:
+        say("No training runs yet. `workbench train PROJECT` begins one.")
+    else:
+        say("\n".join(_headline(row) for row in rows))
+    return DONE
+
+
+def stop(arguments: argparse.Namespace) -> int:
+    """Stops a run and waits for its end; the best checkpoint becomes its adapter.
+
+    Raises:
+        UsageError: It is not there, or does not work.
+    """
+    runs = _runs(Path(arguments.project))
+    history = runs.history(arguments.run_name)
+    if not training_process.works(history.run):
+        raise UsageError(f"{arguments.run_name} is not running.")
+    runs.trainers.stop(history.run)
+    tell(f"{arguments.run_name} ends after its step and keeps the best checkpoint.")
+    while training_process.works(history.run):
+        time.sleep(LOOK_SECONDS)
+    return _said(history, arguments.json)
+
+
+def estimate_text(estimate: TrainingEstimate) -> str:
+    """An estimate in words."""
+    text = (
+        f"{estimate.name}: train on {estimate.train:,} of {estimate.matched:,} conversations,"
+        f" hold out {estimate.held_out:,}, with {estimate.base}"
+    )
+    if estimate.tokens is not None and estimate.steps is not None:
+        text += f"\n  {estimate.tokens:,} tokens an epoch, {estimate.steps:,} steps"
+    if estimate.memory is not None:
+        text += f"\n  about {estimate.memory / UNIT:.1f} GB of memory"
+        text += "" if estimate.fits else f", which is not there. {estimate.advice}"
+    if estimate.seconds is None:
+        text += "\n  how long it takes is not known before its first steps"
+    else:
+        how = "as earlier runs went" if estimate.measured else "a guess until it runs"
+        text += f"\n  about {duration(estimate.seconds)} ({how})"
+    return "\n  ".join([text, *estimate.notes])
+
+
+# Watching
+
+
+def _watch(runs: Runs, name: str, arguments: argparse.Namespace, told: int = 0) -> int:
+    """Tells what happens in a run, from a byte of its events on: those before it others were told."""
+    history = runs.history(name)
+    if arguments.detach:
+        if arguments.json:
+            show({"run": name, "folder": str(history.run.path)})
+        else:
+            say(f"{name} runs by itself; `workbench train status` says how it stands.")
+        return DONE
+    narrator = _Narrator(name)
+    asked = 0
+    with _interrupts() as pressed:
+        while True:
+            works = training_process.works(history.run)
+            events, told = read_events(history.run.events, told)
+            for event in events:
+                narrator(event)
+            if not works:
+                break
+            if pressed[0] > asked:
+                asked = pressed[0]
+                if asked == 1:
+                    runs.trainers.stop(history.run)
+                    tell("Stopping after this step, keeping the best. ctrl+c again kills it.")
+                else:
+                    runs.trainers.kill(history.run)
+            time.sleep(LOOK_SECONDS)
+    return _said(history, arguments.json, killed=asked > 1)
+
+
+def _said(history: RunHistory, as_json: bool, killed: bool = False) -> int:
+    """Tells what came of a run.
+
+    Raises:
+        WorkbenchError: It failed.
+        Cancelled: It was stopped or killed.
+    """
+    row = history.row()
+    if as_json:
+        show(asdict(row))
+    if killed and row.state == "interrupted":
+        raise Cancelled(
+            f"{row.name} was killed.", f"`--resume {row.name}` goes on at its last checkpoint."
+        )
+    if row.problem:
+        raise WorkbenchError(f"{row.name} failed: {row.problem}", row.hint)
+    if not as_json:
+        say("\n".join(_lines(row)))
+    if row.state == "stopped":
+        raise Cancelled(
+            f"{row.name} was stopped and keeps its best.", f"`--resume {row.name}` goes on with it."
+        )
+    return DONE
+
+
+class _Narrator:
+    """Tells the events of a run on standard error."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._spoken = 0.0
+        self._steps: int | None = None
+
+    def __call__(self, event: Event) -> None:
+        said = self._words(event)
+        if said:
+            tell(said)
+
+    def _words(self, event: Event) -> str:
+        kind, step = event["event"], event.get("step")
+        if kind == "started":
+            self._steps = event.get("steps")
+            return (
+                f"{self._name}: {event.get('examples', 0):,} conversations,"
+                f" {event.get('tokens', 0):,} tokens an epoch, {self._steps} steps"
+                + (f", on from step {step}" if step else "")
+            )
+        if kind == "step":
+            if time.monotonic() - self._spoken < STEP_SECONDS and step != self._steps:
+                return ""
+            self._spoken = time.monotonic()
+            return f"  step {step} of {self._steps} · {_step_words(event)}"
+        if kind == "valid":
+            best = " · best so far" if event.get("best") else ""
+            return f"  step {step} · held out: {_valid_words(event)}{best}"
+        if kind == "warning":
+            return f"  {one_line(str(event.get('message', '')))}"
+        if kind == "parity":
+            if event.get("skipped"):
+                return f"  not compared with llama.cpp: {one_line(str(event['skipped']))}"
+            return (
+                f"  llama.cpp with the adapter agrees on {_figure(event.get('top1'), '.1%')}"
+                f" of {event.get('tokens', 0):,} tokens"
+            )
+        return ""
+
+
+def _step_words(event: Event) -> str:
+    parts = [f"loss {_figure(event.get('loss'), '.3f')}"]
+    if event.get("tokens_per_s"):
+        parts.append(f"{event['tokens_per_s']:,.0f} tokens/s")
+    if event.get("memory"):
+        parts.append(f"{event['memory'] / UNIT:.1f} GB")
+    if event.get("seconds_left") is not None:
+        parts.append(f"{duration(event['seconds_left'])} left")
+    return " · ".join(parts)
+
+
+def _valid_words(event: Event) -> str:
+    return (
+        f"loss {_figure(event.get('loss'), '.3f')}, AUROC {_figure(event.get('auroc'), '.3f')},"
+        f" F1 {_figure(event.get('f1'), '.3f')}"
+    )
+
+
+def _figure(value: Any, form: str) -> str:
+    return format(value, form) if isinstance(value, (int, float)) else "-"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Counts how often ctrl+c was pressed, in place of the exception, for the time of a block."""
+    pressed = [0]
+
+    def count(number: int, frame: FrameType | None) -> None:
+        pressed[0] += 1
+
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed
+        return
+    before = signal.signal(signal.SIGINT, count)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# Words
+
+
+def _runs(project: Path) -> Runs:
+    if not project.is_file():
+        raise ProjectError(
+            f"There is no project {project}.", "Make one with `workbench import PROJECT PATH...`."
+        )
+    return Runs(project)
+
+
+def _wish(arguments: argparse.Namespace) -> TrainingWish:
+    settings = _settings(arguments.set)
+    if arguments.epochs is not None:
+        settings = [("epochs", str(arguments.epochs)), *settings]
+    return TrainingWish(
+        filter=asked_filter(arguments.filter),
+        name=arguments.name or "",
+        recipe=arguments.recipe,
+        preset=arguments.preset or "",
+        base=arguments.base or "",
+        held_out=arguments.held_out,
+        limit=arguments.limit,
+        settings=tuple(settings),
+    )
+
+
+def _settings(words: Sequence[str]) -> list[tuple[str, str]]:
+    settings = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise UsageError(f"--set takes field=value, not {word!r}.", "Like --set rank=32.")
+        settings.append((name.strip(), value))
+    return settings
+
+
+def _headline(row: TrainingRun) -> str:
+    parts = [f"{row.name:<24} {row.state:<11}"]
+    if row.step is not None and row.steps:
+        parts.append(f"step {row.step}/{row.steps}")
+    parts.append(f"{row.recipe} on {row.base}, {row.conversations:,} conversations")
+    if row.auroc is not None:
+        parts.append(f"AUROC {row.auroc:.3f} at step {row.best_step}")
+    if row.seconds:
+        parts.append(duration(row.seconds))
+    return " · ".join(one_line(part) for part in parts)
+
+
+def _lines(row: TrainingRun) -> list[str]:
+    lines = [_headline(row)]
+    if row.problem:
+        lines.append(f"  {one_line(row.problem, 400)} {one_line(row.hint, 400)}".rstrip())
+    if row.adapter:
+        lines.append(
+            f"  its adapter: `workbench run complete PROJECT --mode tuned --adapter {row.name}`"
+        )
+    return lines
