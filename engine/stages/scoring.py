@@ -124,7 +124,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             config_hash=key,
             mode=self._mode,
             model=model.label,
-            adapter=model.adapter.name if model.adapter else None,
+            adapter=model.adapter_name,
             noise=noise,
         )
         self._project.write(lambda conn: _choose(conn, config, run_id, total))

@@ -103,7 +103,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         yield Progress(0, total, "loading the model")
         self._work.load()
         model = self._work.model
-        adapter = model.adapter.name if model.adapter else None
+        adapter = model.adapter_name
         config = TreeConfig(
             key, self._options.alpha, self._options.mode, self._at, model.label, adapter
         )

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from engine.errors import ModelFileError, UsageError
+from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
+from tests.engine.model.small_adapters import adapter_file
 
 TUNED: dict[str, Any] = {
     "candidates": [],
@@ -129,3 +131,88 @@ class TestRunnable:
 
         assert (found.tokens_per_s, found.noise) == (300.0, 0.01)
         assert json.loads(again.file.read_text("utf-8"))["speed"]
+
+
+@pytest.fixture
+def bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of adapters that come with the program, empty at first."""
+    folder = tmp_path / "bundled"
+    folder.mkdir()
+    monkeypatch.setattr("engine.model.catalog.BUNDLED_ADAPTERS", folder)
+    return folder
+
+
+class TestAdapters:
+    def test_named(self, catalog: Catalog, bundled: Path, tmp_path: Path) -> None:
+        """Those that came with the program are listed first, then those that were added, in the next session too."""
+        first = adapter_file(bundled / "completion.gguf")
+        second = adapter_file(tmp_path / "mine.gguf")
+        catalog.add_adapter(second)
+        again = Catalog(tmp_path / "data", tmp_path / "cache")
+        found = [(one.name, one.path, one.origin) for one in again.adapters()]
+        assert found == [("completion", first, "built in"), ("mine", second, "added")]
+        assert [again.adapter_path(name) for name in ("completion", "mine")] == [first, second]
+
+    def test_what_it_was_made_of(self, catalog: Catalog, bundled: Path) -> None:
+        """What the file and the card beside it say is at hand; a damaged one of each is passed over."""
+        origin = AdapterOrigin("n1:1", "smollm2-135m", "sha256:2", "boundary", 2)
+        adapter_file(bundled / "a.gguf", origin=origin)
+        (bundled / "a.json").write_text(json.dumps({"metrics": {"auroc": 0.93}}))
+        (bundled / "b.gguf").write_bytes(b"GGUF")
+        (bundled / "b.json").write_text("{")
+        first, second = catalog.adapters()
+        assert (first.made_of, first.auroc) == (origin, 0.93)
+        assert (second.made_of, second.auroc) == (AdapterOrigin(), None)
+
+    def test_a_run_stands_for_its_adapter(
+        self, catalog: Catalog, bundled: Path, tmp_path: Path
+    ) -> None:
+        """The directory of a run is taken for the adapter in it, which is called after the run; one without is said."""
+        run = tmp_path / "demo.training" / "first"
+        run.mkdir(parents=True)
+        with pytest.raises(UsageError, match=r"first holds no adapter\.gguf"):
+            catalog.adapter_path(run)
+        file = adapter_file(run / "adapter.gguf")
+        assert catalog.adapter_path(str(run)) == file
+        assert catalog.add_adapter(run).name == "first"
+        model = catalog.runnable(catalog.entry(None), "first")
+        assert (model.adapter, model.adapter_name) == (file, "first")
+        assert model.fingerprints["adapter"] == "first"
+
+    def test_unknown(self, catalog: Catalog, bundled: Path) -> None:
+        """What is neither a name nor a file is a usage error that lists the names."""
+        with pytest.raises(UsageError, match="Known are none"):
+            catalog.runnable(catalog.entry(None), "gpt")
+        adapter_file(bundled / "completion.gguf")
+        with pytest.raises(UsageError, match="Known are completion"):
+            catalog.adapter_path("gpt")
+
+    def test_taken_name_is_refused(self, catalog: Catalog, bundled: Path, tmp_path: Path) -> None:
+        """Two files cannot share a name, whether added or from the program; the same file may come again."""
+        adapter_file(bundled / "completion.gguf")
+        file = adapter_file(tmp_path / "a.gguf")
+        catalog.add_adapter(file, "one")
+        assert catalog.add_adapter(file, "one").path == file
+        for name in ("one", "completion"):
+            with pytest.raises(UsageError, match="taken"):
+                catalog.add_adapter(adapter_file(tmp_path / "b.gguf"), name)
+
+    def test_a_model_is_no_adapter(self, catalog: Catalog, bundled: Path) -> None:
+        """A whole model cannot be added as an adapter."""
+        with pytest.raises(ModelFileError, match="not an adapter"):
+            catalog.add_adapter(embedded_model())
+
+    def test_found_again_by_content(self, catalog: Catalog, bundled: Path, tmp_path: Path) -> None:
+        """An adapter that was used once is found by its content in the next session, until it changes or is gone."""
+        file = adapter_file(tmp_path / "a.gguf")
+        digest = catalog.runnable(catalog.entry(None), file).fingerprints["adapter_sha256"]
+        again = Catalog(tmp_path / "data", tmp_path / "cache")
+        assert again.adapter_with(digest) == file
+        assert again.adapter_with("0" * 64) is None
+
+        added = adapter_file(tmp_path / "b.gguf")
+        again.add_adapter(added)
+        weights(file, b"GGUF changed")
+        assert again.adapter_with(digest) == added
+        added.unlink()
+        assert again.adapter_with(digest) is None

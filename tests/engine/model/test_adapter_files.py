@@ -1,0 +1,114 @@
+"""Which adapters are refused for which base, before llama.cpp sees them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import ModelFileError
+from engine.model.adapter_files import AdapterOrigin, card_of, refuse_other_base
+from engine.model.base_fingerprint import base_fingerprint
+from engine.model.gguf_file import read_gguf
+from engine.model.interface import LoadOptions
+from engine.worker.client import ModelProcess
+from tests.engine.model.small_adapters import FITTING, V, adapter_file
+from tests.engine.model.tiny import write_sliding
+
+
+class TestByFingerprint:
+    def test_its_own_base(self, shipped: Path, tmp_path: Path) -> None:
+        """An adapter that carries the fingerprint of the base is taken."""
+        origin = AdapterOrigin(base_fingerprint(read_gguf(shipped)) or "")
+        refuse_other_base(adapter_file(tmp_path / "a.gguf", origin=origin), shipped)
+
+    def test_another_base_of_its_shape(self, shipped: Path, tmp_path: Path) -> None:
+        """One whose matrices would fit is refused for its fingerprint, and the base it was made for is named."""
+        origin = AdapterOrigin("n1:0000", "smollm2-135m-base")
+        with pytest.raises(ModelFileError, match=r"trained on smollm2-135m-base, which has other"):
+            refuse_other_base(adapter_file(tmp_path / "a.gguf", origin=origin), shipped)
+
+    def test_in_the_model_process(
+        self, shared_process: ModelProcess, shipped: Path, tmp_path: Path
+    ) -> None:
+        """The model process says so itself, goes on, and takes one that fits."""
+        options = LoadOptions(context=1024)
+        wrong = adapter_file(tmp_path / "wrong.gguf", origin=AdapterOrigin("n1:0000", "another"))
+        with pytest.raises(ModelFileError, match=r"wrong\.gguf is not an adapter for .* another"):
+            shared_process.load(shipped, options, wrong)
+        shared_process.load(shipped, options)
+        (tokens,) = shared_process.tokenize(["The end"])
+        (plain,) = shared_process.readings([tokens])
+        shared_process.load(shipped, options, adapter_file(tmp_path / "right.gguf"))
+        (tuned,) = shared_process.readings([tokens])
+        assert plain[-1].top_log_p != tuned[-1].top_log_p
+
+
+REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
+    "another architecture": ("architecture qwen2, not llama", {"architecture": "qwen2"}),
+    "no LoRA": ("the kind 'control_vector'", {"kind": "control_vector"}),
+    "wider matrices": (
+        "for 640 x 192 weights, the model has 576 x 192",
+        {"shapes": {f"{V}.lora_a": (4, 640), f"{V}.lora_b": (192, 4)}},
+    ),
+    "taller matrices": (
+        "for 576 x 256 weights",
+        {"shapes": {f"{V}.lora_a": (4, 576), f"{V}.lora_b": (256, 4)}},
+    ),
+    "ranks that differ": (
+        "matrices for",
+        {"shapes": {f"{V}.lora_a": (4, 576), f"{V}.lora_b": (192, 8)}},
+    ),
+    "vectors": ("wrong shape", {"shapes": {f"{V}.lora_a": (576,), f"{V}.lora_b": (192,)}}),
+    "more layers": (
+        "'blk.30.attn_v.weight', which the model does not have",
+        {"shapes": {name.replace("blk.0", "blk.30"): shape for name, shape in FITTING.items()}},
+    ),
+    "one matrix of two": ("only one of the two", {"shapes": {f"{V}.lora_b": (192, 4)}}),
+    "other tensors": ("no part of a LoRA", {"shapes": {**FITTING, f"{V}.magnitude": (192,)}}),
+    "no tensors": ("no tensors", {"shapes": {}}),
+}
+
+
+class TestByShape:
+    def test_from_elsewhere(self, shipped: Path, tmp_path: Path) -> None:
+        """An adapter without a fingerprint is taken when names and shapes fit, norms of its own left aside."""
+        refuse_other_base(adapter_file(tmp_path / "a.gguf"), shipped)
+        more = {**FITTING, "blk.0.attn_norm.weight": (576,)}
+        refuse_other_base(adapter_file(tmp_path / "b.gguf", more), shipped)
+
+    def test_embedding(self, shipped: Path, tmp_path: Path) -> None:
+        """The embedding's matrices lie the other way round, and are taken so only."""
+        name, vocabulary, width = "token_embd.weight", 49152, 576
+        right = {f"{name}.lora_a": (vocabulary, 2), f"{name}.lora_b": (width, 2)}
+        refuse_other_base(adapter_file(tmp_path / "a.gguf", right), shipped)
+        wrong = {f"{name}.lora_a": (2, width), f"{name}.lora_b": (vocabulary, 2)}
+        with pytest.raises(ModelFileError, match="token_embd"):
+            refuse_other_base(adapter_file(tmp_path / "b.gguf", wrong), shipped)
+
+    @pytest.mark.parametrize("what", REFUSED)
+    def test_refused(self, shipped: Path, tmp_path: Path, what: str) -> None:
+        """What does not fit is refused with what it is that does not."""
+        said, change = REFUSED[what]
+        with pytest.raises(ModelFileError, match=said):
+            refuse_other_base(adapter_file(tmp_path / "a.gguf", **change), shipped)
+
+    def test_one_of_another_model(self, shipped: Path, tmp_path: Path) -> None:
+        """An adapter of the default model is refused for a model of another architecture."""
+        other = write_sliding(tmp_path / "other.gguf")
+        with pytest.raises(ModelFileError, match=r"not an adapter for other\.gguf"):
+            refuse_other_base(adapter_file(tmp_path / "a.gguf"), other)
+
+
+class TestCard:
+    def test_beside_the_adapter(self, tmp_path: Path) -> None:
+        """The card of a run lies beside its adapter; one that was given a name has its name."""
+        assert card_of(tmp_path / "a.gguf") == {}
+        (tmp_path / "a.json").write_text(json.dumps({"recipe": "paper"}))
+        assert card_of(tmp_path / "a.gguf") == {"recipe": "paper"}
+        (tmp_path / "card.json").write_text("[not a card]")
+        assert card_of(tmp_path / "a.gguf") == {"recipe": "paper"}
+        (tmp_path / "card.json").write_text(json.dumps({"recipe": "boundary"}))
+        assert card_of(tmp_path / "a.gguf") == {"recipe": "boundary"}

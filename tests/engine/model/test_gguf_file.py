@@ -1,0 +1,178 @@
+"""What is read of a GGUF file without llama.cpp, and the fingerprint of the weights in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+
+from engine.errors import ModelFileError
+from engine.model.base_fingerprint import base_fingerprint
+from engine.model.gguf_file import BF16, F16, F32, read_gguf
+from tests.engine.model.tiny import write_recurrent, write_sliding
+
+
+def written(path: Path, **tensors: np.ndarray) -> Path:
+    """A file with values of every kind, and tensors."""
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_string("a.text", "naïve ✓")
+    writer.add_bool("a.truth", True)
+    writer.add_float32("a.small", 0.5)
+    writer.add_float64("a.large", 1e300)
+    writer.add_int8("a.tiny", -3)
+    writer.add_uint64("a.huge", 2**63)
+    writer.add_array("a.words", ["one", "", "three ✓"])
+    writer.add_array("a.numbers", [1, 2, 3])
+    writer.add_array("a.truths", [True, False])
+    writer.add_uint32("a.last", 7)
+    for name, values in tensors.items():
+        writer.add_tensor(name, values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+class TestReading:
+    def test_values(self, tmp_path: Path) -> None:
+        """Every kind of value is read; arrays, however long, are passed over, and what stands behind them is found."""
+        found = read_gguf(written(tmp_path / "a.gguf")).values
+        assert {key: value for key, value in found.items() if key.startswith("a.")} == {
+            "a.text": "naïve ✓",
+            "a.truth": True,
+            "a.small": 0.5,
+            "a.large": 1e300,
+            "a.tiny": -3,
+            "a.huge": 2**63,
+            "a.last": 7,
+        }
+
+    def test_asked_by_kind(self, tmp_path: Path) -> None:
+        """A value of another kind than was asked for is not there."""
+        found = read_gguf(written(tmp_path / "a.gguf"))
+        assert (found.text("a.text"), found.text("a.last"), found.text("none")) == (
+            "naïve ✓",
+            "",
+            "",
+        )
+        assert (found.number("a.last"), found.number("a.truth"), found.number("a.words")) == (
+            7,
+            None,
+            None,
+        )
+
+    def test_tensors(self, tmp_path: Path) -> None:
+        """Shapes are as GGUF has them; vectors of 32 and 16 bits are read as they were written."""
+        values = np.linspace(-2, 2, 5, dtype=np.float32)
+        path = written(
+            tmp_path / "a.gguf", wide=values, half=values.astype(np.float16), matrix=np.zeros((3, 4), np.float32)
+        )  # fmt: skip
+        found = read_gguf(path)
+        assert found.tensors["matrix"].shape == (4, 3)
+        assert [found.tensors[name].kind for name in ("wide", "half")] == [F32, F16]
+        for name in ("wide", "half"):
+            vector = found.vector(name)
+            assert vector is not None
+            assert (vector == values).all()
+
+    def test_agrees_with_the_package(self, tmp_path: Path) -> None:
+        """Of a whole model, names, shapes and vectors are those that the `gguf` package reads."""
+        path = write_sliding(tmp_path / "tiny.gguf")
+        found = read_gguf(path)
+        theirs = {one.name: one for one in gguf.GGUFReader(path).tensors}
+        assert {name: info.shape for name, info in found.tensors.items()} == {
+            name: tuple(map(int, one.shape)) for name, one in theirs.items()
+        }
+        for name in ("blk.5.post_attention_norm.weight", "token_embd.weight"):
+            vector = found.vector(name)
+            assert vector is not None
+            assert (vector == theirs[name].data.reshape(-1)).all()
+
+    def test_fewer_bits(self, shipped: Path) -> None:
+        """A tensor in a format of fewer bits than 16 is listed, and not read."""
+        found = read_gguf(shipped)
+        assert found.tensors["blk.7.attn_q.weight"].shape == (576, 576)
+        assert found.vector("blk.7.attn_q.weight") is None
+
+    def test_every_cut_is_damage(self, tmp_path: Path) -> None:
+        """However early the list of tensors ends, the file is refused by name, never with another error."""
+        whole = written(tmp_path / "a.gguf", wide=np.zeros(5, np.float32)).read_bytes()
+        listed = whole.index(b"wide") + 4
+        for size in range(listed):
+            cut = tmp_path / "cut.gguf"
+            cut.write_bytes(whole[:size])
+            with pytest.raises(ModelFileError, match=r"cut\.gguf"):
+                read_gguf(cut)
+
+    def test_vector_past_the_end(self, tmp_path: Path) -> None:
+        """A file that ends before its tensors do is refused when they are asked for."""
+        path = written(tmp_path / "a.gguf", wide=np.ones(500, np.float32))
+        path.write_bytes(path.read_bytes()[:-100])
+        with pytest.raises(ModelFileError, match="ends before"):
+            read_gguf(path).vector("wide")
+
+    @pytest.mark.parametrize("content", [b"", b"GGUF", b"PK\x03\x04 something else"])
+    def test_other_files(self, tmp_path: Path, content: bytes) -> None:
+        """What does not begin as a GGUF file does is refused by name."""
+        path = tmp_path / "a.gguf"
+        path.write_bytes(content)
+        with pytest.raises(ModelFileError, match=r"a\.gguf is not a GGUF file"):
+            read_gguf(path)
+
+    def test_split_model(self, shipped: Path, tmp_path: Path) -> None:
+        """The first of several files stands for all: tensors of every part are found where they lie."""
+        for number, name in ((1, "first"), (2, "second")):
+            writer = gguf.GGUFWriter(tmp_path / f"m-{number:05}-of-00002.gguf", "llama")
+            writer.add_uint16("split.count", 2)
+            writer.add_tensor(f"{name}_norm.weight", np.full(3, number, np.float32))
+            writer.write_header_to_file()
+            writer.write_kv_data_to_file()
+            writer.write_tensors_to_file()
+            writer.close()
+        found = read_gguf(tmp_path / "m-00001-of-00002.gguf")
+        vectors = [found.vector(name) for name in ("first_norm.weight", "second_norm.weight")]
+        assert [None if one is None else one.tolist() for one in vectors] == [[1] * 3, [2] * 3]
+
+
+class TestFingerprint:
+    def test_survives_the_format(self, shipped: Path, expanded: Path) -> None:
+        """The shipped file and its F32 expansion have one fingerprint."""
+        found = base_fingerprint(read_gguf(shipped))
+        assert found
+        assert found == base_fingerprint(read_gguf(expanded))
+
+    def test_precision_of_norms(self, tmp_path: Path) -> None:
+        """Norms that were rounded to BF16 on their way have the fingerprint of those in F32, others do not."""
+        norms = np.random.default_rng(5).normal(1, 0.2, 64).astype(np.float32)
+        bits = norms.view(np.uint32)
+        nearest = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+        files = {
+            "f32": norms,
+            "rounded": (nearest.astype(np.uint32) << 16).view(np.float32),
+            "other": norms * np.float32(1.01),
+        }
+        found = {
+            name: base_fingerprint(read_gguf(written(tmp_path / f"{name}.gguf", **{"output_norm.weight": values})))
+            for name, values in files.items()
+        }  # fmt: skip
+        assert found["f32"] == found["rounded"] != found["other"]
+
+        writer = gguf.GGUFWriter(tmp_path / "bf16.gguf", "llama")
+        data = nearest.view(np.uint8)
+        writer.add_tensor("output_norm.weight", data, raw_dtype=gguf.GGMLQuantizationType.BF16)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        file = read_gguf(tmp_path / "bf16.gguf")
+        assert file.tensors["output_norm.weight"].kind == BF16
+        assert base_fingerprint(file) == found["f32"]
+
+    def test_other_models(self, shipped: Path, tmp_path: Path) -> None:
+        """Three models have three fingerprints, and a file without norms has none."""
+        files = [shipped, write_sliding(tmp_path / "s.gguf"), write_recurrent(tmp_path / "r.gguf")]
+        assert len({base_fingerprint(read_gguf(path)) for path in files} - {None}) == 3
+        assert base_fingerprint(read_gguf(written(tmp_path / "none.gguf"))) is None
