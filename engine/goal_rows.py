@@ -121,6 +121,13 @@ class MemberRow:
     state: State
 
 
+def said_yes(yes: float | None, yes_reversed: float | None) -> bool | None:
+    """The model's word: whether its yes is the likelier answer, over both orders; None where it was not asked."""
+    if yes is None or yes_reversed is None:
+        return None
+    return yes + yes_reversed > 1
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What speaks for and against merging two groups.
@@ -183,8 +190,8 @@ class DeskProgress:
         merged, refused: Decisions of a person or a rule that stand.
         left: Undecided pairs above the floor.
         likely: Of them, those whose merge probability is at least `LIKELY`.
-        unasked: Of them, those that the model was not asked about yet.
-        calls: Model calls that those need.
+        unasked: Of the likely, those that the model was not asked about yet.
+        calls: Model calls that those need; the others can be refused without asking.
         seconds: What they take, from calls measured so far; None where none was.
         agreement: Of the model's word with the person.
         learned_from: Decisions that the merge probability is fitted on; 0 is the prior alone.
@@ -221,7 +228,7 @@ class GoalDecision:
         carried: It was taken over from an earlier clustering by its members.
         stands: It was not undone.
         act: Decisions given as one share it, and are undone as one.
-        count: Of an undo or redo, how many decisions the act has, of which this is the first.
+        count: How many decisions of its act it stands for, the first of them.
     """
 
     id: int
@@ -252,7 +259,8 @@ class DeskDecision:
         labels: What they were called then.
         names: (label, description) of what a merge or split made, or of a renamed group.
         parts: Conversation ids: of each part of a split, or of what moves.
-        evidence: As it was shown, by field of `Evidence`; None where none was.
+        evidence: As it was shown, by field of `Evidence`; None where none was. `at_once` is the merge probability above
+            or below which a whole list was decided as one.
         carried: Decision on an earlier clustering that it was taken over from.
     """
 

@@ -14,20 +14,16 @@ from screens import figures, goal_words
 from screens.desk_history import DeskHistoryScreen
 from screens.desk_merged import MergedPane
 from screens.desk_sides import SidePane
+from screens.desk_sweep import AcceptDialog, RefuseDialog, SweepDialog, probability_from
 from screens.desk_view import DeskView
 from screens.dialogs import ChoiceDialog, TextDialog
 from screens.goal_dialogs import (
-    AcceptDialog,
     GroupPicker,
     Letter,
     SideDialog,
-    probability_from,
     split_group,
 )
 from screens.goal_members import GoalMembersScreen
-
-ACCEPT_FROM = 0.9
-"""The probability from which `A` proposes to merge."""
 
 
 class MergeDeskScreen(DeskView):
@@ -53,6 +49,7 @@ class MergeDeskScreen(DeskView):
         Binding("U", "redo", "Redo", show=False),
         Binding("H", "history", "Acts", tooltip="What was decided, step by step"),
         Binding("A", "accept", "All", tooltip="Merge all pairs above a probability", show=False),
+        Binding("R", "refuse", "Rest", tooltip="Refuse all pairs below a probability", show=False),
         Binding("m", "pick", "Any two", tooltip="Merge any two groups by hand", show=False),
         Binding("S", "split", "Split", tooltip="Split one of the two", show=False),
         Binding("v", "move", "Move", tooltip="Move a member that is shown", show=False),
@@ -119,20 +116,28 @@ class MergeDeskScreen(DeskView):
 
     def action_accept(self) -> None:
         """Lists the pairs above a probability, to merge them all."""
+        self._sweep(AcceptDialog, self.goals.merge_above, "Merged")
+
+    def action_refuse(self) -> None:
+        """Lists the pairs below a probability, to refuse them all."""
+        self._sweep(RefuseDialog, self.goals.refuse_below, "Refused")
+
+    def _sweep(self, dialog: type[SweepDialog], decide: Callable[[float], int], done: str) -> None:
         if not self.may_write():
             return
 
         def chosen(probability: float | None) -> None:
             if probability is not None:
+                self.place.put(None)  # it may be among them
                 self.write(
-                    lambda: self.goals.merge_above(probability),
-                    lambda merged: self.notify(
-                        f"Merged {figures.counted(merged, 'pair')}; u takes all of it back.",
+                    lambda: decide(probability),
+                    lambda count: self.notify(
+                        f"{done} {figures.counted(count, 'pair')}; u takes all of it back.",
                         markup=False,
                     ),
                 )
 
-        self.app.push_screen(AcceptDialog(self.goals, ACCEPT_FROM), chosen)
+        self.app.push_screen(dialog(self.goals), chosen)
 
     # Undo and redo
 

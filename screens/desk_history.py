@@ -83,7 +83,7 @@ class DeskHistoryScreen(GoalActsScreen):
         goals = self.services.goals
 
         def read() -> tuple[list[GoalDecision], list[GoalGroup], dict[str, int]]:
-            acts, groups = goals.history(), goals.groups()
+            acts, groups = goal_words.folded(goals.history()), goals.groups()
             sizes = {group.id: group.size for group in groups}
             for name in {name for act in acts for name in (*act.sides, *act.made)} - sizes.keys():
                 gone = goals.group(name)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from engine.errors import UsageError
 from engine.goal_rows import ClusteringRow, DeskProgress, GoalDecision, MemberRow, Pair, Proposal
 from screens.goal_port import Goals
+from screens.goal_words import folded
 
 AHEAD = 3
 """Pairs that are read ahead, so that the next is there when a key is pressed."""
@@ -121,7 +122,7 @@ def read_desk(goals: Goals, passed: Sequence[Pair], wanted: Pair | None) -> Read
         pages.append(read_page(goals, proposal, members))
         asked.append(proposal.pair)
         proposal = goals.proposal(asked)
-    recent = tuple(goals.history()[:RECENT])
+    recent = tuple(folded(goals.history())[:RECENT])
     front = pages[0] if pages else None
     return Reading(
         shown, goals.progress(), front, tuple(pages[1:]), again and front is not None, recent

@@ -1,4 +1,4 @@
-"""Dialogs about groups: which side, which group, how to split, what to merge above a probability."""
+"""Dialogs about groups: which side, which group, how to split."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.errors import WorkbenchError
-from engine.goal_rows import GoalDecision, GoalGroup, Proposal, SplitPart
+from engine.goal_rows import GoalDecision, GoalGroup, SplitPart
 from engine.text import one_line
 from screens import figures, goal_words
 from screens.background import background
@@ -27,7 +27,7 @@ from screens.widgets.choices import Choices
 
 MOST_PARTS = 9
 MOST_LISTED = 500
-"""Pairs or groups that a dialog lists; the count above them is of all."""
+"""Groups that a dialog lists."""
 PART_MEMBERS = 4
 
 Letter = Literal["a", "b"]
@@ -134,97 +134,6 @@ class GroupPicker(Keyed, ModalScreen[str | None]):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """A click answers."""
         self.dismiss(self._ids[event.option_index])
-
-
-class AcceptDialog(Keyed, ModalScreen[float | None]):
-    """Lists the pairs that are at least so probable; answers with the probability when they shall all be merged."""
-
-    PLACE = "accept"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "accept", "Merge them", priority=True),
-        Binding("up,down", "list", "List", show=False),
-        Binding("escape", "dismiss(None)", "Leave"),
-    ]
-
-    def __init__(self, goals: Goals, probability: float) -> None:
-        super().__init__()
-        self._goals, self._probability = goals, probability
-        self._count: int | None = None
-
-    def compose(self) -> ComposeResult:
-        """Probability, pairs, keys."""
-        with Vertical(classes="dialog") as box:
-            box.border_title = "Merge all pairs whose merge probability is at least"
-            yield Input(figures.probability(self._probability), placeholder=".90")
-            yield Static(id="count")
-            yield Choices(markup=False)
-            keys = (("enter", "merges all; u undoes it as one"), ("escape", "leaves it"))
-            yield Static(hint_line(*keys))
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Lists what another probability would merge."""
-        self._count = None
-        p = probability_from(event.value)
-        if p is None:
-            self._tell(
-                Content.styled("A probability lies above 0, at most at 1.", "$tone-incomplete")
-            )
-            self.query_one(Choices).set_options([])
-            return
-        self._probability = p
-        self._tell(Content.styled("looking …", "$tone-muted"))
-        background(
-            self,
-            lambda: self._goals.above(p),
-            self._list,
-            lambda error: self._tell(refusal_content(error)),
-            group="above",
-        )
-
-    def _list(self, found: Sequence[Proposal]) -> None:
-        self._count = len(found)
-        self._tell(
-            Content(f"{figures.counted(len(found), 'pair')} of groups become one each")
-            if found
-            else Content.styled("No pair is so probable.", "$tone-muted")
-        )
-        self.query_one(Choices).set_options(
-            [
-                Option(
-                    Content.assemble(
-                        (f"{figures.probability(p.evidence.probability)}  ", "bold"),
-                        f"{one_line(p.a.label, 40)} ({p.a.size:,}) + {one_line(p.b.label, 40)} ({p.b.size:,})",
-                    )
-                )
-                for p in found[:MOST_LISTED]
-            ]
-        )
-
-    def _tell(self, content: Content) -> None:
-        self.query_one("#count", Static).update(content)
-
-    def action_list(self) -> None:
-        """From the line of the probability the arrow keys lead to the pairs."""
-        self.query_one(Choices).focus()
-
-    def action_accept(self) -> None:
-        """Answers, once the pairs are listed and there are some."""
-        if self._count:
-            self.dismiss(self._probability)
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """A click on a pair merges nothing."""
-        event.stop()
-
-
-def probability_from(text: str) -> float | None:
-    """The probability that was typed, also as a percentage; None when it is none."""
-    text = text.strip()
-    try:
-        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        return None
-    return value if 0 < value <= 1 else None
 
 
 class SplitDialog(Keyed, ModalScreen[list[SplitPart] | None]):

@@ -70,6 +70,9 @@ class Goals(Protocol):
     def above(self, probability: float) -> list[Proposal]:
         """Undecided pairs that are at least so probable, most probable first."""
 
+    def below(self, probability: float) -> list[Proposal]:
+        """Undecided pairs that are less probable than that, most probable first."""
+
     def progress(self) -> DeskProgress:
         """How far the work is."""
 
@@ -81,6 +84,9 @@ class Goals(Protocol):
 
     def merge_above(self, probability: float) -> int:
         """Merges all pairs above it as one act; returns how many."""
+
+    def refuse_below(self, probability: float) -> int:
+        """Refuses all pairs below it as one act; returns how many."""
 
     def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
         """How k-means inside a group would part it."""

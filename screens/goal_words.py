@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from textual.content import Content
 
@@ -16,6 +17,7 @@ from engine.goal_rows import (
     GoalGroup,
     GroupStates,
     Proposal,
+    said_yes,
 )
 from engine.rows import State
 from engine.text import display_safe, one_line
@@ -47,6 +49,11 @@ ACTS: Mapping[DecisionKind, str] = {
     "pin": "pinned",
     "unpin": "unpinned",
 }
+AT_ONCE: Mapping[DecisionKind, str] = {
+    "merge": "merged {} pairs at once",
+    "apart": "kept {} pairs apart at once",
+}
+"""What can be done to a whole list of pairs as one act."""
 GLYPHS: Mapping[DecisionKind, str] = {
     "merge": "⋈",
     "apart": "≠",
@@ -68,8 +75,7 @@ def label_of(group: GoalGroup, limit: int = 80) -> str:
 def named_by_model(proposal: Proposal) -> bool:
     """Whether the model's label is proposed: only where it says yes, in the mean of both orders."""
     found = proposal.evidence
-    words = [p for p in (found.yes, found.yes_reversed) if p is not None]
-    return bool(found.label.strip()) and bool(words) and sum(words) / len(words) >= 0.5
+    return bool(found.label.strip()) and said_yes(found.yes, found.yes_reversed) is True
 
 
 def label_for(proposal: Proposal) -> str:
@@ -146,7 +152,7 @@ def probability_pieces(name: str, p: float | None, tone: str) -> list[Piece]:
 def mind_changed(evidence: Evidence) -> bool:
     """Whether the model's word depends on which of the two comes first."""
     yes, back = evidence.yes, evidence.yes_reversed
-    return yes is not None and back is not None and (yes >= 0.5) != (back >= 0.5)
+    return yes is not None and back is not None and (yes > 0.5) != (back > 0.5)
 
 
 NARROW = 60
@@ -223,28 +229,36 @@ def counts_content(progress: DeskProgress, skipped: int) -> Content:
     parts: list[Piece] = [
         (f"{decided:,} decided", "bold"),
         (f" ({progress.merged:,} merged, {progress.refused:,} refused)", "$tone-muted"),
-        f" · {progress.likely:,} likely",
-        (f" of {progress.left:,} left", "$tone-muted"),
+        *_left_pieces(progress),
     ]
     if progress.asking:
         parts.append((" · asking …", "$tone-accent"))
     if skipped:
         parts.append((f" · {skipped} skipped", "$tone-muted"))
-    if progress.unasked:
-        calls = figures.counted(progress.calls, "model call")
-        wait = f", {figures.duration(progress.seconds)}" if progress.seconds is not None else ""
-        parts.append((f" · {progress.unasked:,} unasked: {calls}{wait}", "$tone-muted"))
     return Content.assemble(*parts)
 
 
+def _left_pieces(progress: DeskProgress) -> list[Piece]:
+    """What is left to the end: the likely pairs one by one, the others in one act."""
+    unlikely = progress.left - progress.likely
+    if not unlikely:
+        return [f" · {progress.left:,} left"]
+    told = f"{progress.likely:,} likely left, then " if progress.likely else "nothing likely left: "
+    return [f" · {told}", ("R", "bold $tone-accent"), f" refuses {unlikely:,} at once"]
+
+
 def standing_content(progress: DeskProgress) -> Content:
-    """Order, floor, agreement and what the merge probability rests on."""
+    """Order, floor, agreement, calls to the end, and what the merge probability rests on."""
     parts: list[Piece] = [
         (ORDERS[progress.order][0], "bold"),
         (f" · floor {figures.probability(progress.floor)}", "$tone-muted"),
     ]
     if progress.agreement.n:
         parts.append(f" · model agrees {agreement_words(progress.agreement)}")
+    if progress.unasked:
+        calls = figures.counted(progress.calls, "model call")
+        wait = f", {figures.duration(progress.seconds)}" if progress.seconds is not None else ""
+        parts.append((f" · {progress.unasked:,} unasked: {calls}{wait}", "$tone-muted"))
     learned = progress.learned_from
     decisions = figures.counted(learned, "decision")
     state = f"learned from {decisions}" if learned else "merge probability is a prior"
@@ -293,8 +307,24 @@ def desk_empty_content(shown: ClusteringRow | None, progress: DeskProgress | Non
 # Acts
 
 
+def folded(acts: Sequence[GoalDecision]) -> list[GoalDecision]:
+    """Acts as they are listed: pairs that were refused at once are one, the first of them with their count."""
+    found: list[GoalDecision] = []
+    for given in acts:
+        last = found[-1] if found else None
+        if last and (last.act, last.kind) == (given.act, "apart") and not given.carried:
+            found[-1] = replace(given, count=last.count + 1)
+        else:
+            found.append(given)
+    return found
+
+
 def decision_words(given: GoalDecision) -> str:
     """One act in words: `merged A + B into C`."""
+    if given.count > 1 and (given.carried or given.kind in AT_ONCE):
+        if given.carried:
+            return f"took over {given.count:,} decisions from an earlier clustering"
+        return AT_ONCE[given.kind].format(f"{given.count:,}")
     labels = [f"“{one_line(label, 40)}”" for label in given.labels]
     text = one_line(given.text, 60)
     if given.kind == "merge":

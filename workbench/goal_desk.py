@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -67,13 +67,29 @@ class GoalDesk(GoalQueue):
     def merge_above(self, probability: float) -> int:
         """See `screens.goal_port.Goals`. Merges what `above` lists: where it lists both A with B and B with C, all
         three become one."""
-        listed = [(p, self._about(_merge(p, None, p.pair), p)) for p in self.above(probability)]
+        listed = [
+            (p, _listed(_merge(p, None, p.pair), p, probability)) for p in self.above(probability)
+        ]
 
         def plan(desk: Desk) -> Iterator[DeskDecision]:
             for proposal, decision in listed:
                 first, second = (desk.now(key) for key in proposal.pair)
                 if first and second and first != second and not desk.decided(first, second):
                     yield replace(decision, sides=(first, second))
+
+        return len(self._act(plan))
+
+    def refuse_below(self, probability: float) -> int:
+        """See `screens.goal_port.Goals`. Refuses what `below` lists."""
+        listed = [
+            _listed(DeskDecision("apart", p.pair), p, probability) for p in self.below(probability)
+        ]
+
+        def plan(desk: Desk) -> Iterator[DeskDecision]:
+            for decision in listed:
+                stands = all(key in desk.current for key in decision.sides)
+                if stands and not desk.decided(*decision.sides):
+                    yield decision
 
         return len(self._act(plan))
 
@@ -208,6 +224,18 @@ class GoalDesk(GoalQueue):
         with self._project.reading() as conn:
             texts = LazyTexts(conn, source_of(view.stored), members.tolist())
             return distinctive_words(texts, labels)
+
+
+def _listed(decision: DeskDecision, proposal: Proposal, probability: float) -> DeskDecision:
+    """A decision on one of a list of pairs that a person decided at once. No features are kept of it: nobody looked at
+    the pair itself, so the merge probability would learn from itself."""
+    evidence = proposal.evidence
+    return replace(
+        decision,
+        model=evidence.model,
+        probability=evidence.probability,
+        evidence={**asdict(evidence), "at_once": probability},
+    )
 
 
 def _merge(proposal: Proposal, label: str | None, sides: tuple[str, str]) -> DeskDecision:

@@ -15,8 +15,8 @@ from engine.goal_rows import (
     GroupStates,
     Pair,
     Proposal,
+    said_yes,
 )
-from engine.goals.merging import Floats
 from engine.stages.kept_desk import KeptDesk
 from engine.stages.pair_odds import features
 from engine.stages.pair_queue import DESK, chosen, kept_evidence
@@ -74,11 +74,19 @@ class GoalQueue(GoalLooking):
             return []
         now = self._now()
         left = now.left("probability")
-        if not left:
-            return []
         found = _probabilities(now, left)
         pairs = [pair for pair, p in zip(left, found, strict=True) if p >= probability]
         return self._proposals(now, pairs, f"at least {probability:g}")
+
+    def below(self, probability: float) -> list[Proposal]:
+        """See `screens.goal_port.Goals`."""
+        if self.shown() is None:
+            return []
+        now = self._now()
+        left = now.left("probability")
+        found = _probabilities(now, left)
+        pairs = [pair for pair, p in zip(left, found, strict=True) if p < probability]
+        return self._proposals(now, pairs, f"under {probability:g}")
 
     def progress(self) -> DeskProgress:
         """See `screens.goal_port.Goals`."""
@@ -89,7 +97,8 @@ class GoalQueue(GoalLooking):
             return DeskProgress(0, 0, 0, 0, 0, 0, None, nothing, 0, floor, order, False, False)
         now = self._now()
         table, left = now.table, now.left()
-        unasked = sum(1 for pair in left if table.answer(pair) is None)
+        likely = _likely(now, left)
+        unasked = sum(1 for pair in likely if table.answer(pair) is None)
         standing = self._kept.standing(table.view.stored.id)
         with self._project.reading() as conn:
             cost = goal_answers.cost(conn, table.view.stored.pair_config)
@@ -97,7 +106,7 @@ class GoalQueue(GoalLooking):
             merged=sum(1 for d in standing if d.kind == "merge"),
             refused=sum(1 for d in standing if d.kind in ("apart", "never")),
             left=len(left),
-            likely=_likely(now, left),
+            likely=len(likely),
             unasked=unasked,
             calls=round(unasked * (cost[0] if cost else CALLS)),
             seconds=unasked * cost[1] if cost else None,
@@ -141,12 +150,15 @@ class GoalQueue(GoalLooking):
         )
 
 
-def _probabilities(now: Moment, pairs: Sequence[Pair]) -> Floats:
-    return now.model.probabilities(features(now.table, pairs))
+def _probabilities(now: Moment, pairs: Sequence[Pair]) -> list[float]:
+    if not pairs:
+        return []
+    found: list[float] = now.model.probabilities(features(now.table, pairs)).tolist()
+    return found
 
 
-def _likely(now: Moment, pairs: Sequence[Pair]) -> int:
-    return int((_probabilities(now, pairs) >= LIKELY).sum()) if pairs else 0
+def _likely(now: Moment, pairs: Sequence[Pair]) -> list[Pair]:
+    return [pair for pair, p in zip(pairs, _probabilities(now, pairs), strict=True) if p >= LIKELY]
 
 
 def _together(a: GoalGroup, b: GoalGroup) -> GroupStates:
@@ -159,12 +171,13 @@ def _together(a: GoalGroup, b: GoalGroup) -> GroupStates:
 
 
 def _word_and_person(decisions: Sequence[DeskDecision]) -> list[tuple[bool, bool]]:
-    """What the model's word was, and what the person decided, of every pair on which there are both."""
+    """What the model's word was, and what the person decided, of every pair on which there are both; a list that was
+    decided at once says nothing of the pairs on it."""
     found = []
     for decision in decisions:
         evidence = decision.evidence or {}
-        said = [evidence.get(name) for name in ("yes", "yes_reversed")]
-        words = [value for value in said if isinstance(value, float)]
-        if words and decision.author == "human" and decision.kind in ("merge", "apart", "never"):
-            found.append((sum(words) / len(words) >= 0.5, decision.kind == "merge"))
+        word = said_yes(evidence.get("yes"), evidence.get("yes_reversed"))
+        one = decision.author == "human" and decision.kind in ("merge", "apart", "never")
+        if word is not None and one and "at_once" not in evidence:
+            found.append((word, decision.kind == "merge"))
     return found

@@ -219,12 +219,5 @@ def yes_probability(yes: LogProb, no: LogProb) -> float:
     return 1 / (1 + math.exp(min(700.0, no.total - yes.total)))
 
 
-def said_yes(yes: float | None, reversed_yes: float | None) -> bool | None:
-    """The model's word: whether its yes is the likelier answer, over both orders; None where it was not asked."""
-    if yes is None or reversed_yes is None:
-        return None
-    return yes + reversed_yes > 1
-
-
 def _has_words(text: str) -> bool:
     return any(map(str.isalnum, text))

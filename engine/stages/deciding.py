@@ -12,8 +12,7 @@ from functools import cached_property, partial
 from typing import Any, Literal
 
 from engine.errors import Cancelled, UsageError
-from engine.goal_rows import DeskDecision, Evidence, Pair
-from engine.goals.questions import said_yes
+from engine.goal_rows import DeskDecision, Evidence, Pair, said_yes
 from engine.jobs import Lane, Progress, config_hash
 from engine.stages.goal_data import stored_clustering
 from engine.stages.kept_desk import KeptDesk

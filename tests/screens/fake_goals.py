@@ -156,15 +156,19 @@ class FakeGoals:
         found = [p for p in self._proposals() if p.evidence.probability >= probability]
         return sorted(found, key=lambda p: -p.evidence.probability)
 
+    def below(self, probability: float) -> list[Proposal]:
+        found = [p for p in self._proposals() if p.evidence.probability < probability]
+        return sorted(found, key=lambda p: -p.evidence.probability)
+
     def progress(self) -> DeskProgress:
         given = [d for d in self.decisions if d.kind in ("merge", "apart", "never")]
         merged = sum(d.kind == "merge" for d in given)
-        pairs = self._proposals()
-        unasked = sum(p.evidence.yes is None for p in pairs)
+        pairs, likely = self._proposals(), self.above(LIKELY)
+        unasked = sum(p.evidence.yes is None for p in likely)
         same = sum((d.probability or 0) >= 0.5 and d.kind == "merge" for d in given)
         agreement = Agreement(len(given), Share(same, len(given), 0, 1) if given else None, None)
         return DeskProgress(
-            merged, len(given) - merged, len(pairs), len(self.above(LIKELY)), unasked, 3 * unasked,
+            merged, len(given) - merged, len(pairs), len(likely), unasked, 3 * unasked,
             4.0 * unasked or None, agreement, len(given), self.floor, self.order, not pairs, self.asking,
         )  # fmt: skip
 
@@ -186,6 +190,14 @@ class FakeGoals:
             self.decisions[-1] = replace(given, act=act)
             merged += 1
         return merged
+
+    def refuse_below(self, probability: float) -> int:
+        listed, act = self.below(probability), None
+        for proposal in listed:
+            given = self.apart(*proposal.pair)
+            act = act or given.act
+            self.decisions[-1] = replace(given, act=act)
+        return len(listed)
 
     def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
         members = self.members(group_id)
@@ -225,7 +237,7 @@ class FakeGoals:
         self.decisions = [given for given in self.decisions if given.act != act]
         self.undone.append(taken)
         self._emit(DataChanged(frozenset({"goal_decision"})))
-        return replace(taken[-1], stands=False)
+        return replace(taken[0], stands=False, count=len(taken))
 
     def redo(self) -> GoalDecision | None:
         self._may_write()

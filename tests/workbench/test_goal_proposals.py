@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import get_args
 
 import numpy as np
 import pytest
 
 from engine.errors import UsageError
-from engine.goal_rows import DeskOrder, Pair, Proposal
+from engine.goal_rows import LIKELY, DeskOrder, Pair, Proposal
+from engine.stages.kept_desk import KeptDesk
 from engine.store import goal_answers
 from engine.store.goal_answers import PairAnswer
 from engine.store.project import Project
@@ -126,6 +127,39 @@ class TestProposals:
         assert goals.groups() == before
         assert goals.merge_above(1.0) == 0
 
+    def test_all_below(self, clustered: Project, goals: ProjectGoals) -> None:
+        """When the likely pairs are decided one act refuses the rest and the work is at its end; each is kept with what
+        was shown for it, teaches nothing, and one undo brings all of them back."""
+        goals.set_floor(-1)
+        while goals.progress().likely:
+            (proposal,) = goals.above(LIKELY)[:1]
+            a, b = proposal.pair
+            same = topic_of(goals, a) == topic_of(goals, b)
+            (goals.merge if same else goals.apart)(a, b)
+        listed = goals.below(LIKELY)
+        left, learned = goals.progress().left, goals.progress().learned_from
+        assert len(listed) == left > 1
+        probabilities = [p.evidence.probability for p in listed]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert goals.above(0.0)[:left] == [replace(p, why="at least 0") for p in listed]
+        assert goals.refuse_below(LIKELY) == left
+        progress = goals.progress()
+        assert (progress.finished, progress.left, progress.learned_from) == (True, 0, learned)
+        kept = [
+            d for d in KeptDesk(clustered).standing(goals.view().stored.id) if d.kind == "apart"
+        ]
+        assert len({d.act for d in kept[-left:]}) == 1
+        assert [d.sides for d in kept[-left:]] == [p.pair for p in listed]
+        assert [d.probability for d in kept[-left:]] == probabilities
+        last = kept[-1].evidence or {}
+        assert (last["at_once"], last["overlap"]) == (LIKELY, listed[-1].evidence.overlap)
+        undone = goals.undo()
+        assert undone is not None
+        assert undone.count == left
+        assert goals.below(LIKELY) == listed
+        assert goals.refuse_below(1e-9) == 0
+        assert goals.progress().left == left
+
     def test_answers_of_a_model(self, clustered: Project, goals: ProjectGoals) -> None:
         """They are evidence for the pair as it is: gone when a member moves, back when that is undone; they name what
         is merged, and the agreement with the person is counted."""
@@ -147,8 +181,8 @@ class TestProposals:
         assert evidence.probability > proposal.evidence.probability
         progress = goals.progress()
         assert (progress.unasked, progress.seconds) == (
-            progress.left - 1,
-            2.0 * (progress.left - 1),
+            progress.likely - 1,
+            2.0 * (progress.likely - 1),
         )
         goals.move([sorted(members(goals, a))[0]], None)
         assert goals.pair(a, b).evidence.yes is None

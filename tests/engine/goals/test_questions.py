@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.goal_rows import said_yes
 from engine.goals.asker import LogProb
 from engine.goals.questions import (
     EXAMPLES,
@@ -21,7 +22,6 @@ from engine.goals.questions import (
     read_label,
     read_reason,
     read_summary,
-    said_yes,
     with_context,
     yes_probability,
 )
@@ -196,7 +196,8 @@ class TestMerge:
         assert yes_probability(LogProb(-2000.0, 1), LogProb(-1.0, 1)) < 1e-300
 
     def test_said_yes(self) -> None:
-        """The model's word needs both orders; where they disagree the surer one holds."""
+        """The model's word needs both orders; where they disagree the surer one holds, and a tie is no yes."""
         assert said_yes(0.9, 0.3) is True
         assert said_yes(0.6, 0.3) is False
+        assert said_yes(0.5, 0.5) is False
         assert said_yes(None, 0.3) is None
