@@ -10,7 +10,7 @@ import itertools
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from engine.errors import ModelError
 from engine.model.interface import LoadOptions
 from engine.worker.client import ModelProcess
 from engine.worker.reading import Reading
+from training.base import load_base
 from training.config import TrainConfig
 from training.protocol import RunDirectory
 
@@ -86,15 +87,19 @@ def check(run: RunDirectory, config: TrainConfig) -> ParityResult:
             process.load(exact, options, run.adapter_gguf)
             split = process.tokenize(texts)
             logs = list(_cut(split))
-            model, tokenizer = _load_exact(base)
-            end = tokenizer.eos_token_id
+            wanted = replace(config, base=str(base), precision="f32", four_bit=False)
+            model, tokenizer = load_base(wanted)
+            end = tokenizer.end_token
             found = process.readings(logs, [end])
         except ModelError as error:
             raise ParitySkipped(error.message) from error
+        except RuntimeError as error:
+            # What `transformers` says to weights whose sizes are not those it expects.
+            raise ParitySkipped(f"the weights of {base.name} cannot be read: {error}") from error
         finally:
             process.close()
-    same = split == [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
-    return _compare(model, run.adapter, logs, found, end, same)
+    same = split == [tokenizer.tokenize(text) for text in texts]
+    return _compare(model.eval(), run.adapter, logs, found, end, same)
 
 
 def _texts(path: Path) -> Iterator[str]:
@@ -113,26 +118,6 @@ def _cut(split: Sequence[list[int]]) -> Iterator[list[int]]:
             continue
         room -= len(cut)
         yield cut
-
-
-def _load_exact(base: Path) -> tuple[Any, Any]:
-    """The weights of a GGUF file in F32, and their tokenizer."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
-
-    try:
-        model = AutoModelForCausalLM.from_pretrained(
-            base.parent,
-            gguf_file=base.name,
-            dtype=torch.float32,
-            quantization_config=GgufConfig(dequantize=True),
-        )
-        tokenizer = AutoTokenizer.from_pretrained(base.parent, gguf_file=base.name)
-    except (ValueError, KeyError, RuntimeError) as error:
-        raise ParitySkipped(
-            f"transformers cannot read the weights of {base.name}: {error}"
-        ) from error
-    return model.eval(), tokenizer
 
 
 def _compare(

@@ -7,14 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
-from transformers import AutoModelForCausalLM, GgufConfig
 
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.base_fingerprint import base_fingerprint
 from engine.model.catalog import embedded_model
 from engine.model.gguf_file import read_gguf
 from tests.training.tiny_bases import tiny_model, with_adapter, write_gguf
+from training.base import load_base
 from training.config import TrainConfig
 from training.gguf_adapter import convert, fingerprint_of
 from training.parity import TOKENS, ParitySkipped, check
@@ -126,14 +125,9 @@ def test_default_model(tmp_path: Path) -> None:
     and differences a hundred times smaller than what the adapter changes."""
     base = embedded_model()
     run = run_in(tmp_path)
-    model = AutoModelForCausalLM.from_pretrained(
-        base.parent,
-        gguf_file=base.name,
-        dtype=torch.bfloat16,
-        quantization_config=GgufConfig(dequantize=True),
-    )
+    model, tokenizer = load_base(TrainConfig(base=str(base)))
     with_adapter(model, run.adapter, strength=0.02)
-    origin = AdapterOrigin(fingerprint_of(model), "smollm2-135m", recipe="boundary", end_token=2)
+    origin = AdapterOrigin(fingerprint_of(model), "smollm2-135m", end_token=tokenizer.end_token)
     assert origin.base_fingerprint == base_fingerprint(read_gguf(base))
     convert(run.adapter, model.config, run.adapter_gguf, origin)
     del model
