@@ -6,12 +6,13 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.errors import UsageError
-from engine.model.catalog import Catalog
+from engine.errors import ModelFileError, UsageError
+from engine.model.adapter_files import AdapterOrigin
+from engine.model.catalog import DEFAULT_MODEL, Catalog
+from engine.model.gguf_file import read_gguf
 from engine.store import settings
 from engine.store.project import Project
-from training.config import ConfigError, TrainConfig
-from training.protocol import RunDirectory
+from training.config import RECIPES
 from workbench.training_files import all_runs
 
 SETTING = "adapter"
@@ -22,7 +23,7 @@ class ChosenAdapter:
     """An adapter to score with.
 
     Attributes:
-        name: As it was asked for.
+        name: Of the run or in the catalogue, else the file.
         model: Name in the catalogue of the model that it was trained on; None where that is not known.
     """
 
@@ -48,29 +49,57 @@ def put(project: Project, name: str | None) -> None:
 
 
 def find(project: Project, catalog: Catalog, name: str) -> ChosenAdapter:
-    """The adapter of a run of this project, of a run directory, or a file.
+    """The adapter of a run of this project, or one that the catalogue knows by name, file or run directory.
 
     Raises:
         UsageError: There is none.
     """
     runs = {run.path.name: run for run in all_runs(Path(project.path))}
-    path = Path(name).expanduser()
-    run = runs.get(name) or (RunDirectory(path.resolve()) if path.is_dir() else None)
-    if run is not None:
-        if not run.adapter_gguf.is_file():
+    if name in runs:
+        if not runs[name].adapter_gguf.is_file():
             raise UsageError(f"The run {name} has no adapter.", "It is made when a run ends.")
-        return ChosenAdapter(name, run.adapter_gguf, _base_of(run, catalog))
-    if path.is_file():
-        return ChosenAdapter(name, path.resolve())
-    raise UsageError(
-        f"There is no adapter {name!r}.",
-        f"Name a file or a training run; runs are {', '.join(runs) or 'none yet'}.",
-    )
+        return _chosen(name, runs[name].adapter_gguf, catalog)
+    try:
+        path = catalog.adapter_path(name)
+    except UsageError as error:
+        hint = f"{error.hint} Training runs: {', '.join(runs)}." if runs else error.hint
+        raise UsageError(error.message, hint) from error
+    named = name in {entry.name for entry in catalog.adapters()}
+    return _chosen(name if named else str(path), path, catalog)
 
 
-def _base_of(run: RunDirectory, catalog: Catalog) -> str | None:
-    with contextlib.suppress(ConfigError):
-        name = TrainConfig.load(run.config).base_name
-        if name in {entry.name for entry in catalog.entries()}:
-            return name
+def chosen(project: Project, catalog: Catalog, model: str | None) -> ChosenAdapter | None:
+    """The adapter to take where none is named: the one in use, else the one that the program brings for the model.
+
+    Args:
+        model: Name or path of the model that was asked for, None where none was; an adapter of another one is not for
+            it.
+
+    Returns:
+        None where there is none: the model is then taken as one that was tuned by itself.
+
+    Raises:
+        UsageError: The one in use is gone.
+    """
+    name = get(project)
+    if name is not None:
+        found = find(project, catalog, name)
+        return found if model is None or found.model in (None, model) else None
+    for entry in catalog.adapters():
+        made_of = entry.made_of
+        if (
+            entry.origin == "built in"
+            and made_of.base_name == (model or DEFAULT_MODEL)
+            and made_of.recipe in RECIPES
+        ):
+            return ChosenAdapter(entry.name, entry.path, made_of.base_name)
     return None
+
+
+def _chosen(name: str, path: Path, catalog: Catalog) -> ChosenAdapter:
+    # What is wrong with the file, loading it says.
+    with contextlib.suppress(ModelFileError):
+        base = AdapterOrigin.of(read_gguf(path)).base_name
+        if base in {entry.name for entry in catalog.entries()}:
+            return ChosenAdapter(name, path, base)
+    return ChosenAdapter(name, path)

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import TracebackType
 
 from engine.conversation import render_log
-from engine.errors import UsageError
 from engine.events import DataChanged, Event, Listener
 from engine.filters import Filter, ListQuery
 from engine.jobs import JobRunner, Stage
@@ -35,7 +34,8 @@ from engine.validation_rows import CompletenessTable
 from engine.worker.client import ModelProcess
 from screens.ports import ProjectInfo, Services
 from screens.tree_rows import TreeWish
-from workbench import config
+from workbench import adapter_in_use, config
+from workbench.adapter_in_use import ChosenAdapter
 from workbench.calibrations import ProjectCalibration
 from workbench.exports import ExportFiles
 from workbench.goal_services import ProjectGoals
@@ -63,7 +63,7 @@ class ScoringOptions:
 
     Attributes:
         model: Name or path; None is the default model.
-        adapter: GGUF adapter, or None.
+        adapter: Name, file or run of an adapter; None in mode `tuned` is the one in use, otherwise none.
         end_tag: Text tag of a tuned model; None is its end-of-text token.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
         limit: Score the first so many conversations only.
@@ -73,7 +73,7 @@ class ScoringOptions:
 
     mode: Mode = "base"
     model: str | None = None
-    adapter: Path | None = None
+    adapter: str | Path | None = None
     end_tag: str | None = None
     context: int | None = None
     limit: int | None = None
@@ -89,7 +89,7 @@ class TreeRunOptions:
         tree: How each tree grows.
         at: Where in each conversation.
         model: Name or path; None is the default model.
-        adapter: GGUF adapter, or None.
+        adapter: Name, file or run of an adapter, or None.
         filter: Which conversations.
         limit: The first so many of them.
         nodes: Bound on the nodes of a tree.
@@ -209,7 +209,7 @@ class Workspace:
             UsageError: The options do not fit together.
         """
         scoring = self.scoring_stage(options)
-        stages: list[Stage] = self._tuning(options.model) if options.tune else []
+        stages: list[Stage] = self._tuning(self._model_name(options)) if options.tune else []
         stages.append(scoring)
         if options.remaining:
             name = "remaining-tuned" if options.mode == "tuned" else "remaining"
@@ -238,18 +238,44 @@ class Workspace:
         )
 
     def model_for(self, options: ScoringOptions) -> RunnableModel:
-        """The model that a run with these options loads now."""
-        model = self.catalog.runnable(self.catalog.entry(options.model), options.adapter)
+        """The model that a run with these options loads now.
+
+        Raises:
+            UsageError: There is no such model or adapter.
+        """
+        adapter = self.adapter_for(options)
+        model = self.catalog.runnable(
+            self.catalog.entry(self._model_name(options)), adapter.path if adapter else None
+        )
         return replace(
             model, options=LoadOptions(context=options.context, threads=model.options.threads)
         )
+
+    def adapter_for(self, options: ScoringOptions) -> ChosenAdapter | None:
+        """The adapter that a run with these options takes: the one asked for; in mode `tuned` else the one in use.
+
+        Raises:
+            UsageError: It is not there.
+        """
+        if options.adapter is not None:
+            return adapter_in_use.find(self.project, self.catalog, str(options.adapter))
+        if options.mode != "tuned":
+            return None
+        return adapter_in_use.chosen(self.project, self.catalog, options.model)
+
+    def _model_name(self, options: ScoringOptions) -> str | None:
+        """The model asked for, else the one that the adapter was made for."""
+        if options.model is not None:
+            return options.model
+        adapter = self.adapter_for(options)
+        return adapter.model if adapter else None
 
     def tree_stages(self, options: TreeRunOptions) -> list[Stage]:
         """The stages of a run that grows trees: tuning if it was never done, then the trees."""
         scoring = ScoringOptions(
             model=options.model, adapter=options.adapter, context=options.context
         )
-        stages = self._tuning(options.model)
+        stages = self._tuning(self._model_name(scoring))
         stages.append(
             TreeStage(
                 self.project,
@@ -365,9 +391,10 @@ class Workspace:
         )
 
     def _completeness(self, run: str | None) -> CompletenessTable:
-        raise UsageError(
-            "The table is not made here.", "`workbench validate PROJECT completeness` prints it."
-        )
+        # imported here because only this table needs it
+        from workbench.validation.completeness import completeness_table
+
+        return completeness_table(self.project, run)
 
 
 def sample_text() -> str:

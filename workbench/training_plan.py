@@ -174,8 +174,10 @@ class TrainingPlanner:
         config = training_presets.with_settings(plain, asked)
         longest = max(one.chars for one in data.split.train) * per_char
         labels = _labels(config, data.split.train)
+        # Only a folder of weights can be kept in 4 bits.
+        chosen = set(asked) if base.is_folder else {*asked, "four_bit"}
         fitted = training_presets.fitted(
-            config, preset, base.shape, where.memory, round(longest), labels, asked
+            config, preset, base.shape, where.memory, round(longest), labels, chosen
         )
         return training_presets.with_settings(fitted, asked)
 

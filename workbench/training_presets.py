@@ -153,10 +153,34 @@ PRESETS: Mapping[str, Preset] = {
     preset.name: preset
     for preset in (
         Preset("cpu", None, False, 2048, "No GPU: one conversation at a time, a small base."),
-        Preset("8g", 8 * GIB, True, 2048, "A GPU with 8 GB: bases up to about 3B in 4 bits."),
-        Preset("16g", 16 * GIB, True, 2048, "A GPU with 16 GB: bases up to about 8B in 4 bits."),
-        Preset("24g", 24 * GIB, True, 4096, "A GPU with 24 GB: 8B in bf16 with recomputation."),
-        Preset("80g", 80 * GIB, True, 8192, "A GPU with 80 GB: 8B in bf16, long logs, many rows."),
+        Preset(
+            "8g",
+            8 * GIB,
+            True,
+            2048,
+            "A GPU with 8 GB: bases up to 1.5B, from a folder in 4 bits up to 4B.",
+        ),
+        Preset(
+            "16g",
+            16 * GIB,
+            True,
+            2048,
+            "A GPU with 16 GB: bases up to 4B, from a folder in 4 bits up to 14B.",
+        ),
+        Preset(
+            "24g",
+            24 * GIB,
+            True,
+            4096,
+            "A GPU with 24 GB: bases up to 8B, logs up to 4,096 tokens.",
+        ),
+        Preset(
+            "80g",
+            80 * GIB,
+            True,
+            8192,
+            "A GPU with 80 GB: bases up to 32B, logs up to 8,192 tokens.",
+        ),
     )
 }
 
@@ -219,7 +243,9 @@ def advice(config: TrainConfig, memory: Memory, preset: Preset) -> str:
     if config.rows > 1:
         return f"Lower rows (now {config.rows}): fewer conversations in memory together."
     if preset.gpu and not config.four_bit and memory.weights > memory.activations:
-        return "Set four_bit=true, or take a smaller base: the weights alone take most of it."
+        return (
+            "Take a smaller base, or a folder of weights with four_bit=true: they take most of it."
+        )
     if memory.activations + memory.logits > memory.weights:
         return f"Lower max_tokens (now {config.max_tokens:,}): long logs keep their end."
     return "Take a smaller base: its weights alone take most of it."

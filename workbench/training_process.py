@@ -38,9 +38,13 @@ _QUIET = {
 
 @dataclass(frozen=True, slots=True)
 class Grace:
-    """Seconds that a run has to end: after the wish without a new event, after SIGTERM; between two looks."""
+    """Seconds that a run has to end: after the wish without a new event, after SIGTERM; between two looks.
 
-    wish: float = 180.0
+    The wish comes first and long, because a run that heeds it validates, converts its adapter and compares it; SIGTERM
+    ends it at once.
+    """
+
+    wish: float = 900.0
     term: float = 60.0
     look: float = 0.5
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from engine.errors import UsageError
 from engine.rows import Estimate, Mode
 from screens.figures import duration
+from workbench import adapter_in_use
 from workbench.commands.narration import run_stages, say, show, tell
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
@@ -27,7 +28,7 @@ def options_from(arguments: argparse.Namespace) -> ScoringOptions:
     return ScoringOptions(
         mode=mode,
         model=arguments.model,
-        adapter=Path(arguments.adapter) if arguments.adapter else None,
+        adapter=arguments.adapter or None,
         end_tag=arguments.end_tag,
         context=arguments.context,
         limit=arguments.limit,
@@ -40,6 +41,9 @@ def run_complete(arguments: argparse.Namespace) -> int:
     """Scores what is not scored yet and spells out what remains to be done."""
     options = options_from(arguments)
     with Workspace(Path(arguments.project)) as workspace:
+        adapter = workspace.adapter_for(options)
+        if adapter and options.adapter is None:
+            tell(f"With the adapter {adapter.name}; --adapter takes another.")
         if arguments.estimate:
             estimate = workspace.estimate(options)
             if arguments.json:
@@ -50,6 +54,8 @@ def run_complete(arguments: argparse.Namespace) -> int:
         if workspace.model_for(options).tokens_per_s:
             tell(estimate_text(workspace.estimate(options)))
         run_stages(workspace, workspace.scoring_stages(options))
+        if adapter and options.adapter is not None:
+            adapter_in_use.put(workspace.project, adapter.name)
         counts = workspace.services().conversations.counts()
         if arguments.json:
             show(counts_json(counts))

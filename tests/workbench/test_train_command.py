@@ -1,0 +1,253 @@
+"""`workbench train` as a person sees it, with a trainer that only writes events."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.store.project import Project
+from tests.workbench.training_project import (
+    bare_run,
+    fake_trainers,
+    fill_with_talks,
+    wait_for,
+    wait_for_end,
+)
+from training.protocol import RunDirectory, read_events
+from workbench import training_plan, training_services
+from workbench.cli import main
+from workbench.training_files import all_runs, manifest_of
+from workbench.training_process import works
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A project of forty conversations; trainers that write events only, tokens that are not counted."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    monkeypatch.setattr(training_services, "Trainers", fake_trainers)
+    monkeypatch.setattr(
+        training_plan, "count_tokens", lambda path, logs: [len("".join(log)) // 4 for log in logs]
+    )
+    path = tmp_path / "p.wb"
+    with Project.open(path, create=True) as opened:
+        fill_with_talks(opened)
+    yield path
+    for run in all_runs(path):
+        fake_trainers().kill(run)
+        wait_for_end(run)
+
+
+def only_run(project: Path) -> RunDirectory:
+    """The one run of the project."""
+    (run,) = all_runs(project)
+    return run
+
+
+def steps(run: RunDirectory) -> int:
+    """How many steps the run told of."""
+    return sum(event["event"] == "step" for event in read_events(run.events)[0])
+
+
+def press_when(project: Path, *after: int) -> None:
+    """Presses ctrl+c once so many steps were told, for each number."""
+
+    def press() -> None:
+        for count in after:
+            wait_for(lambda: all_runs(project) and steps(only_run(project)) >= count)  # noqa: B023
+            os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+
+
+class TestRuns:
+    def test_to_the_end(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The estimate comes before, what is held out is told meanwhile, and in the end how to use the adapter."""
+        monkeypatch.setenv("FAKE_TRAINER", "finishes")
+        code = main(["train", str(project), "--name", "mine", "--epochs", "2", "--set", "rank=4"])
+        out, err = capsys.readouterr()
+
+        assert code == 0
+        assert "mine: train on" in err
+        assert "AUROC 0.750" in err
+        assert "best so far" in err
+        assert "--mode tuned --adapter mine" in out
+        told = json.loads(only_run(project).config.read_text())
+        assert (told["rank"], told["epochs"], told["base_name"]) == (4, 2.0, "smollm2-135m")
+
+    def test_the_project_is_free_meanwhile(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """While a run is watched another workbench can write the project."""
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        found: list[str | None] = []
+
+        def look() -> None:
+            wait_for(lambda: all_runs(project) and steps(only_run(project)) > 1)
+            with Project.open(project) as opened:
+                found.append(opened.read_only)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=look, daemon=True).start()
+        main(["train", str(project)])
+
+        assert found == [None]
+
+    def test_data_as_asked(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Filter, share, limit, seed and contamination reach the data, and the manifest tells them."""
+        monkeypatch.setenv("FAKE_TRAINER", "finishes")
+        code = main(
+            ["train", str(project), "--filter", "name:talk", "--held-out", "0.25", "--limit", "10",
+             "--seed", "5", "--contaminate", "0.4"]
+        )  # fmt: skip
+        manifest = manifest_of(only_run(project))
+
+        assert code == 0
+        assert (manifest["filter"], manifest["held_out_share"]) == ("name:talk", 0.25)
+        assert (manifest["seed"], manifest["counts"]["train"], manifest["counts"]["cut"]) == (
+            5,
+            10,
+            4,
+        )
+
+    def test_detached(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A detached run goes on when the command is over; `status` and `stop` find it."""
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        assert main(["train", str(project), "--name", "mine", "--detach"]) == 0
+        run = only_run(project)
+        wait_for(lambda: steps(run) > 1)
+        assert works(run)
+
+        capsys.readouterr()
+        assert main(["train", "status", str(project), "--json"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)["runs"]
+        assert (row["name"], row["state"], row["steps"]) == ("mine", "running", 400)
+
+        assert main(["train", "stop", str(project), "mine"]) == 130
+        assert not works(run)
+        assert run.adapter_gguf.exists()
+
+    def test_ctrl_c_keeps_the_best(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The first ctrl+c ends the run after its step; what was learned is kept, and how to go on is said."""
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        press_when(project, 3)
+        code = main(["train", str(project), "--name", "mine"])
+        err = capsys.readouterr().err
+
+        assert code == 130
+        assert "keeping the best" in err
+        assert "--resume mine" in err
+        assert only_run(project).adapter_gguf.exists()
+
+    def test_ctrl_c_twice_kills(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The second ctrl+c kills a run that does not listen; it can go on later."""
+        monkeypatch.setenv("FAKE_TRAINER", "deaf")
+        press_when(project, 3, 12)
+        code = main(["train", str(project), "--name", "mine"])
+
+        assert code == 130
+        assert "was killed" in capsys.readouterr().err
+        assert not works(only_run(project))
+
+    def test_going_on(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A stopped run goes on, with other settings where they change nothing that is learned; a finished one not."""
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        press_when(project, 2)
+        main(["train", str(project), "--name", "mine"])
+        before = only_run(project).train.read_bytes()
+        monkeypatch.setenv("FAKE_TRAINER", "finishes")
+
+        assert main(["train", str(project), "--resume", "mine", "--set", "rank=2"]) == 2
+        assert "rank cannot change" in capsys.readouterr().err
+        assert main(["train", str(project), "--resume", "mine", "--set", "recompute=true"]) == 0
+        assert json.loads(only_run(project).config.read_text())["recompute"] is True
+        assert only_run(project).train.read_bytes() == before
+        assert main(["train", str(project), "--resume", "mine"]) == 2
+        assert "mine is finished" in capsys.readouterr().err
+
+    def test_a_failure(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A run that fails gives exit code 1, its cause and the fix."""
+        monkeypatch.setenv("FAKE_TRAINER", "fails")
+
+        assert main(["train", str(project)]) == 1
+        assert "The base is broken.\n  Get it again." in capsys.readouterr().err
+
+    def test_one_at_a_time(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """While one run works a second is refused, and nothing is written for it."""
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        main(["train", str(project), "--detach"])
+
+        assert main(["train", str(project)]) == 2
+        assert "is running" in capsys.readouterr().err
+        assert len(all_runs(project)) == 1
+
+
+class TestWords:
+    def test_the_estimate_begins_nothing(
+        self, project: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """--estimate says what a run would cost, as text and as JSON, and writes nothing."""
+        assert main(["train", str(project), "--estimate"]) == 0
+        assert "steps" in capsys.readouterr().out
+        assert main(["train", str(project), "--estimate", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+
+        assert found["train"] + found["held_out"] == found["matched"] == 40
+        assert found["memory"] > 700 << 20
+        assert all_runs(project) == []
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("--recipe", "poem"), ("--preset", "9g"), ("--set", "rank"), ("--set", "rank=x"), ("--base", "gpt"),
+            ("--name", "../x"), ("--filter", "nope:1"), ("--held-out", "2"), ("--resume", "none"),
+            ("--set", "base=x"),
+        ],
+    )  # fmt: skip
+    def test_what_cannot_be_is_usage(self, words: tuple[str, ...], project: Path) -> None:
+        """Words that do not fit give exit code 2 and begin nothing."""
+        assert main(["train", str(project), *words]) == 2
+        assert all_runs(project) == []
+
+    def test_no_project(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """`status` and `stop` of a project that is not there fail and create nothing."""
+        assert main(["train", "status", str(tmp_path / "none.wb")]) == 1
+        assert main(["train", "stop", str(tmp_path / "none.wb"), "x"]) == 1
+        assert list(tmp_path.iterdir()) == []
+
+    def test_hostile_events_are_shown_safely(
+        self, project: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """What a run wrote cannot act on the terminal."""
+        run = bare_run(project, "odd")
+        run.events.write_text(
+            json.dumps({"event": "started", "time": 1, "step": 0, "steps": 2})
+            + "\n"
+            + json.dumps({"event": "error", "time": 2, "message": "\x1b[2Jgone", "hint": "\x9b1m"})
+            + "\n"
+        )
+        assert main(["train", "status", str(project), "odd"]) == 0
+        out = capsys.readouterr().out
+
+        assert "gone" in out
+        assert "\x1b" not in out
+        assert "\x9b" not in out
