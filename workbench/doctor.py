@@ -10,15 +10,16 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
 from engine.errors import ProjectError, WorkbenchError
-from engine.model.catalog import DEFAULT_MODEL, Catalog, ModelEntry, cpu_name
+from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry, cpu_name
 from engine.store.health import examine, sqlite_facts
+from engine.text import one_line
 from engine.worker.client import ModelProcess
 from workbench.config import APP
 
@@ -208,7 +209,17 @@ def _models(data: Path, cache: Path) -> Iterator[Check]:
             yield _tuned(catalog, entry)
         else:
             yield _added(entry, catalog.file)
-    yield Check("adapters", "ok", "none are kept; `--adapter FILE` names one for a run")
+    yield _adapters(catalog.adapters())
+
+
+def _adapters(entries: Sequence[AdapterEntry]) -> Check:
+    gone = [entry for entry in entries if not entry.path.is_file()]
+    if gone:
+        names = ", ".join(one_line(entry.name, 40) for entry in gone)
+        fix = "Add them again with `workbench models add`, or put the files back."
+        return Check("adapters", "warn", f"the files of these are gone: {names}", fix)
+    built_in = sum(entry.origin == "built in" for entry in entries)
+    return Check("adapters", "ok", f"{built_in} built in, {len(entries) - built_in} added")
 
 
 def _embedded(entry: ModelEntry) -> Check:

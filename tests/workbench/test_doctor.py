@@ -19,6 +19,7 @@ import pytest
 from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
 from engine.store import runs
 from engine.store.project import Project
+from tests.engine.model.small_adapters import adapter_file
 from tests.engine.store.support import REPOSITORY, fill, in_child, talk
 from workbench.doctor import Check, folder_check, report, terminal_check
 
@@ -142,6 +143,16 @@ class TestModels:
         checks = report(*folders)
         assert named(checks, "models").status == "bad"
         assert named(checks, "terminal").status == "ok"
+
+    def test_adapter_gone(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
+        """An adapter that was added and whose file is gone is a warning that names it."""
+        file = adapter_file(tmp_path / "mine.gguf")
+        Catalog(*folders).add_adapter(file)
+        check = named(report(*folders), "adapters")
+        assert (check.status, "1 added" in check.found) == ("ok", True)
+        file.unlink()
+        check = named(report(*folders), "adapters")
+        assert (check.status, "mine" in check.found) == ("warn", True)
 
     def test_model_process_cannot_start(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
         """A llama.cpp that cannot be loaded is bad, with the last line of what the process said."""

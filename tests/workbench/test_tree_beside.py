@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from engine.conversation import Conversation, Message
+from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.model.catalog import embedded_model
 from engine.model.llamacpp import LlamaModel
 from engine.simulate.samples import write_jsonl
 from engine.stages.importing import ImportStage
+from engine.store import runs
 from screens.tree_rows import TreeItem, TreeWish
 from tests.engine.model.weights import SMALL, write_adapter
 from workbench.services import Workspace
@@ -89,3 +91,26 @@ def test_adapter_on_and_off(workspace: Workspace, adapter: Path) -> None:
     assert max(apart) > 0.01
     same = trees.compare(*place, item.row.config_hash, item.row.config_hash)
     assert same.low == pytest.approx(0, abs=1e-6)
+
+
+def test_grows_on_with_its_adapter(workspace: Workspace, adapter: Path) -> None:
+    """A tree grows on with the adapter it was grown with, found by its content though nobody added it; when the file is
+    gone, the adapter is named as what is missing."""
+    trees = workspace.services().trees
+    trees.start(TreeWish(alpha=0.2, adapter=str(adapter)), ListQuery())
+    finished(workspace)
+    item = trees.items(ListQuery())[0]
+    trees.grow_on(item, 0, 0.1)
+    finished(workspace)
+
+    (grown,) = [one for one in trees.items(ListQuery()) if one.name == item.name]
+    assert grown.row.nodes > item.row.nodes
+    with workspace.project.reading() as conn:
+        run = runs.get(conn, grown.row.run_id)
+    assert run is not None
+    assert run.stage == "grow"
+    assert run.fingerprints["adapter_sha256"] == workspace.catalog.sha256(adapter)
+
+    adapter.unlink()
+    with pytest.raises(UsageError, match=r"with the adapter turned\.gguf, which"):
+        trees.grow_on(grown, 0, 0.05)

@@ -1,0 +1,92 @@
+"""`workbench models` with adapters, on the real model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.model.adapter_files import AdapterOrigin
+from engine.model.base_fingerprint import base_fingerprint
+from engine.model.catalog import DEFAULT_MODEL, embedded_model
+from engine.model.gguf_file import read_gguf
+from tests.engine.model.small_adapters import adapter_file
+from tests.engine.model.tiny import write_sliding
+from tests.workbench.test_cli import data, samples, workbench
+
+__all__ = ["samples"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """The directory of a training run on the default model, with adapter and card."""
+    folder = tmp_path / "p.training" / "first run"
+    folder.mkdir(parents=True)
+    origin = AdapterOrigin(
+        base_fingerprint(read_gguf(embedded_model())) or "", DEFAULT_MODEL, "sha256:1", "boundary"
+    )
+    adapter_file(folder / "adapter.gguf", origin=origin)
+    (folder / "card.json").write_text(json.dumps({"metrics": {"auroc": 0.9314}}))
+    return folder
+
+
+class TestAdding:
+    def test_a_run(self, run: Path) -> None:
+        """The adapter of a run is added after it was loaded on its base, and is listed with what it was made of."""
+        added = workbench("models", "add", run, "--json")
+        assert added.returncode == 0, added.stderr.decode()
+        assert f"An adapter for {DEFAULT_MODEL}" in added.stderr.decode()
+        (one,) = data(added)["adapters"]
+        wanted = {
+            "name": "first run",
+            "model": DEFAULT_MODEL,
+            "recipe": "boundary",
+            "auroc": 0.9314,
+        }
+        assert wanted.items() <= one.items()
+
+        listed = workbench("models", "list").stdout.decode()
+        (line,) = [line for line in listed.splitlines() if line.startswith("first run")]
+        assert f"adapter for {DEFAULT_MODEL}, recipe boundary, AUROC 0.931" in line
+
+    def test_base_that_is_not_known(self, tmp_path: Path) -> None:
+        """An adapter of other weights is added with a word on what is missing, and listed so."""
+        origin = AdapterOrigin("n1:0000", "big-model", recipe="paper")
+        file = adapter_file(tmp_path / "other.gguf", origin=origin)
+        added = workbench("models", "add", file, "--name", "mine")
+        assert added.returncode == 0
+        assert "No model of the catalogue is its base" in added.stderr.decode()
+        assert "mine" in added.stdout.decode()
+        assert "big-model, which is not in this list" in added.stdout.decode()
+
+    def test_what_a_file_says_is_made_safe(self, tmp_path: Path) -> None:
+        """Control bytes in what an adapter says of itself do not reach the terminal."""
+        origin = AdapterOrigin("n1:0000", "big\x1b[2J\x9b1m")
+        added = workbench("models", "add", adapter_file(tmp_path / "a.gguf", origin=origin))
+        assert added.returncode == 0
+        assert b"big" in added.stdout
+        assert b"\x1b" not in added.stdout + added.stderr
+        assert "\x9b" not in (added.stdout + added.stderr).decode()
+
+    def test_broken_file(self, tmp_path: Path) -> None:
+        """A file that is no GGUF file is refused by name, as is an adapter that was cut."""
+        path = tmp_path / "broken.gguf"
+        path.write_bytes(adapter_file(tmp_path / "a.gguf").read_bytes()[:-2000])
+        for content in (b"GGUF", path.read_bytes()):
+            path.write_bytes(content)
+            done = workbench("models", "add", path)
+            assert done.returncode == 1, done.stdout
+            assert b"broken.gguf" in done.stderr
+
+
+class TestUsing:
+    def test_refused_for_another_base(self, run: Path, tmp_path: Path, samples: Path) -> None:
+        """Scoring another model with an adapter that was named by its run fails with the names of both."""
+        project, other = tmp_path / "p.wb", write_sliding(tmp_path / "other.gguf")
+        assert workbench("import", project, samples).returncode == 0
+        done = workbench(
+            "run", "complete", project, "--model", other, "--adapter", run, "--no-tune"
+        )
+        assert done.returncode == 1
+        assert "adapter.gguf is not an adapter for other.gguf" in done.stderr.decode()
