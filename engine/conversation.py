@@ -125,6 +125,12 @@ def step_header(turn: int, step: int, role: Role, kind: Kind, name: str | None =
     return f"TURN {turn}, STEP {step}, {who} {kind}:"
 
 
+def is_answer(piece: str) -> bool:
+    """Whether the text of a piece is a step of the assistant or of its tools, going by its header."""
+    header = piece.removeprefix(LOG_SEPARATOR).split("\n", 1)[0]
+    return header.split(", ", 2)[-1].startswith("assistant ")
+
+
 def render_log(messages: Iterable[Message]) -> list[LogPiece]:
     """Renders messages as the log a model reads, one piece per step; hidden messages are left out."""
     pieces: list[LogPiece] = []

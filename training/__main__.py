@@ -1,0 +1,90 @@
+"""`python -m training RUN_DIR`: trains from a run directory, or goes on with what lies there."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from engine.errors import WorkbenchError
+from training.config import ConfigError, TrainConfig
+from training.protocol import EventLog, RunDirectory, locked
+
+DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 143
+_LOCK_SECONDS = 2.0
+_OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory")
+
+
+def main(words: list[str]) -> int:
+    """Runs one training run; the exit code is 0 when an adapter was made."""
+    if len(words) != 1 or not Path(words[0]).is_dir():
+        print("usage: python -m training RUN_DIR", file=sys.stderr)  # noqa: T201
+        return USAGE
+    run = RunDirectory(Path(words[0]).resolve())
+    logging.basicConfig(level=logging.WARNING)
+    # Nothing is fetched: weights and tokenizer are on the disk.
+    os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1")
+    # Whoever asks whether the run is running holds the lock for a moment.
+    until = time.monotonic() + _LOCK_SECONDS
+    while True:
+        with locked(run) as had:
+            if had:
+                return _run(run)
+        if time.monotonic() > until:
+            print("Another process works on this run.", file=sys.stderr)  # noqa: T201
+            return FAILED
+        time.sleep(0.05)
+
+
+def _run(run: RunDirectory) -> int:
+    events = EventLog(run.events)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            run.stop.unlink()
+        config = TrainConfig.load(run.config)
+        from training.loop import Interrupted
+        from training.run import train
+
+        try:
+            train(run, config, events)
+        except Interrupted:
+            return INTERRUPTED
+    except ConfigError as error:
+        events.write("error", message=f"{error}.", hint="Correct config.json.")
+        return FAILED
+    except ImportError as error:
+        events.write(
+            "error",
+            message=f"{error.name} is not installed.",
+            hint="pip install 'conversation-workbench[train]'",
+        )
+        return FAILED
+    except WorkbenchError as error:
+        traceback.print_exc()
+        events.write("error", message=error.message, hint=error.hint)
+        return FAILED
+    except (RuntimeError, MemoryError, OSError, ValueError) as error:
+        traceback.print_exc()
+        events.write("error", **_told(error))
+        return FAILED
+    finally:
+        events.close()
+    return DONE
+
+
+def _told(error: Exception) -> dict[str, str]:
+    text = str(error).strip() or type(error).__name__
+    if isinstance(error, MemoryError) or any(words in text.lower() for words in _OUT_OF_MEMORY):
+        return {
+            "message": "Out of memory.",
+            "hint": "Lower `rows`, then `max_tokens`; or set `recompute`, then `four_bit`.",
+        }
+    return {"message": text.splitlines()[0], "hint": "log.txt in the run directory has the rest."}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,122 @@
+"""The model to adapt: weights of a GGUF file or of a Hugging Face folder, and its tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.errors import ModelError, ModelFileError
+from training.config import TrainConfig
+
+
+class HubTokenizer:
+    """A tokenizer of `transformers` as `engine.model.interface.Tokenizer` wants it, so that training reads logs in the
+    tokens in which they are scored."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        if tokenizer.eos_token_id is None:
+            raise ModelError("The tokenizer of this base has no end token to train on.")
+        self._tokenizer = tokenizer
+
+    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
+        """See `engine.model.interface.Tokenizer.tokenize`."""
+        options = {"add_special_tokens": False, "split_special_tokens": not special}
+        found: list[int] = self._tokenizer(text, **options)["input_ids"]
+        if not start:
+            return found
+        opening: list[int] = self._tokenizer("", add_special_tokens=True)["input_ids"]
+        return [token for token in opening if token != self.end_token] + found
+
+    def token_bytes(self, token: int) -> bytes:
+        """See `engine.model.interface.Tokenizer.token_bytes`."""
+        return self.text([token]).encode("utf-8", "replace")
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """What tokens say, without control tokens."""
+        found: str = self._tokenizer.decode(tokens, skip_special_tokens=True)
+        return found
+
+    def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
+        """See `engine.model.interface.Tokenizer.render_chat`."""
+        found: str = self._tokenizer.apply_chat_template(
+            list(messages), tokenize=False, add_generation_prompt=True
+        )
+        return found
+
+    @property
+    def end_token(self) -> int:
+        """The end tag."""
+        found: int = self._tokenizer.eos_token_id
+        return found
+
+    @property
+    def stop_tokens(self) -> frozenset[int]:
+        """The end token alone."""
+        return frozenset([self.end_token])
+
+
+def load_base(config: TrainConfig) -> tuple[Any, HubTokenizer]:
+    """Loads weights and tokenizer from the disk; nothing is fetched.
+
+    Raises:
+        ModelFileError: There is no such file or folder.
+        ModelError: `transformers` cannot read it, or the config asks for what this machine cannot do.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, GgufConfig
+
+    path = Path(config.base).expanduser()
+    if not path.exists():
+        raise ModelFileError(f"There are no weights at {path}.", "Name another base.")
+    options: dict[str, Any] = {"local_files_only": True}
+    named: dict[str, Any] = {"local_files_only": True}
+    if path.is_file():
+        # Packed weights have no gradients to hand on and compute in float32.
+        options |= {
+            "gguf_file": path.name,
+            "quantization_config": GgufConfig(gguf_file=path.name, dequantize=True),
+        }
+        named |= {"gguf_file": path.name}
+    if config.four_bit:
+        if path.is_file() or not torch.cuda.is_available():
+            raise ModelError(
+                "A base in 4 bits needs a Hugging Face folder and a CUDA device.",
+                "Set four_bit to false.",
+            )
+        options["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16
+        )
+    folder = path.parent if path.is_file() else path
+    options["dtype"] = torch.bfloat16 if config.precision == "bf16" else torch.float32
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, **named)
+        model = AutoModelForCausalLM.from_pretrained(folder, **options)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        raise ModelError(
+            f"`transformers` cannot read the weights of {path.name}: {error}",
+            "Use a GGUF file of an architecture it knows, or a Hugging Face folder.",
+        ) from error
+    model.config.use_cache = False
+    return model, HubTokenizer(tokenizer)
+
+
+def add_adapter(model: Any, config: TrainConfig) -> Any:
+    """The model with a new adapter on all linear layers; only that is trained.
+
+    The base keeps its precision; the adapter's own weights are in float32.
+    """
+    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+
+    if config.four_bit:
+        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=config.recompute)
+    return get_peft_model(
+        model,
+        LoraConfig(
+            r=config.rank,
+            lora_alpha=config.alpha,
+            lora_dropout=config.dropout,
+            target_modules="all-linear",
+            task_type="CAUSAL_LM",
+        ),
+    )

@@ -1,0 +1,202 @@
+"""The training loop: that of `transformers`, with the loss only where there is something to predict, validation by the
+truncation test, and checkpoints that are whole or not there."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
+from transformers import Trainer, TrainerCallback, TrainingArguments
+from transformers.trainer_utils import get_last_checkpoint
+
+from engine.errors import ModelError
+from training.config import TrainConfig
+from training.curves import Validation
+from training.examples import Example
+
+IGNORED = -100
+"""The label of what is not to be predicted."""
+
+WHOLE = "whole"
+"""A file that a checkpoint gets when all else of it is written."""
+
+
+class Interrupted(Exception):
+    """The process was asked to end at once; what happened since the last checkpoint is done again on resuming."""
+
+
+class Examples(torch.utils.data.Dataset[dict[str, Any]]):
+    """Examples as the loop takes them."""
+
+    def __init__(self, examples: Sequence[Example]) -> None:
+        self._examples = examples
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def __getitem__(self, at: int) -> dict[str, Any]:
+        one = self._examples[at]
+        tokens = torch.tensor(one.tokens)
+        labels = torch.full_like(tokens, IGNORED)
+        labels[one.targets] = tokens[one.targets]
+        return {"input_ids": tokens, "labels": labels, "length": len(one.tokens)}
+
+
+def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+    """Examples as one batch, padded at the end."""
+    tokens = pad_sequence([row["input_ids"] for row in rows], batch_first=True)
+    labels = pad_sequence([row["labels"] for row in rows], batch_first=True, padding_value=IGNORED)
+    lengths = torch.tensor([row["length"] for row in rows])
+    mask = torch.arange(tokens.shape[1]) < lengths[:, None]
+    return {"input_ids": tokens, "labels": labels, "attention_mask": mask.long()}
+
+
+class AdapterTrainer(Trainer):
+    """Trains an adapter; `validation` is asked for figures where `transformers` would read an evaluation set."""
+
+    def __init__(self, *, validation: Callable[[], Validation], **options: Any) -> None:
+        # Evaluation is asked for by naming a set; what it reads is the validation's affair.
+        super().__init__(eval_dataset=Examples([]), **options)
+        self._validation = validation
+        self.tokens = 0
+        """Tokens read in training by this process."""
+        self.seconds = 0.0
+        """Seconds spent on them."""
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: torch.Tensor | int | None = None,
+    ) -> Any:
+        """Mean of -log p over the labels of the whole step. Only where there is one is the vocabulary projected on."""
+        labels = inputs["labels"][:, 1:]
+        asked = labels != IGNORED
+        places = asked.any(0).nonzero().squeeze(1)
+        # Without padding the mask says nothing, and without a mask attention takes its fastest way.
+        mask = inputs["attention_mask"]
+        outputs = model(
+            input_ids=inputs["input_ids"],
+            attention_mask=None if bool(mask.all()) else mask,
+            logits_to_keep=places,
+            use_cache=False,
+        )
+        kept = asked[:, places]
+        wanted = labels[:, places][kept]
+        loss = cross_entropy(outputs.logits[kept].float(), wanted, reduction="sum")
+        if num_items_in_batch is None:
+            loss = loss / wanted.numel()
+        else:
+            # Each process adds its part, and the gradients of several are averaged.
+            loss = loss * self.accelerator.num_processes / num_items_in_batch
+        return (loss, outputs) if return_outputs else loss
+
+    def training_step(self, *args: Any, **options: Any) -> torch.Tensor:
+        """One forward and backward, counted and timed."""
+        start = time.perf_counter()
+        loss = super().training_step(*args, **options)
+        if not math.isfinite(float(loss)):
+            raise ModelError("The loss is no number any more.", "Lower learning_rate.")
+        self.seconds += time.perf_counter() - start
+        inputs = options.get("inputs", args[1] if len(args) > 1 else None)
+        assert inputs is not None
+        self.tokens += int(inputs["attention_mask"].sum())
+        return loss
+
+    def evaluate(self, *_args: Any, **_options: Any) -> dict[str, float]:
+        """Figures of a validation; a truncation test without pairs counts as chance."""
+        found = self._validation()
+        figures = {
+            "eval_loss": found.loss,
+            "eval_auroc": 0.5 if found.auroc is None else found.auroc,
+            "eval_f1": 0.0 if found.f1 is None else found.f1,
+            "eval_pairs": found.pairs,
+        }
+        self.control = self.callback_handler.on_evaluate(
+            self.args, self.state, self.control, figures
+        )
+        return figures
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        path = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
+        (path / WHOLE).write_text("")
+
+
+def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -> TrainingArguments:
+    """What `transformers` is told of a run."""
+    return TrainingArguments(
+        output_dir=str(folder),
+        per_device_train_batch_size=config.rows,
+        gradient_accumulation_steps=config.batch // config.rows,
+        num_train_epochs=config.epochs,
+        learning_rate=config.learning_rate,
+        weight_decay=config.weight_decay,
+        warmup_steps=config.warmup,  # below 1 a share
+        lr_scheduler_type="cosine",
+        optim=optimiser,
+        activation_checkpointing=config.recompute,
+        activation_checkpointing_kwargs={"use_reentrant": False},
+        # Rows of like length stand together, so that little is padded.
+        train_sampling_strategy="group_by_length" if config.rows > 1 else "random",
+        length_column_name="length",
+        remove_unused_columns=False,
+        eval_strategy="steps",
+        eval_steps=config.valid_every,
+        save_strategy="steps",
+        save_steps=config.valid_every,
+        save_total_limit=3,  # the best and the last two
+        load_best_model_at_end=True,
+        metric_for_best_model="eval_auroc",
+        greater_is_better=True,
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        seed=config.seed,
+        data_seed=config.seed,
+        use_cpu=cpu,
+        report_to="none",
+        disable_tqdm=True,
+        dataloader_pin_memory=not cpu,
+    )
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The last checkpoint that is whole; what a killed process left half written is removed."""
+    if not folder.is_dir():
+        return None
+    for path in folder.glob("checkpoint-*"):
+        if not (path / WHOLE).exists():
+            shutil.rmtree(path)
+    found = get_last_checkpoint(str(folder))
+    return None if found is None else Path(found)
+
+
+class StopCallback(TrainerCallback):
+    """Ends a run when it is asked to: after a step with a checkpoint, or at once without."""
+
+    def __init__(self, wanted: Callable[[], bool], at_once: Callable[[], bool]) -> None:
+        self._wanted, self._at_once = wanted, at_once
+        self.stopped = False
+
+    def on_substep_end(self, *_args: Any, **_options: Any) -> None:
+        """Looks between the parts of a step."""
+        if self._at_once():
+            raise Interrupted
+
+    def on_step_end(self, _args: Any, state: Any, control: Any, **_options: Any) -> None:
+        """Looks after a step; the last step of a run is validated too."""
+        if self._at_once():
+            raise Interrupted
+        if state.global_step >= state.max_steps:
+            control.should_save = control.should_evaluate = True
+        elif self._wanted():
+            self.stopped = True
+            control.should_save = control.should_evaluate = control.should_training_stop = True

@@ -1,0 +1,207 @@
+"""One run from its directory: load, check, train, keep the best, convert, compare, write the card."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import signal
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import EarlyStoppingCallback, set_seed
+
+from engine.errors import ModelError
+from engine.model.adapter_files import AdapterOrigin
+from training.base import HubTokenizer, add_adapter, load_base
+from training.config import TrainConfig
+from training.curves import validate
+from training.examples import DataError, Example, Log, examples, read_logs
+from training.gguf_adapter import architecture_of, convert, fingerprint_of
+from training.loop import (
+    AdapterTrainer,
+    Examples,
+    StopCallback,
+    arguments,
+    collate,
+    last_checkpoint,
+)
+from training.parity import ParitySkipped, check
+from training.protocol import EventLog, RunDirectory, write_atomically
+from training.telling import Telling, tell_samples
+
+
+def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
+    """Trains, or goes on where an earlier process left off; ends with the event `done`.
+
+    Raises:
+        DataError: The data cannot be trained on.
+        ModelError: The base cannot be used.
+        Interrupted: The process was asked to end at once.
+    """
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    set_seed(config.seed)
+    cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available())
+    logs, held_out = read_logs(run.train), read_logs(run.valid)
+    _check_split(logs, held_out)
+    model, tokenizer = load_base(config)
+    architecture_of(model.config)
+    found = examples(tokenizer, logs, config.recipe, config.max_tokens)
+    model = add_adapter(model, config)
+    folder = run.checkpoints
+    resumed = last_checkpoint(folder)
+    telling = Telling(events, sum(len(one.tokens) for one in found))
+    stop = StopCallback(run.stop.exists, _terminated())
+    callbacks: list[Any] = [telling, stop]
+    if config.patience:
+        callbacks.append(EarlyStoppingCallback(config.patience))
+    trainer = AdapterTrainer(
+        validation=functools.partial(
+            validate, model, tokenizer, held_out, config.max_tokens, config.seed
+        ),
+        model=model,
+        args=arguments(config, folder, _optimiser(events), cpu=cpu),
+        train_dataset=Examples(found),
+        data_collator=collate,
+        callbacks=callbacks,
+    )
+    telling.trainer = trainer
+    first = trainer.is_world_process_zero()
+    step = _step(resumed)
+    if first:
+        _tell_start(events, config, found, tokenizer, len(held_out), step)
+        if resumed is None:
+            tell_samples(events, 0, model, tokenizer, held_out, config.max_tokens)
+    trainer.train(resume_from_checkpoint=None if resumed is None else str(resumed))
+    if first:
+        state = trainer.state
+        tell_samples(events, state.global_step, model, tokenizer, held_out, config.max_tokens)
+        model.save_pretrained(str(run.adapter))
+        reason = _reason(stop.stopped, state.global_step, state.max_steps)
+        _finish(run, config, events, model, tokenizer, state, reason)
+
+
+def _check_split(logs: Sequence[Log], held_out: Sequence[Log]) -> None:
+    both = {log.item.texts for log in logs} & {log.item.texts for log in held_out}
+    if both:
+        raise DataError(
+            f"{len(both):,} conversations stand in train.jsonl and in valid.jsonl.",
+            "What is validated must not have been trained on; split the data anew.",
+        )
+
+
+def _optimiser(events: EventLog) -> str:
+    if not torch.cuda.is_available():
+        return "adamw_torch"
+    try:
+        import bitsandbytes  # noqa: F401
+    except ImportError:
+        events.write(
+            "warning",
+            message="bitsandbytes is not installed, so the optimiser's state takes four times the memory.",
+        )
+        return "adamw_torch_fused"
+    return "adamw_bnb_8bit"
+
+
+def _terminated() -> Any:
+    """Whether SIGTERM came."""
+    seen: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _frame: seen.append(number))
+    return lambda: bool(seen)
+
+
+def _step(checkpoint: Path | None) -> int:
+    return 0 if checkpoint is None else int(checkpoint.name.rsplit("-", 1)[1])
+
+
+def _tell_start(
+    events: EventLog,
+    config: TrainConfig,
+    found: Sequence[Example],
+    tokenizer: HubTokenizer,
+    valid: int,
+    step: int,
+) -> None:
+    import os
+
+    labels = [one.tokens[at] for one in found for at in one.targets]
+    ends = labels.count(tokenizer.end_token)
+    per_step = config.batch
+    events.write(
+        "started",
+        step=step,
+        steps=max(1, round(-(-len(found) // per_step) * config.epochs)),
+        examples=len(found),
+        tokens=sum(len(one.tokens) for one in found),
+        end_labels=ends,
+        other_labels=len(labels) - ends,
+        valid=valid,
+        pid=os.getpid(),
+    )
+
+
+def _reason(stopped: bool, step: int, steps: int) -> str:
+    if stopped:
+        return "stopped"
+    return "finished" if step >= steps else "no-better"
+
+
+def _finish(
+    run: RunDirectory,
+    config: TrainConfig,
+    events: EventLog,
+    model: Any,
+    tokenizer: HubTokenizer,
+    state: Any,
+    reason: str,
+) -> None:
+    origin = AdapterOrigin(
+        base_fingerprint=fingerprint_of(model),
+        base_name=config.base_name,
+        data_fingerprint=hashlib.sha256(run.train.read_bytes()).hexdigest(),
+        recipe=config.recipe,
+        end_token=tokenizer.end_token,
+    )
+    convert(run.adapter, model.config, run.adapter_gguf, origin)
+    best = next(
+        (log for log in state.log_history if log.get("step") == state.best_global_step and "eval_auroc" in log),
+        {},
+    )  # fmt: skip
+    card = {
+        **asdict(origin),
+        "config": asdict(config),
+        "steps": state.global_step,
+        "best_step": state.best_global_step,
+        "auroc": state.best_metric,
+        "f1": best.get("eval_f1"),
+        "parity": _parity(run, config, events),
+    }
+    write_atomically(run.card, json.dumps(card, indent=1) + "\n")
+    events.write(
+        "done",
+        step=state.global_step,
+        reason=reason,
+        best_step=state.best_global_step,
+        adapter=run.adapter.name,
+        adapter_gguf=run.adapter_gguf.name,
+    )
+
+
+def _parity(run: RunDirectory, config: TrainConfig, events: EventLog) -> dict[str, Any]:
+    try:
+        found = check(run, config)
+    except ParitySkipped as skipped:
+        events.write("parity", skipped=str(skipped))
+        return {"skipped": str(skipped)}
+    events.write("parity", **found.as_event())
+    if not found.passed:
+        raise ModelError(
+            f"llama.cpp does not read the adapter as it was trained: both agree on {found.top1:.1%} of the tokens.",
+            "Keep the run directory and report this; the adapter in it works with PEFT.",
+        )
+    return found.as_event()
