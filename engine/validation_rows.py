@@ -39,7 +39,7 @@ class TruncationRow:
     Attributes:
         name: What a person reads, e.g. `tuned star-1` or `keyword rule`.
         mode, model, adapter, config_hash: Of the scores; None for the keyword rule.
-        scored: Of the conversations that could be cut, how many it has an honest number for at both places.
+        scored: Of the conversations asked for, those that it has a score for.
     """
 
     name: str
@@ -90,9 +90,14 @@ class CompletenessTable:
 
     Attributes:
         run: The training run whose held-out conversations these are; None: all conversations of the project.
+        seed: Of the cuts.
+        threshold: On the value, from which a conversation is called complete.
         asked: Conversations asked for.
-        single: Those among them that could end in one place only, so that nothing can be cut.
-        n: Conversations that every row has scored; each stands whole and cut in the test.
+        single: Those that every row has scored and that could end in one place only, so that nothing can be cut.
+        n: Conversations in the test; each stands whole and cut, and every row has an honest number for both.
+        trained: Conversations not asked for because an adapter of a row was trained on them.
+        left_out: Scores without a row because they cover too few of the conversations, each with its name and how many.
+        truths: One for each claim that is known of some conversation that every row has scored.
     """
 
     run: str | None
@@ -103,6 +108,8 @@ class CompletenessTable:
     n: int
     rows: tuple[TruncationRow, ...]
     truths: tuple[TruthTable, ...]
+    trained: int = 0
+    left_out: tuple[tuple[str, int], ...] = ()
 
     @property
     def coverage(self) -> float:

@@ -21,6 +21,7 @@ from workbench.cli_options import (
     add_model,
     add_training,
     add_tree,
+    add_validation,
     positive,
     share,
 )
@@ -197,9 +198,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = command("validate", "hold a metric against what is known", "validate:validate")
     sub.add_argument("project")
-    sub.add_argument("metric", choices=["trees"])
-    sub.add_argument("--config", metavar="HASH", help="of these trees (default: those shown)")
+    sub.add_argument("metric", choices=["trees", "completeness"])
     add_filter(sub)
+    add_validation(sub)
 
     train = commands.add_parser(
         "train",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from engine.goal_rows import Decide, GoalText
+from engine.rows import Mode
 
 
 def add_model(sub: argparse.ArgumentParser) -> None:
@@ -109,9 +110,7 @@ def add_training(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--recipe", default="boundary", help="boundary, paper or no-end-tag (default: boundary)"
     )
-    sub.add_argument(
-        "--epochs", type=above_zero, help="times that everything is read (default: 3)"
-    )
+    sub.add_argument("--epochs", type=above_zero, help="times that everything is read (default: 3)")
     sub.add_argument(
         "--preset", help="cpu, 8g, 16g, 24g or 80g: by memory (default: what this machine has)"
     )
@@ -145,6 +144,23 @@ def add_training(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--resume", metavar="RUN", help="go on with a run at its last checkpoint")
     sub.add_argument("--estimate", action="store_true", help="say what it would cost and stop")
     sub.add_argument("--detach", action="store_true", help="begin it and do not watch")
+
+
+def add_validation(sub: argparse.ArgumentParser) -> None:
+    """What each metric is validated on."""
+    of_trees = sub.add_argument_group("trees")
+    of_trees.add_argument("--config", metavar="HASH", help="these trees (default: those shown)")
+    test = sub.add_argument_group("completeness: whole conversations against cut ones")
+    test.add_argument(
+        "--run",
+        dest="run_name",
+        metavar="NAME",
+        help="what this training run held out (default: the only run there is, else all)",
+    )
+    test.add_argument("--mode", choices=get_args(Mode), help="only scores of this mode")
+    test.add_argument("--adapter", help="only scores with this adapter")
+    test.add_argument("--seed", type=int, help="of the cuts (default: 0)")
+    test.add_argument("--limit", type=positive, help="only the first so many conversations")
 
 
 def add_filter(sub: argparse.ArgumentParser) -> None:

@@ -91,6 +91,17 @@ def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
     )
 
 
+def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
+    """All that have scores, in the order in which they were first run."""
+    rows = conn.execute(
+        "SELECT g.config_hash, g.mode, g.model, g.adapter, g.noise FROM score_config AS g"
+        " LEFT JOIN (SELECT config_hash, min(id) AS first FROM run GROUP BY config_hash)"
+        " USING (config_hash) WHERE EXISTS (SELECT 1 FROM score WHERE config_hash = g.config_hash)"
+        " ORDER BY first, config_hash"
+    )
+    return [ScoreConfig(*row) for row in rows]
+
+
 def add(
     conn: sqlite3.Connection, config_hash: str, run_id: int, entries: Sequence[ScoreEntry]
 ) -> None:
@@ -253,6 +264,23 @@ def _curves(
             point = CurvePoint(row[1], row[2], row[3], row[4], share)
             curves.setdefault(row[0], []).append(point)
     return curves
+
+
+def values(
+    conn: sqlite3.Connection, config_hash: str, wanted: Sequence[int]
+) -> dict[int, dict[int, float | None]]:
+    """For each of these conversations that has a score the normalised value after each message that is a boundary, in
+    their order; None where there is no honest number."""
+    found: dict[int, dict[int, float | None]] = {}
+    for keys in chunks(wanted):
+        for key, message, p_end, p_continue in conn.execute(
+            "SELECT conversation_id, message, p_end, p_continue FROM boundary_score"
+            f" WHERE config_hash = ? AND conversation_id IN ({marks(keys)})"
+            " ORDER BY conversation_id, message",
+            (config_hash, *keys),
+        ):
+            found.setdefault(key, {})[message] = normalised(p_end, p_continue)
+    return found
 
 
 def export_scores(

@@ -2,6 +2,9 @@
 
 A conversation of n turns stands for a complete one as it is, and for an incomplete one cut after a random turn k < n.
 One pass gives both values, because the tokens of a prefix of a log are a prefix of its tokens.
+
+Not covered: conversations that broke off or failed stand for complete ones too. The test says whether a value knows
+where these conversations end, not whether anybody got what they wanted.
 """
 
 from __future__ import annotations
@@ -57,8 +60,9 @@ class Truncation:
 def cut_at(seed: int, conversation: str, boundaries: int) -> int | None:
     """Which boundary a conversation is cut after, from 0 and before the last; None where there is no other.
 
-    A turn holds at most one boundary, so this draws a turn among those that end where a conversation can end; all are
-    as likely. It depends on the arguments alone: whoever scored the conversation, it is cut in the same place.
+    A turn holds at most one boundary (in a log of one turn a step does), so this draws a turn among those that end
+    where a conversation can end; all are as likely. It depends on the arguments alone: whoever scored the conversation,
+    it is cut in the same place.
 
     Args:
         conversation: Its id in the source.

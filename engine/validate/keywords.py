@@ -1,0 +1,68 @@
+"""The plainest way to tell that a conversation is over: the words said last. A metric is worth something only above
+it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from engine.conversation import LogPiece
+
+TAIL = 400
+"""Characters at the end of a step in which words are looked for."""
+
+
+def _any_of(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE | re.MULTILINE)
+
+
+_USER = _any_of(
+    r"\b(?:good ?)?bye\b|\bgood ?night\b|\bsee (?:you|ya)\b|\bhave a \w+ (?:day|one|night|evening|weekend)\b",
+    r"\b(?:thank(?:s| you)|thx|cheers|appreciate)\b",
+    r"\bthat(?:'?s| is| was| will be| would be|'?ll be) (?:all|it|everything)\b",
+    r"\bno(?:pe)?,? that'?s\b|\bnothing (?:else|more)\b|\b(?:i'?m|we'?re) (?:all set|done|good)\b",
+)
+"""Words of a user who leaves."""
+
+_FAREWELL = _any_of(
+    r"\b(?:good ?)?bye\b|\btake care\b|\bdrive safe|\bsafe travels\b",
+    r"\byou(?:'?re| are) (?:very |most |quite )?welcome\b|\bmy pleasure\b|\bno problem\b|\banytime\b",
+    r"\b(?:glad|happy|pleased) (?:\w+ ){0,3}(?:help|assist|be of)",
+    r"\b(?:have|enjoy) (?:a|your) (?:\w+ ){0,2}"
+    r"(?:day|time|night|evening|weekend|trip|stay|flight|ride|meal|journey|one)\b",
+    r"\b(?:further|more|other|else)\b[^.?!\n]*\bfeel free to\b",
+)
+"""Words of an assistant who sees the user off."""
+
+_DONE = _any_of(
+    r"\b(?:now|successfully|been) (?:\w+ ){0,2}(?:reserved|booked|cancell?ed)\b",
+    r"\btask (?:is )?(?:complete|completed|done)\b|\bfinal answer\b",
+    r"\bclick\[buy now\]|\b(?:finish|submit|answer)[\[(]|^action:\s*(?:finish|submit|answer|done)\b",
+    r"\"name\": \"(?:transfer_to_human_agents|finish|submit|done)\"",
+)
+"""What an assistant says or an agent does last."""
+
+_ANYTHING_ELSE = _any_of(r"\b(?:anything|something) (?:else|more)\b")
+
+
+def sounds_complete(steps: Sequence[LogPiece]) -> bool:
+    """Whether a log, up to the place that is asked about, sounds as if it ended there.
+
+    It does when the assistant sees the user off, says that it is done or acts as agents do at the end, or when the user
+    took leave just before and is asked nothing but whether there is anything else.
+
+    Not covered: what the leak guard keeps from the model, such as actions that only end an episode; languages other
+    than English.
+    """
+    user = said = ""
+    for step in reversed(steps):
+        words = step.text.lstrip("\n").partition("\n")[2]
+        if step.role == "user":
+            user = words[-TAIL:]
+            break
+        if step.role == "assistant" and not said:
+            said = words[-TAIL:]
+    if _FAREWELL.search(said) or _DONE.search(said):
+        return True
+    asked = said.rstrip().endswith("?") and not _ANYTHING_ELSE.search(said)
+    return bool(_USER.search(user)) and not asked

@@ -1,0 +1,1 @@
+"""Reads what a project holds and holds it against truth: response trees, and completeness scores."""

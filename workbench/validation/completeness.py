@@ -1,0 +1,240 @@
+"""What the truncation test, and truth where there is any, say of the completeness scores of a project."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.conversation import render_log
+from engine.errors import UsageError
+from engine.filters import ListQuery
+from engine.rows import Mode
+from engine.store import conversations, imports, scores
+from engine.store.project import Project
+from engine.store.scores import ScoreConfig
+from engine.store.sql import id_pages, snapshot
+from engine.validate.classification import THRESHOLD
+from engine.validate.completeness import Place, Values, cut_test, places, truth_tables
+from engine.validate.keywords import sounds_complete
+from engine.validation_rows import CompletenessTable, TruncationRow
+from training.config import ConfigError, TrainConfig
+from training.protocol import RunDirectory
+from workbench.training_files import all_runs, manifest_of, run_named
+
+KEYWORDS = "keyword rule"
+LEAST_SHARE = 0.5
+"""Scores that cover less than this share of what the best covered ones do have no row: the conversations that all rows
+share would be too few."""
+
+_RECIPES = {"no-end-tag": "without an end tag"}
+_ORDER: Sequence[Mode] = ("base", "judge", "tuned")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Conversations by id with their ids in the source, and how many an adapter in question was trained on."""
+
+    names: Mapping[int, str]
+    trained: int
+
+
+def only_run(project: Path) -> str | None:
+    """The name of a project's training run where it has exactly one."""
+    found = all_runs(project)
+    return found[0].path.name if len(found) == 1 else None
+
+
+def completeness_table(
+    project: Project,
+    run: str | None = None,
+    *,
+    query: ListQuery | None = None,
+    mode: Mode | None = None,
+    adapter: str | None = None,
+    seed: int = 0,
+    limit: int | None = None,
+) -> CompletenessTable:
+    """Cuts the same conversations for all scores that the project holds, and says how well each tells.
+
+    What an adapter with a row was trained on is left out, whichever run made it.
+
+    Args:
+        run: Only the conversations that this training run held out; None: all.
+        query: Only what it matches, in its order; None: all in id order.
+        mode, adapter: Only rows of these, beside the keyword rule.
+        seed: Of the cuts.
+        limit: Only the first so many of them.
+
+    Raises:
+        UsageError: There is no such run, there are no such scores, or nothing can be cut.
+    """
+    runs = {one.path.name: one for one in all_runs(Path(project.path))}
+    held_out = None if run is None else _held_out(run_named(Path(project.path), run))
+    with project.reading() as conn, snapshot(conn):
+        every = scores.configs(conn)
+        configs = _wanted(every, mode, adapter)
+        used = [runs[c.adapter] for c in configs if c.adapter is not None and c.adapter in runs]
+        asked = _asked(conn, query or ListQuery(), held_out, used)
+        keys = list(asked.names)[:limit]
+        names = {key: asked.names[key] for key in keys}
+        found = {
+            config.config_hash: scores.values(conn, config.config_hash, keys) for config in configs
+        }
+        kept, left_out = _covered(configs, found)
+        titles = _titles(configs, runs)
+        ways: dict[str, Values] = {titles[c.config_hash]: found[c.config_hash] for c in kept}
+        if not ways:
+            raise UsageError(
+                f"None of the {len(names):,} conversations asked for is scored.",
+                _command(mode, adapter),
+            )
+        where = places(ways, names, seed)
+        if all(place.cut is None for place in where.values()):
+            raise UsageError(
+                f"Of {len(names):,} conversations none is scored by all rows and could end in two places, so that"
+                " nothing can be cut.",
+                "Ask for one row with --mode or --adapter, or score more.",
+            )
+        ways[KEYWORDS] = _keywords(conn, where)
+        truth = {key: one for key, one in imports.truths(conn) if key in names}
+    by_title = {titles[config.config_hash]: config for config in kept}
+    cuttable = sum(place.cut is not None for place in where.values())
+    return CompletenessTable(
+        run=run,
+        seed=seed,
+        threshold=THRESHOLD,
+        asked=len(names),
+        single=len(where) - cuttable,
+        n=cuttable,
+        rows=tuple(_row(title, way, where, by_title.get(title)) for title, way in ways.items()),
+        truths=truth_tables(ways, where, truth),
+        trained=asked.trained,
+        left_out=tuple((titles[c.config_hash], len(found[c.config_hash])) for c in left_out),
+    )
+
+
+def _held_out(run: RunDirectory) -> frozenset[str]:
+    names = manifest_of(run).get("held_out")
+    if not isinstance(names, list) or not names:
+        raise UsageError(
+            f"The run {run.path.name} does not say which conversations it held out.",
+            "Leave out --run to test on all conversations.",
+        )
+    return frozenset(map(str, names))
+
+
+def _wanted(
+    configs: Sequence[ScoreConfig], mode: Mode | None, adapter: str | None
+) -> list[ScoreConfig]:
+    if not configs:
+        raise UsageError("Nothing is scored yet.", _command(mode, adapter))
+    called = {adapter, Path(adapter).name} if adapter else None
+    found = [
+        one
+        for one in configs
+        if mode in (None, one.mode) and (called is None or one.adapter in called)
+    ]
+    if not found:
+        asked = [f"mode {mode}"] * (mode is not None) + [f"adapter {adapter}"] * (
+            adapter is not None
+        )
+        raise UsageError(f"There are no scores of {' and '.join(asked)}.", _command(mode, adapter))
+    return sorted(found, key=lambda one: _ORDER.index(one.mode))
+
+
+def _command(mode: Mode | None, adapter: str | None) -> str:
+    words = f" --mode {mode}" if mode else ""
+    words += f" --adapter {adapter}" if adapter else ""
+    return f"`workbench run complete PROJECT{words}` makes scores."
+
+
+def _asked(
+    conn: sqlite3.Connection,
+    query: ListQuery,
+    held_out: Collection[str] | None,
+    used: Sequence[RunDirectory],
+) -> _Asked:
+    trained_on = {str(name) for run in used for name in manifest_of(run).get("train", ())}
+    names: dict[int, str] = {}
+    trained = 0
+    for page in id_pages(conn, conversations.ids(conn, query)):
+        for row in conversations.rows(conn, page):
+            if held_out is not None and row.external_id not in held_out:
+                continue
+            if row.external_id in trained_on:
+                trained += 1
+            else:
+                names[row.id] = row.external_id
+    return _Asked(names, trained)
+
+
+def _covered(
+    configs: Sequence[ScoreConfig], found: Mapping[str, Values]
+) -> tuple[list[ScoreConfig], list[ScoreConfig]]:
+    """The scores that have a row, and those that cover too little."""
+    most = max(len(one) for one in found.values())
+    kept = [c for c in configs if most and len(found[c.config_hash]) >= LEAST_SHARE * most]
+    return kept, [config for config in configs if config not in kept]
+
+
+def _titles(configs: Sequence[ScoreConfig], runs: Mapping[str, RunDirectory]) -> dict[str, str]:
+    """What a person reads of each configuration: the mode and recipe, and as much more as tells it from the others."""
+    titles = {config.config_hash: _title(config, runs) for config in configs}
+    more = {c.config_hash: (f", {c.model}", f", {c.config_hash[:8]}") for c in configs}
+    for nth in range(2):
+        times = Counter(titles.values())
+        for key, title in titles.items():
+            if times[title] > 1:
+                titles[key] = title + more[key][nth]
+    return titles
+
+
+def _title(config: ScoreConfig, runs: Mapping[str, RunDirectory]) -> str:
+    if config.mode != "tuned":
+        return config.mode
+    if config.adapter is None:
+        return "tuned, no adapter"
+    recipe = ""
+    if config.adapter in runs:
+        try:
+            recipe = TrainConfig.load(runs[config.adapter].config).recipe
+        except ConfigError:
+            recipe = ""
+    return " ".join(filter(None, ["tuned", _RECIPES.get(recipe, recipe), f"({config.adapter})"]))
+
+
+def _keywords(
+    conn: sqlite3.Connection, where: Mapping[int, Place]
+) -> dict[int, dict[int, float | None]]:
+    found: dict[int, dict[int, float | None]] = {}
+    for page in id_pages(conn, list(where)):
+        for key, messages in conversations.conversations_for(conn, page):
+            pieces = render_log(messages)
+            asked = {where[key].last, where[key].cut}
+            found[key] = {
+                piece.message: float(sounds_complete(pieces[: index + 1]))
+                for index, piece in enumerate(pieces)
+                if piece.message in asked
+            }
+    return found
+
+
+def _row(
+    title: str, way: Values, where: Mapping[int, Place], config: ScoreConfig | None
+) -> TruncationRow:
+    found = cut_test(way, where, THRESHOLD)
+    if config is None:
+        return TruncationRow(title, "keywords", len(way), found)
+    return TruncationRow(
+        title,
+        "scores",
+        len(way),
+        found,
+        config.mode,
+        config.model,
+        config.adapter,
+        config.config_hash,
+    )

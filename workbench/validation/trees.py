@@ -1,0 +1,147 @@
+"""What response trees say of truth."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.conversation import render_log
+from engine.errors import UsageError
+from engine.filters import ListQuery
+from engine.store import conversations, imports, trees
+from engine.store.project import Project
+from engine.store.trees import TreeConfig
+from engine.validate import truths
+from engine.validate.tables import ClaimTable, Pair, claim_tables, pairs
+from engine.validate.uncertainty import Case, by_conversation, figures_of
+
+SHORT_HASH = 12
+"""Characters of a config hash that are printed; so many or more name it."""
+ROWS_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class TreeValidation:
+    """What the trees of one configuration say of truth.
+
+    Attributes:
+        wanted: Conversations that were asked for.
+        conversations: Those among them that have a tree.
+        grown: Trees.
+        leaves: Their median; 0 without any.
+        known: For each claim the conversations or answers for which it is known, with a tree or without.
+        tables: For each claim that is known of something with a tree.
+        pairs: How the figures of conversations go together.
+    """
+
+    config: TreeConfig
+    wanted: int
+    conversations: int
+    grown: int
+    leaves: float
+    known: Mapping[str, int]
+    tables: tuple[ClaimTable, ...]
+    pairs: tuple[Pair, ...]
+
+
+def tree_validation(
+    project: Project, query: ListQuery, config_hash: str | None = None
+) -> TreeValidation:
+    """Reads trees and truth, and holds one against the other.
+
+    Args:
+        config_hash: Or its beginning; None: the trees that are shown.
+
+    Raises:
+        UsageError: There are no trees, or none of this configuration.
+    """
+    with project.reading() as conn:
+        config = _config([one for one, _ in trees.configs(conn)], config_hash or trees.chosen(conn))
+        wanted = frozenset(conversations.ids(conn, query))
+        rows = [
+            row
+            for row in trees.measures(conn, config.config_hash)
+            if row.conversation_id in wanted and row.reason is None
+        ]
+        known = [(key, truth) for key, truth in imports.truths(conn) if key in wanted]
+        lengths = _lengths(project, sorted({row.conversation_id for row in rows}))
+    about = {key: truths.of_conversation(truth) for key, truth in known}
+    of_steps, answers = _of_steps(project, dict(known))
+    at_answers = config.place != "end"
+    cases = [
+        Case(
+            row.conversation_id,
+            figures_of(row, lengths[row.conversation_id]),
+            of_steps.get((row.conversation_id, row.step), {}) if at_answers else {},
+        )
+        for row in rows
+    ]
+    whole = by_conversation(cases, about)
+    of_conversations = [claim for claim in truths.CLAIMS if claim not in truths.OF_AN_ANSWER]
+    counts = {claim: sum(claim in one for one in about.values()) for claim in of_conversations}
+    return TreeValidation(
+        config,
+        len(wanted),
+        len(whole),
+        len(rows),
+        statistics.median(row.leaves for row in rows) if rows else 0,
+        {name: count for name, count in {**counts, **answers}.items() if count},
+        (
+            *claim_tables(whole, of_conversations),
+            *claim_tables(cases, sorted(truths.OF_AN_ANSWER)),
+        ),
+        tuple(pairs(whole)),
+    )
+
+
+def _config(configs: Sequence[TreeConfig], wanted: str | None) -> TreeConfig:
+    if not configs:
+        raise UsageError("The project has no response trees.", "`workbench run trees` grows them.")
+    found = [one for one in configs if one.config_hash.startswith(wanted or "")]
+    if len(found) != 1:
+        raise UsageError(
+            f"{len(found) or 'No'} configurations of trees begin with {wanted!r}.",
+            "There are: " + ", ".join(config_name(one) for one in configs) + ".",
+        )
+    return found[0]
+
+
+def _lengths(project: Project, keys: Sequence[int]) -> dict[int, int]:
+    with project.reading() as conn:
+        return {
+            row.id: row.chars
+            for at in range(0, len(keys), ROWS_AT_ONCE)
+            for row in conversations.rows(conn, keys[at : at + ROWS_AT_ONCE])
+        }
+
+
+def _of_steps(
+    project: Project, known: Mapping[int, Mapping[str, Any]]
+) -> tuple[dict[tuple[int, int], dict[str, bool]], dict[str, int]]:
+    """The claims about each assistant step, and how many answers there are for each claim."""
+    found: dict[tuple[int, int], dict[str, bool]] = {}
+    counts: dict[str, int] = {}
+    judged = [key for key, truth in known.items() if truths.judges_answers(truth)]
+    for at in range(0, len(judged), ROWS_AT_ONCE):
+        with project.reading() as conn:
+            page = conversations.conversations_for(conn, judged[at : at + ROWS_AT_ONCE])
+        for key, messages in page:
+            said = [n for n, message in enumerate(messages) if message.role == "assistant"]
+            claims = dict(zip(said, truths.of_answers(known[key], len(said)), strict=True))
+            for one in claims.values():
+                for claim in one:
+                    counts[claim] = counts.get(claim, 0) + 1
+            for piece in render_log(messages):
+                if piece.message in claims:
+                    found[key, piece.step] = claims[piece.message]
+    return found, counts
+
+
+def config_name(config: TreeConfig) -> str:
+    """What a person reads of a configuration, with the beginning of its hash."""
+    return (
+        f"{config.config_hash[:SHORT_HASH]} (alpha {config.alpha:g}, {config.mode}, {config.place},"
+        f" {config.model}{f' with {config.adapter}' if config.adapter else ''})"
+    )
