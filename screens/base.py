@@ -42,6 +42,7 @@ MODES = (
     ("trees", "4", "Trees"),
     ("goals", "5", "Goals"),
     ("desk", "6", "Desk"),
+    ("training", "7", "Training"),
 )
 """The modes of the app: name, key and title."""
 

@@ -33,9 +33,10 @@ class RunDialog(Keyed, ModalScreen[Mode | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: Jobs, first: Mode = "base") -> None:
+        """`first` is the mode under the cursor at first."""
         super().__init__()
-        self._jobs = jobs
+        self._jobs, self._first = jobs, first
         self._known: dict[Mode, Content] = {}
 
     def compose(self) -> ComposeResult:
@@ -51,6 +52,11 @@ class RunDialog(Keyed, ModalScreen[Mode | None]):
             )
             yield Static(id="estimate")
             yield Static(hint_line(("enter", "starts the run"), ("escape", "leaves it")))
+
+    def on_mount(self) -> None:
+        """Begins at one of the modes."""
+        names = [mode for mode, _, _ in MODES]
+        self.query_one(OptionList).highlighted = names.index(self._first)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Shows what the mode would cost."""

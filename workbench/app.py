@@ -31,6 +31,7 @@ from screens.overview import OverviewScreen
 from screens.ports import Services
 from screens.shell import Shell
 from screens.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
+from screens.training import TrainingScreen
 from screens.tree_set import TreeSetScreen
 from screens.triage import TriageScreen
 
@@ -98,6 +99,7 @@ class WorkbenchApp(Keyed, App[None], inherit_bindings=False):
         self.add_mode("trees", lambda: TreeSetScreen(services, self._feed))
         self.add_mode("goals", lambda: GoalsScreen(services, self._feed))
         self.add_mode("desk", lambda: MergeDeskScreen(services, self._feed))
+        self.add_mode("training", lambda: TrainingScreen(services, self._feed))
         register_themes(self)
         self.theme = THEMES[self.shell.theme].name
         self.set_keymap(self.shell.keymap)

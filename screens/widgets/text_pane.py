@@ -49,6 +49,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._text = ""
+        self._to_end = False
         self._broken = _Broken("", break_lines("", 2))
 
     @property
@@ -56,9 +57,9 @@ class TextPane(Keyed, FindingView, can_focus=True):
         """The text as it came, not made safe."""
         return self._text
 
-    def show(self, text: str) -> None:
-        """Shows another text from its beginning."""
-        self._text = text
+    def show(self, text: str, *, at_end: bool = False) -> None:
+        """Shows another text from its beginning, or at its end."""
+        self._text, self._to_end = text, at_end
         self._break()
         self.look_again()
 
@@ -79,6 +80,9 @@ class TextPane(Keyed, FindingView, can_focus=True):
     def _show_lines(self, broken: _Broken) -> None:
         self._broken = broken
         self.virtual_size = Size(self.size.width, len(broken.lines))
+        if self._to_end:
+            self._to_end = False
+            self.scroll_end(animate=False)
         self.refresh()
 
     def _show_error(self, error: WorkbenchError) -> None:

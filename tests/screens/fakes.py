@@ -31,6 +31,7 @@ from tests.screens.fake_calibration import FakeCalibration
 from tests.screens.fake_filter import matches
 from tests.screens.fake_goals import FakeGoals
 from tests.screens.fake_saved import FakeExports, FakeSaved
+from tests.screens.fake_training import FakeTraining
 from tests.screens.fake_trees import NoTrees
 from tests.screens.fake_triage import RULE, FakeTriage
 
@@ -148,12 +149,13 @@ class FakeProject(FakeTriage):
         self.calibration = FakeCalibration(self)
         self.trees = NoTrees()
         self.goals = FakeGoals(self.rows, self.emit)
+        self.training = FakeTraining()
 
     # The app's side
 
     def services(self) -> Services:
         info = ProjectInfo("support-october.wb", "support-october.wb", self.read_only)
-        self.goals.read_only = self.read_only
+        self.goals.read_only = self.training.read_only = self.read_only
         return Services(
             info,
             self,
@@ -164,6 +166,7 @@ class FakeProject(FakeTriage):
             self.calibration,
             self.trees,
             self.goals,
+            self.training,
         )
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:

@@ -1,0 +1,206 @@
+"""Everything about one training run, and the log of its process: two dialogs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from engine.errors import WorkbenchError
+from engine.text import one_line
+from screens import figures
+from screens import training_words as words
+from screens.background import background
+from screens.clipboard import copy
+from screens.dialogs import hint_line
+from screens.keyed import Keyed
+from screens.training_port import RunDetail, Setting, Training, ValidPoint
+from screens.widgets.find_line import FindLine
+from screens.widgets.finding import plain_pattern
+from screens.widgets.finding_view import FindingView
+from screens.widgets.text_pane import TextPane
+
+MOST_VALIDATIONS = 200
+WIDTH = 96
+"""Cells of a line of a sample."""
+
+
+class DetailDialog(Keyed, ModalScreen[None]):
+    """Figures, validations, samples, settings and warnings of a run as they were when it was opened."""
+
+    PLACE = "training-run"
+    AUTO_FOCUS = "VerticalScroll"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter", "dismiss(None)", "Close"),
+        Binding("y", "copy", "Copy"),
+    ]
+
+    def __init__(self, detail: RunDetail) -> None:
+        super().__init__()
+        self._detail = detail
+
+    def compose(self) -> ComposeResult:
+        """One text."""
+        with Vertical(classes="dialog tall") as box:
+            box.border_title = Content(words.name_of(self._detail.run, 80))
+            with VerticalScroll():
+                yield Static(detail_content(self._detail))
+            yield Static(hint_line(("escape", "closes"), ("↑↓", "scroll"), ("y", "copies")))
+
+    def action_copy(self) -> None:
+        """Copies settings and figures."""
+        copy(self, words.as_text(self._detail), f"the run {words.name_of(self._detail.run)}")
+
+
+def detail_content(detail: RunDetail) -> Content:
+    """A run in sections, each with a title."""
+    blocks = []
+    problem = words.problem_content(detail.run)
+    if problem is not None:
+        blocks.append(problem)
+    blocks.append(facts_table([*words.figures_of(detail), ("folder", one_line(detail.folder))]))
+    if detail.valid:
+        blocks.append(_section("validations", _valid_lines(detail.valid, detail.run.best_step)))
+    if detail.samples:
+        blocks.append(_section("samples", words.sample_content(detail.samples, WIDTH)))
+    if detail.warnings:
+        told = [
+            Content.styled(f"! {one_line(w, 400)}", "$tone-borderline") for w in detail.warnings
+        ]
+        blocks.append(_section("warnings", told))
+    if detail.config:
+        blocks.append(_section("settings", [_setting(setting) for setting in detail.config]))
+    if detail.last_lines:
+        blocks.append(words.tail_content(detail))
+    return Content("\n\n").join(blocks)
+
+
+def facts_table(lines: Sequence[tuple[str, str]]) -> Content:
+    """Names and values below each other; both are display-safe."""
+    width = max(len(name) for name, _ in lines) + 2
+    return Content("\n").join(
+        Content.assemble((f"{name:<{width}}", "$tone-muted"), value) for name, value in lines
+    )
+
+
+def _section(title: str, lines: Sequence[Content]) -> Content:
+    return Content("\n").join([Content.styled(title, "bold"), *lines])
+
+
+def _valid_lines(points: Sequence[ValidPoint], best: int | None) -> list[Content]:
+    shown = list(points[-MOST_VALIDATIONS:])
+    lines = [Content.styled("    step    loss   AUROC      F1   pairs", "$tone-muted")]
+    for point in shown:
+        mark = "  ◆ best" if point.step == best else ""
+        lines.append(
+            Content.assemble(
+                f"{point.step:>8,}{words.loss(point.loss):>8}{words.score(point.auroc):>8}"
+                f"{words.score(point.f1):>8}{point.n:>8,}",
+                (mark, "$tone-accent"),
+            )
+        )
+    if len(shown) < len(points):
+        earlier = figures.counted(len(points) - len(shown), "earlier validation")
+        lines.insert(1, Content.styled(f"{earlier} left out", "$tone-muted"))
+    return lines
+
+
+def _setting(setting: Setting) -> Content:
+    name, value = one_line(setting.name, 30), one_line(setting.value, 120)
+    return Content.assemble(
+        (f"{name:<15}", "$tone-muted"), f"{value}  ", (one_line(setting.help, 300), "$tone-muted")
+    )
+
+
+class LogDialog(Keyed, ModalScreen[None]):
+    """What the process of a run wrote, from its end."""
+
+    PLACE = "training-log"
+    AUTO_FOCUS = "TextPane"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Close"),
+        Binding("q,l", "dismiss(None)", "Close at once"),
+        Binding("slash", "find", "Find"),
+        Binding("n", "hit(1)", "Next hit"),
+        Binding("N", "hit(-1)", "Previous hit"),
+        Binding("r", "read", "Again", tooltip="Read what was written since"),
+        Binding("y", "copy", "Copy"),
+    ]
+
+    def __init__(self, training: Training, name: str) -> None:
+        super().__init__()
+        self._training, self._run = training, name
+
+    def compose(self) -> ComposeResult:
+        """The text, a line to find in it, keys."""
+        with Vertical(classes="dialog tall") as box:
+            box.border_title = Content(f"Log of {one_line(self._run, 60)}")
+            yield TextPane()
+            yield FindLine()
+            yield Static(
+                hint_line(
+                    ("escape", "closes"),
+                    ("↑↓", "scroll"),
+                    ("/", "finds"),
+                    ("n N", "hits"),
+                    ("r", "reads again"),
+                    ("y", "copies"),
+                )
+            )
+
+    def on_mount(self) -> None:
+        """Reads the log."""
+        self.action_read()
+
+    def action_read(self) -> None:
+        """Reads the log again and goes to its end."""
+        training, name = self._training, self._run
+        background(self, lambda: training.log(name), self._show, self._failed, group="log")
+
+    def _show(self, text: str) -> None:
+        self.query_one(TextPane).show(text or "Nothing was written yet.", at_end=True)
+
+    def _failed(self, error: WorkbenchError) -> None:
+        self.query_one(TextPane).show(f"{error.message}\n{error.hint}")
+
+    def action_find(self) -> None:
+        """Opens the find line."""
+        self.query_one(FindLine).open()
+
+    def action_hit(self, delta: int) -> None:
+        """Goes to another hit."""
+        self.query_one(TextPane).go_to_hit(delta)
+
+    def action_copy(self) -> None:
+        """Copies the log."""
+        copy(self, self.query_one(TextPane).text, "the log")
+
+    def action_leave(self) -> None:
+        """Closes the find line, and when it is closed the dialog."""
+        line = self.query_one(FindLine)
+        if line.is_open:
+            line.close()
+        else:
+            self.dismiss(None)
+
+    def on_find_line_changed(self, message: FindLine.Changed) -> None:
+        """Looks for what is typed."""
+        self.query_one(TextPane).look_for(plain_pattern(message.text), jump=True)
+
+    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
+        """Goes to another hit while typing."""
+        self.action_hit(message.delta)
+
+    def on_find_line_left(self) -> None:
+        """Goes back to the text."""
+        self.query_one(TextPane).focus()
+
+    def on_finding_view_found(self, message: FindingView.Found) -> None:
+        """Shows how much was found."""
+        self.query_one(FindLine).say(message.words)

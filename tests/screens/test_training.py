@@ -1,0 +1,403 @@
+"""The training runs: what is listed and drawn of each, what is done to them, how a new one is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from textual.pilot import Pilot
+
+from engine.errors import UsageError, WorkbenchError
+from engine.filters import parse_filter
+from screens import training_view
+from screens.run_dialog import RunDialog
+from screens.training import TrainingScreen
+from screens.training_pane import RunPane
+from screens.training_run import TrainingRunDialog
+from screens.widgets.line_plot import LinePlot
+from tests.screens.driving import Size, lines, opened, press, settle, text, until
+from tests.screens.fake_training import FAILED, OFFERS, detail, run, running
+from tests.screens.fakes import FakeProject, project
+
+
+def trained() -> FakeProject:
+    """A run that works, one that is done and in use, one that failed."""
+    fake = project()
+    fake.training.given = [running(), run(in_use=True), FAILED]
+    return fake
+
+
+def row(pilot: Pilot[None], name: str) -> str:
+    """The line of the list that begins with this name."""
+    return next(line for line in lines(pilot) if line[1:].lstrip("◉ ").startswith(name))
+
+
+class TestList:
+    @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
+    async def test_runs_and_the_one_under_the_cursor(self, size: Size) -> None:
+        """However wide, the runs stand with state and measures, and below them the curves of one."""
+        async with opened(trained(), size, mode="7") as pilot:
+            assert "64%" in row(pilot, "support-v4")
+            assert ".981" in row(pilot, "support-v3")
+            assert "✗ failed" in row(pilot, "too-big")
+            shown = text(pilot)
+            assert "running (pid 4711)" in shown
+            assert "step 412/640" in shown
+            assert "6 min left" in " ".join(shown.split())
+            assert "7.1 GB of 24.0 GB" in shown
+            assert "best at 400" in shown
+            assert all(len(line) == size[0] for line in lines(pilot))
+            for plot in pilot.app.screen.query(LinePlot):
+                drawn = [plot.render_line(y).text for y in range(plot.size.height)]
+                assert any("\u2800" < char <= "\u28ff" for line in drawn for char in line)
+
+    async def test_before_and_after(self) -> None:
+        """At each place the model's word before training stands above its word now, and which is right."""
+        async with opened(trained(), (120, 36), mode="7") as pilot:
+            shown = lines(pilot)
+            at = next(n for n, line in enumerate(shown) if "Your order is confirmed" in line)
+            assert "the log ends here" in shown[at]
+            assert all(
+                part in shown[at + 1] for part in ("before", ".03 ✗", "TURN 5, STEP 9, user")
+            )
+            assert all(part in shown[at + 2] for part in ("step 400", ".96 ✓", "the end"))
+
+    async def test_a_failed_run_says_why_and_what_to_do(self) -> None:
+        """Cause and fix stand below the list as soon as the cursor is on the run."""
+        async with opened(trained(), (80, 24), mode="7") as pilot:
+            await press(pilot, "end")
+            assert "no memory left: 25.1 GB" in text(pilot)
+            assert "Lower rows (now 8)" in text(pilot)
+            await press(pilot, "up")
+            assert "no memory left" not in text(pilot)
+
+    async def test_nothing_yet(self) -> None:
+        """Without a run the screen says what one does and what to press, and no key fails."""
+        async with opened(project(), (80, 24), mode="7") as pilot:
+            assert "No training runs yet" in text(pilot)
+            assert "36 conversations" in text(pilot)
+            await press(pilot, "s", "R", "A", "c", "l", "y", "D", "space")
+            assert isinstance(pilot.app.screen, TrainingScreen)
+
+    async def test_nothing_to_train_with(self) -> None:
+        """Where the libraries are missing the screen says how to install them, and n does not pretend."""
+        fake = project()
+        fake.training.offered = replace(
+            OFFERS,
+            missing="Training needs torch.",
+            hint="pip install 'conversation-workbench[train]'",
+        )
+        async with opened(fake, (80, 24), mode="7") as pilot:
+            assert "Training needs torch." in text(pilot)
+            assert "conversation-workbench[train]" in text(pilot)
+            await press(pilot, "n")
+            assert not isinstance(pilot.app.screen, TrainingRunDialog)
+            assert "That did not work" in text(pilot)
+
+    async def test_reading_that_fails_is_a_line(self) -> None:
+        """What is asked for twice a second fails without a dialog each time, and goes on when it works again."""
+        fake = trained()
+        async with opened(fake, mode="7") as pilot:
+            fake.training.fail_reading = WorkbenchError("The folder cannot be read.", "Look at it.")
+            screen = pilot.app.screen
+            assert isinstance(screen, TrainingScreen)
+            screen.refresh_data()
+            await settle(pilot)
+            assert "The folder cannot be read." in lines(pilot)[1]
+            assert pilot.app.screen is screen
+            fake.training.fail_reading = None
+            await until(pilot, lambda: "3 runs" in lines(pilot)[1])
+
+
+class TestLive:
+    async def test_curves_grow_while_it_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Without a key the figures follow the run, and its end is told in another mode too."""
+        monkeypatch.setattr(training_view, "POLL_SECONDS", 0.02)
+        fake = trained()
+        async with opened(fake, (120, 36), mode="7") as pilot:
+            fake.training.change("support-v4", step=500, epoch=500 / 640 * 3)
+            await until(pilot, lambda: "step 500/640" in text(pilot))
+            await press(pilot, "2")
+            fake.training.change("support-v4", state="finished", step=640, pid=None)
+            await until(pilot, lambda: "Training support-v4" in text(pilot))
+            assert "finished; AUROC .981" in text(pilot)
+
+    async def test_a_run_that_fails_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The end of a failed run is told with its cause."""
+        monkeypatch.setattr(training_view, "POLL_SECONDS", 0.02)
+        fake = trained()
+        async with opened(fake, (120, 36), mode="7") as pilot:
+            fake.training.change("support-v4", state="failed", problem="It was killed.", pid=None)
+            await until(pilot, lambda: "Training support-v4 failed" in text(pilot))
+            assert "It was killed." in text(pilot)
+
+    async def test_nothing_is_asked_while_nothing_works(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Out of sight, and with no run at work, no file is read."""
+        monkeypatch.setattr(training_view, "POLL_SECONDS", 0.01)
+        fake = project()
+        fake.training.given = [run()]
+        async with opened(fake, mode="7") as pilot:
+            await press(pilot, "2")
+            read = fake.training.read
+            await pilot.pause(0.3)
+            assert fake.training.read == read
+
+    async def test_cursor_and_scroll_stay(self) -> None:
+        """Reading again moves neither the cursor nor what is being read below the curves."""
+        fake = trained()
+        async with opened(fake, (80, 24), mode="7") as pilot:
+            await press(pilot, "down")
+            about = pilot.app.screen.query_one("#about")
+            about.scroll_to(y=3, animate=False)
+            await settle(pilot)
+            fake.training.given.insert(0, run("newer"))
+            screen = pilot.app.screen
+            assert isinstance(screen, TrainingScreen)
+            screen.refresh_data()
+            await settle(pilot)
+            assert screen.run_here is not None
+            assert screen.run_here.name == "support-v3"
+            assert about.scroll_offset.y == 3
+
+
+class TestDoing:
+    async def test_stop_asks_first(self) -> None:
+        """s asks, with the harmless answer first; then the run says that it is stopping."""
+        fake = trained()
+        async with opened(fake, mode="7") as pilot:
+            await press(pilot, "s", "enter")
+            assert fake.training.done == []
+            await press(pilot, "s", "down", "enter")
+            assert fake.training.done == [("stop", "support-v4")]
+            assert "stopping" in text(pilot)
+
+    async def test_resume_delete_and_what_they_refuse(self) -> None:
+        """R goes on with what did not end well, D deletes after a question; neither touches a run that works."""
+        fake = trained()
+        async with opened(fake, mode="7") as pilot:
+            await press(pilot, "R", "D")
+            assert fake.training.done == []
+            assert isinstance(pilot.app.screen, TrainingScreen)
+            await press(pilot, "down", "R")
+            assert fake.training.done == []
+            await press(pilot, "down", "R")
+            assert fake.training.done == [("resume", "too-big")]
+            fake.training.change("too-big", state="failed")
+            await press(pilot, "up", "down", "home", "end")
+            pilot.app.screen.refresh_data()  # type: ignore[attr-defined]
+            await settle(pilot)
+            await press(pilot, "D", "down", "enter")
+            assert fake.training.done[-1] == ("delete", "too-big")
+            assert "2 runs" in lines(pilot)[1]
+
+    async def test_use_offers_to_score(self) -> None:
+        """A puts an adapter in force and goes on to what scoring with it costs; a run without one is refused."""
+        fake = trained()
+        fake.training.given[1] = run()
+        async with opened(fake, mode="7") as pilot:
+            await press(pilot, "A")
+            assert fake.training.done == []
+            await press(pilot, "down", "A")
+            assert fake.training.done == [("use", "support-v3")]
+            assert isinstance(pilot.app.screen, RunDialog)
+            await press(pilot, "enter")
+            assert fake.started == ["tuned"]
+            assert "◉ support-v3 is used for scoring" in lines(pilot)[1]
+            await press(pilot, "A")
+            assert fake.training.done[-1] == ("use", None)
+
+    async def test_what_fails_is_told(self) -> None:
+        """An error of the port is a dialog with its hint."""
+        fake = trained()
+        fake.training.fail_next = UsageError("The run has no checkpoint.", "Start it again.")
+        async with opened(fake, mode="7") as pilot:
+            await press(pilot, "end", "R")
+            assert "The run has no checkpoint." in text(pilot)
+            assert "Start it again." in text(pilot)
+
+    async def test_read_only(self) -> None:
+        """A project that cannot be written can be looked at; every key that would write says why not."""
+        fake = trained()
+        fake.read_only = "Another workbench is writing this project."
+        async with opened(fake, (120, 36), mode="7") as pilot:
+            for key in ("n", "s", "R", "A", "r", "D"):
+                await press(pilot, key)
+                assert isinstance(pilot.app.screen, TrainingScreen)
+            assert fake.training.done == []
+            assert "Another workbench" in text(pilot)
+            await press(pilot, "enter")
+            assert "trained on" in text(pilot)
+
+
+class TestNew:
+    async def test_estimate_before_the_start(self) -> None:
+        """What is proposed is estimated at once; each field changes it; enter starts what was estimated."""
+        fake = project()
+        async with opened(fake, (80, 24), mode="7") as pilot:
+            await press(pilot, "n")
+            assert "36 conversations: 18 to train on, 18 held out" in text(pilot)
+            assert "about 3 min (as measured here)" in text(pilot)
+            assert "memory 3.1 GB" in text(pilot)
+            assert "At every place where a conversation could end" in text(pilot)
+            await press(pilot, "right")
+            assert "The last answer and the end tag." in text(pilot)
+            await press(pilot, "up", *"mine", "up", *"turns")
+            await press(pilot, "greater_than_sign", "2")
+            await until(pilot, lambda: "12 conversations" in text(pilot))
+            await press(pilot, "enter")
+            wish = fake.training.wished[0]
+            assert (wish.name, wish.recipe, wish.preset) == ("mine", "paper", "cpu")
+            assert wish.filter == parse_filter("turns>2")
+            assert wish.base == "SmolLM2-135M-Instruct"
+            assert fake.training.estimated[-1] == wish
+            assert "starting" in row(pilot, "mine")
+
+    async def test_what_does_not_fit_says_what_to_lower(self) -> None:
+        """A preset that needs more memory than there is stands out, with the setting to lower."""
+        async with opened(project(), (80, 24), mode="7") as pilot:
+            await press(pilot, "n", "down", "left")
+            assert "31.0 GB: more than there is" in text(pilot)
+            assert "Lower rows" in text(pilot)
+
+    async def test_mistakes_are_told_and_nothing_starts(self) -> None:
+        """A filter, number, setting or name that will not do is told where the estimate stands; enter waits."""
+        fake = trained()
+        async with opened(fake, (80, 24), mode="7") as pilot:
+            await press(pilot, "n", "up", "up", *"state:", "w", "o")
+            await until(pilot, lambda: "The filter:" in text(pilot))
+            await press(pilot, "enter")
+            assert isinstance(pilot.app.screen, TrainingRunDialog)
+            await press(pilot, *["backspace"] * 8, "down", *"support-v3")
+            await until(pilot, lambda: "There is a run support-v3 already" in text(pilot))
+            await press(pilot, *["backspace"] * 10, "up", "up", *"epochs")
+            await until(pilot, lambda: "“epochs” is not" in text(pilot))
+            assert "Times that every conversation is read." in text(pilot)
+            await press(pilot, *"=1", "up", "x")
+            await until(pilot, lambda: "a whole number" in text(pilot))
+            await press(pilot, "backspace", "9")
+            await until(pilot, lambda: "9 to train on" in text(pilot))
+            await press(pilot, "enter")
+            assert fake.training.wished[0].settings == (("epochs", "1"),)
+            assert fake.training.wished[0].limit == 9
+
+    async def test_weights_from_elsewhere(self) -> None:
+        """The last base asks for a path, which is there only then."""
+        fake = project()
+        async with opened(fake, (80, 24), mode="7") as pilot:
+            await press(pilot, "n", "down", "down", "left")
+            assert "Say where the weights are." in text(pilot)
+            await press(pilot, "down", *"my.gguf")
+            await until(pilot, lambda: "with my.gguf" in text(pilot))
+            await press(pilot, "up", "right")
+            assert "with SmolLM2-135M-Instruct" in text(pilot)
+
+    async def test_a_start_that_fails(self) -> None:
+        """Why nothing was started is a dialog, and the line that told of the start is gone."""
+        fake = project()
+        async with opened(fake, mode="7") as pilot:
+            await press(pilot, "n")
+            fake.training.fail_next = UsageError("Another run works.", "Wait for it.")
+            await press(pilot, "enter")
+            assert "Another run works." in text(pilot)
+            assert "writing the data" not in text(pilot)
+
+
+class TestLooking:
+    async def test_detail(self) -> None:
+        """Enter shows the validations, the settings with their help, the check and the folder."""
+        async with opened(trained(), (120, 50), mode="7") as pilot:
+            await press(pilot, "down", "enter")
+            shown = text(pilot)
+            assert "support-october.training/support-v3" in shown
+            assert "◆ best" in shown
+            assert "llama.cpp agrees on 99.7% of 612 tokens" in shown
+            await press(pilot, "end")
+            await press(pilot, "y", "escape")
+            assert "AUROC: .981 at step 400" in pilot.app.clipboard
+            assert "learning_rate: 0.0002" in pilot.app.clipboard
+
+    async def test_log(self) -> None:
+        """l shows the whole log at its end; / finds in it, r reads what was written since."""
+        fake = trained()
+        fake.training.log_text = "\n".join(f"line {n}" for n in range(400))
+        async with opened(fake, (80, 24), mode="7") as pilot:
+            await press(pilot, "l")
+            assert "line 399" in text(pilot)
+            fake.training.log_text += "\nthe very last"
+            await press(pilot, "r")
+            assert "the very last" in text(pilot)
+            await press(pilot, "slash", *"line 17", "enter")
+            await until(pilot, lambda: "line 17" in text(pilot))
+            await press(pilot, "escape", "escape")
+            assert isinstance(pilot.app.screen, TrainingScreen)
+
+    async def test_compare(self) -> None:
+        """c compares two marked runs, or asks with which: figures with their difference, settings that differ."""
+        fake = trained()
+        fake.training.given[2] = run("paper-1", recipe="paper", auroc=0.93, f1=0.9)
+        async with opened(fake, (120, 40), mode="7") as pilot:
+            await press(pilot, "down", "space", "space", "c")
+            shown = text(pilot)
+            assert "Two runs" in shown
+            assert ".930 at step 400  −.051" in shown
+            assert "settings that differ" in shown
+            assert "learning_rate" in shown
+            assert "rank" not in shown
+            await press(pilot, "y", "escape")
+            assert "\tsupport-v3\tpaper-1\n" in pilot.app.clipboard
+            await press(pilot, "space", "space", "home", "c", "enter")
+            assert "support-v3" in text(pilot)
+
+    @pytest.mark.parametrize(("size", "recall"), [((80, 24), False), ((200, 60), True)])
+    async def test_table(self, size: Size, recall: bool) -> None:
+        """v shows each kind of score with its interval; what has no room is copied all the same."""
+        async with opened(trained(), size, mode="7") as pilot:
+            await press(pilot, "down", "v")
+            shown = text(pilot)
+            assert "held out by support-v3" in " ".join(shown.split())
+            assert ".981 [.93, .99]" in shown
+            assert "keyword rule" in shown
+            assert ("recall" in shown.split("y copies")[0]) == recall
+            await press(pilot, "y")
+            assert pilot.app.clipboard.splitlines()[1].startswith(
+                "tuned support-v3\t0.9810\t0.9310"
+            )
+
+    async def test_table_without_scores(self) -> None:
+        """Where nothing was scored the table says which command does it."""
+        fake = trained()
+        async with opened(fake, mode="7") as pilot:
+            fake.training.fail_next = UsageError("Nothing is scored in the mode tuned.", "Press r.")
+            await press(pilot, "v")
+            assert "Nothing is scored in the mode tuned." in text(pilot)
+
+
+async def test_a_run_that_only_starts() -> None:
+    """Before its first event a run has no figure, and nothing on the screen fails for it."""
+    fake = project()
+    fake.training.given = [
+        replace(running(), step=None, steps=None, epoch=None, epochs=None, loss=None, memory=None,
+                tokens_per_s=None, seconds_left=None, auroc=None, f1=None, best_step=None, seconds=0.0)
+    ]  # fmt: skip
+    async with opened(fake, (80, 24), mode="7") as pilot:
+        assert "▸ starting (pid 4711)" in text(pilot)
+        assert "no step yet" in text(pilot)
+        assert pilot.app.screen.query_one(RunPane).display
+        await press(pilot, "enter")
+        assert "state" in text(pilot)
+
+
+async def test_figures_that_are_no_numbers() -> None:
+    """A loss that became infinite or not a number leaves the curves drawable."""
+    fake = trained()
+    broken = detail(running())
+    points = [replace(p, loss=float("nan") if p.step % 2 else float("inf")) for p in broken.loss]
+    fake.training.details["support-v4"] = replace(
+        broken, loss=tuple(points), run=replace(broken.run, loss=float("nan"))
+    )
+    async with opened(fake, (80, 24), mode="7") as pilot:
+        assert "support-v4" in text(pilot)
+        await press(pilot, "enter")
+        assert "nan" in text(pilot)
