@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from engine.calibration_rows import Agreement, CalibrationReport
@@ -34,7 +34,7 @@ from engine.rows import (
     VerdictRow,
 )
 from screens.goal_port import Goals
-from screens.training_port import NoTraining, Training
+from screens.training_port import Training
 from screens.tree_rows import (
     AnswerRow,
     Bounds,
@@ -303,4 +303,4 @@ class Services:
     calibration: Calibration
     trees: Trees
     goals: Goals
-    training: Training = field(default_factory=NoTraining)
+    training: Training

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NoReturn, Protocol
+from typing import Literal, Protocol
 
-from engine.errors import UsageError
 from engine.filters import Filter
 from engine.validation_rows import CompletenessTable
 
@@ -290,20 +289,3 @@ class Training(Protocol):
     def table(self, name: str | None) -> CompletenessTable:
         """The truncation test over the conversations that a run held out, or over all for None, a row for each
         configuration of scores that the project holds; raises UsageError saying what to score when there is none."""
-
-
-class NoTraining:
-    """Where there is nothing to train with: no runs, and a word on why."""
-
-    def offers(self) -> TrainingOffers:
-        """Nothing can be trained."""
-        return TrainingOffers((), (), "", (), (), missing="Training is not at hand here.")
-
-    def runs(self) -> list[TrainingRun]:
-        """None."""
-        return []
-
-    def _none(self, *_: object) -> NoReturn:
-        raise UsageError("There are no training runs here.")
-
-    detail = log = estimate = start = stop = resume = delete = use = table = _none

@@ -388,6 +388,7 @@ class Workspace:
                 self.runner.active,
                 self._tell("goal_decision"),
             ),
+            self.training,
         )
 
     def _completeness(self, run: str | None) -> CompletenessTable:

@@ -176,7 +176,7 @@ class Growing:
         info = ProjectInfo("trees.wb", self.project.path, self.project.read_only)
         return Services(
             info, s.conversations, s.triage, RunnerJobs(self.runner), s.saved, s.exports,
-            s.calibration, self.trees, s.goals,
+            s.calibration, self.trees, s.goals, s.training,
         )  # fmt: skip
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
