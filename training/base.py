@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import functools
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,20 +66,13 @@ def load_base(config: TrainConfig) -> tuple[Any, HubTokenizer]:
         ModelError: `transformers` cannot read it, or the config asks for what this machine cannot do.
     """
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, GgufConfig
+    from transformers import AutoModelForCausalLM, BitsAndBytesConfig, GgufConfig
 
-    path = Path(config.base).expanduser()
-    if not path.exists():
-        raise ModelFileError(f"There are no weights at {path}.", "Name another base.")
-    options: dict[str, Any] = {"local_files_only": True}
-    named: dict[str, Any] = {"local_files_only": True}
+    path = _there(config.base)
+    folder, options = _source(path)
     if path.is_file():
         # Packed weights have no gradients to hand on and compute in float32.
-        options |= {
-            "gguf_file": path.name,
-            "quantization_config": GgufConfig(gguf_file=path.name, dequantize=True),
-        }
-        named |= {"gguf_file": path.name}
+        options["quantization_config"] = GgufConfig(gguf_file=path.name, dequantize=True)
     if config.four_bit:
         if path.is_file() or not torch.cuda.is_available():
             raise ModelError(
@@ -87,18 +82,51 @@ def load_base(config: TrainConfig) -> tuple[Any, HubTokenizer]:
         options["quantization_config"] = BitsAndBytesConfig(
             load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16
         )
-    folder = path.parent if path.is_file() else path
     options["dtype"] = torch.bfloat16 if config.precision == "bf16" else torch.float32
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, **named)
+    tokenizer = load_tokenizer(config)
+    with _read(path):
         model = AutoModelForCausalLM.from_pretrained(folder, **options)
+    model.config.use_cache = False
+    return model, tokenizer
+
+
+def load_tokenizer(config: TrainConfig) -> HubTokenizer:
+    """Loads the tokenizer that a base comes with.
+
+    Raises:
+        ModelFileError: There is no such file or folder.
+        ModelError: `transformers` cannot read it.
+    """
+    from transformers import AutoTokenizer
+
+    path = _there(config.base)
+    folder, options = _source(path)
+    with _read(path):
+        return HubTokenizer(AutoTokenizer.from_pretrained(folder, **options))
+
+
+def _there(base: str) -> Path:
+    path = Path(base).expanduser()
+    if not path.exists():
+        raise ModelFileError(f"There are no weights at {path}.", "Name another base.")
+    return path
+
+
+def _source(path: Path) -> tuple[Path, dict[str, Any]]:
+    """The folder of a base, and what `transformers` is to be told of it."""
+    options: dict[str, Any] = {"local_files_only": True}
+    return (path.parent, options | {"gguf_file": path.name}) if path.is_file() else (path, options)
+
+
+@contextlib.contextmanager
+def _read(path: Path) -> Iterator[None]:
+    try:
+        yield
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise ModelError(
             f"`transformers` cannot read the weights of {path.name}: {error}",
             "Use a GGUF file of an architecture it knows, or a Hugging Face folder.",
         ) from error
-    model.config.use_cache = False
-    return model, HubTokenizer(tokenizer)
 
 
 def add_adapter(model: Any, config: TrainConfig) -> Any:
@@ -110,7 +138,7 @@ def add_adapter(model: Any, config: TrainConfig) -> Any:
 
     if config.four_bit:
         model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=config.recompute)
-    return get_peft_model(
+    tuned = get_peft_model(
         model,
         LoraConfig(
             r=config.rank,
@@ -120,3 +148,6 @@ def add_adapter(model: Any, config: TrainConfig) -> Any:
             task_type="CAUSAL_LM",
         ),
     )
+    # PEFT takes a base without a config.json beside it for one with new embeddings, and would save those too.
+    tuned.save_pretrained = functools.partial(tuned.save_pretrained, save_embedding_layers=False)
+    return tuned

@@ -21,7 +21,7 @@ from engine.errors import ModelError
 from engine.model.interface import LoadOptions
 from engine.worker.client import ModelProcess
 from engine.worker.reading import Reading
-from training.base import load_base
+from training.base import load_base, load_tokenizer
 from training.config import TrainConfig
 from training.protocol import RunDirectory
 
@@ -89,6 +89,8 @@ def check(run: RunDirectory, config: TrainConfig) -> ParityResult:
             logs = list(_cut(split))
             wanted = replace(config, base=str(base), precision="f32", four_bit=False)
             model, tokenizer = load_base(wanted)
+            if base != Path(config.base):
+                tokenizer = load_tokenizer(config)
             end = tokenizer.end_token
             found = process.readings(logs, [end])
         except ModelError as error:

@@ -1,0 +1,117 @@
+"""What a run learns to predict from a log, by recipe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.completeness.block import LogItem
+from tests.training.tiny_runs import item
+from training.config import Recipe
+from training.examples import DataError, Example, Log, example, examples, read_logs
+
+END = 2
+
+
+class Letters:
+    """One token a character; the end token is no character of a text."""
+
+    end_token = END
+    stop_tokens = frozenset([END])
+
+    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
+        """Code points, moved away from the end token."""
+        return [ord(letter) + 10 for letter in text]
+
+    def token_bytes(self, token: int) -> bytes:
+        """The letter."""
+        return chr(token - 10).encode()
+
+    def render_chat(self, messages: object) -> str:
+        """No chat here."""
+        raise NotImplementedError
+
+
+def log(turns: int) -> LogItem:
+    """A log of two-step turns."""
+    made = item(1, turns)
+    return LogItem(tuple(made["texts"]), tuple(made["boundaries"]), made["kept"])
+
+
+def taught(one: Example) -> str:
+    """The targets as text, the end tag as ■."""
+    return "".join("■" if one.tokens[at] == END else chr(one.tokens[at] - 10) for at in one.targets)
+
+
+class TestRecipes:
+    def test_boundary(self) -> None:
+        """Every boundary is a target: the next step's opening where the log goes on, the end tag where it ends."""
+        assert taught(example(Letters(), log(3), "boundary", 4000)) == 2 * "\n\nTURN" + "■"
+
+    def test_paper(self) -> None:
+        """The last answer and the end tag."""
+        made = log(2)
+
+        assert taught(example(Letters(), made, "paper", 4000)) == made.texts[-1] + "■"
+
+    def test_no_end_tag(self) -> None:
+        """The last answer alone."""
+        made = log(2)
+
+        assert taught(example(Letters(), made, "no-end-tag", 4000)) == made.texts[-1]
+
+    def test_what_follows_the_last_boundary_is_not_read(self) -> None:
+        """A last word of the user is no answer, so the log ends before it."""
+        made = log(2)
+        longer = LogItem((*made.texts, "\n\nTURN 3, STEP 5, user chat:\nbye"), made.boundaries, 0)
+        recipes: tuple[Recipe, ...] = ("boundary", "paper", "no-end-tag")
+
+        for recipe in recipes:
+            assert example(Letters(), longer, recipe, 4000) == example(
+                Letters(), made, recipe, 4000
+            )
+
+    @given(st.integers(2, 30), st.integers(150, 900))
+    def test_a_long_log_keeps_its_end(self, turns: int, limit: int) -> None:
+        """However little fits, the end tag is taught after the last words, and the rest is what came at boundaries."""
+        made = log(turns)
+        one = example(Letters(), made, "boundary", limit)
+        text = "".join("■" if token == END else chr(token - 10) for token in one.tokens)
+
+        assert len(one.tokens) <= limit + 1
+        assert text.endswith(made.texts[-1][-10:] + "■")
+        assert taught(one).replace("\n\nTURN", "") == "■"
+
+
+class TestChecks:
+    def test_no_conversations(self) -> None:
+        """Nothing to train on is said at once."""
+        with pytest.raises(DataError, match="no conversations"):
+            examples(Letters(), [], "boundary", 4000)
+
+    def test_no_room(self) -> None:
+        """A limit in which no log can stand is refused."""
+        with pytest.raises(DataError, match="no room"):
+            examples(Letters(), [Log("a", log(2))], "boundary", 20)
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "{",
+            "[]",
+            '{"id": "a"}',
+            '{"id": "a", "texts": ["x"], "boundaries": [], "kept": 0}',
+            '{"id": "a", "texts": ["x"], "boundaries": [1], "kept": 0}',
+        ],
+    )
+    def test_a_line_that_is_no_conversation_is_named(self, tmp_path: Path, line: str) -> None:
+        """The error says which line of which file."""
+        path = tmp_path / "train.jsonl"
+        path.write_text(json.dumps(item(1, 2)) + "\n" + line + "\n")
+
+        with pytest.raises(DataError, match=r"Line 2 of train\.jsonl"):
+            read_logs(path)

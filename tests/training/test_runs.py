@@ -1,0 +1,168 @@
+"""Whole runs of `python -m training` on a tiny base: what they leave, and that they can be broken off anywhere."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from signal import SIGKILL, SIGTERM
+from typing import Any
+
+import pytest
+
+from tests.training.tiny_runs import STEPS, events, finished, start, tiny_run
+from training.protocol import RunDirectory, is_running, read_events, state_of
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """A run that nothing disturbed."""
+    run = tiny_run(tmp_path_factory.mktemp("whole") / "run")
+    assert finished(run) == 0, run.log.read_text()
+    return run
+
+
+def figures(run: RunDirectory, kind: str, *names: str) -> dict[int, list[Any]]:
+    """What the events of a kind say of each step; of a step that was done twice what was said last."""
+    return {one["step"]: [one[name] for name in names] for one in events(run, kind)}
+
+
+def same_outcome(run: RunDirectory, whole: RunDirectory) -> None:
+    """The adapter bit for bit, and every loss and validation."""
+    weights = "adapter_model.safetensors"
+    assert (run.adapter / weights).read_bytes() == (whole.adapter / weights).read_bytes()
+    for kind, names in (("step", ("loss", "learning_rate")), ("valid", ("loss", "auroc", "best"))):
+        assert figures(run, kind, *names) == figures(whole, kind, *names)
+
+
+class TestWhole:
+    def test_every_step_validation_and_checkpoint_is_told(self, whole: RunDirectory) -> None:
+        """Steps come in order, with a validation and a checkpoint after every second."""
+        every_second = [2, 4, 6]
+
+        assert [one["step"] for one in events(whole, "step")] == list(range(1, STEPS + 1))
+        assert [one["step"] for one in events(whole, "valid")] == every_second
+        assert [one["step"] for one in events(whole, "checkpoint")] == every_second
+        assert state_of(read_events(whole.events)[0], is_running(whole)) == "finished"
+
+    def test_labels_are_counted_before_training(self, whole: RunDirectory) -> None:
+        """One end tag for each conversation; the other labels are beginnings of next steps."""
+        started = events(whole, "started")[0]
+
+        assert (started["examples"], started["end_labels"], started["steps"]) == (12, 12, STEPS)
+        assert started["other_labels"] > 12
+
+    def test_it_learns(self, whole: RunDirectory) -> None:
+        """The loss over the held-out logs falls."""
+        losses = [one["loss"] for one in events(whole, "valid")]
+
+        assert losses[-1] < losses[0]
+
+    def test_the_adapter_says_the_same_in_llama_cpp(self, whole: RunDirectory) -> None:
+        """The parity of the GGUF adapter is checked at the end and stands on the card."""
+        parity = events(whole, "parity")[0]
+        card = json.loads(whole.card.read_text())
+
+        assert parity["passed"]
+        assert card["parity"]["top1"] == parity["top1"] >= 0.99
+        assert card["recipe"] == "boundary"
+
+    def test_samples_are_told_before_and_after(self, whole: RunDirectory) -> None:
+        """Each sampled log is shown at a boundary where it goes on and at its end, before and after training."""
+        samples = [(one["step"], one["ends"]) for one in events(whole, "sample")]
+
+        assert samples == 3 * [(0, False), (0, True)] + 3 * [(STEPS, False), (STEPS, True)]
+
+    def test_the_best_and_the_last_two_are_kept(self, whole: RunDirectory) -> None:
+        """No more than three checkpoints stay, the best among them."""
+        best = events(whole, "done")[0]["best_step"]
+        kept = sorted(path.name for path in whole.checkpoints.iterdir())
+
+        assert len(kept) <= 3
+        assert f"checkpoint-{best}" in kept
+
+
+class TestBrokenOff:
+    def test_killed_after_a_checkpoint(self, whole: RunDirectory, tmp_path: Path) -> None:
+        """A run that was killed and started again ends as one that was not."""
+        run = tiny_run(tmp_path / "run")
+        process = start(run)
+        _wait_for(run, "step", 3)
+        process.send_signal(SIGKILL)
+        process.wait()
+        assert state_of(read_events(run.events)[0], is_running(run)) == "interrupted"
+
+        assert finished(run) == 0, run.log.read_text()
+
+        assert events(run, "started")[1]["step"] >= 2
+        same_outcome(run, whole)
+
+    def test_half_a_checkpoint_is_passed_over(self, whole: RunDirectory, tmp_path: Path) -> None:
+        """What a kill in the midst of writing left is removed, and the one before is resumed."""
+        run = tiny_run(tmp_path / "run")
+        process = start(run)
+        _wait_for(run, "checkpoint", 4)
+        process.send_signal(SIGKILL)
+        process.wait()
+        newest = max(run.checkpoints.iterdir(), key=lambda path: int(path.name.split("-")[1]))
+        (newest / "optimizer.pt").write_bytes(b"half")
+        (newest / "whole").unlink(missing_ok=True)
+
+        assert finished(run) == 0, run.log.read_text()
+
+        same_outcome(run, whole)
+
+    def test_stopped_and_resumed(self, whole: RunDirectory, tmp_path: Path) -> None:
+        """A STOP file ends a run after its step with an adapter; started again it goes on to the end."""
+        run = tiny_run(tmp_path / "run")
+        process = start(run)
+        _wait_for(run, "step", 2)
+        run.stop.touch()
+
+        assert process.wait() == 0, run.log.read_text()
+        stopped = events(run, "done")[0]
+        assert stopped["reason"] == "stopped"
+        assert stopped["step"] < STEPS
+        assert run.adapter_gguf.exists()
+        assert state_of(read_events(run.events)[0], is_running(run)) == "stopped"
+
+        assert finished(run) == 0, run.log.read_text()
+        assert events(run, "done")[1]["step"] == STEPS
+        steps = figures(run, "step", "loss")
+        assert steps == figures(whole, "step", "loss")
+
+    def test_terminated(self, tmp_path: Path) -> None:
+        """SIGTERM ends a run soon and leaves it to be resumed."""
+        run = tiny_run(tmp_path / "run", epochs=50.0)
+        process = start(run)
+        _wait_for(run, "step", 2)
+        process.send_signal(SIGTERM)
+
+        assert process.wait() == 143
+        assert state_of(read_events(run.events)[0], is_running(run)) == "interrupted"
+
+
+class TestRefused:
+    def test_a_conversation_on_both_sides(self, tmp_path: Path) -> None:
+        """What is validated must not have been trained on."""
+        run = tiny_run(tmp_path / "run")
+        run.valid.write_bytes(run.train.read_bytes())
+
+        assert finished(run) == 1
+        assert "stand in train.jsonl and in valid.jsonl" in events(run, "error")[0]["message"]
+
+    def test_a_config_with_an_unknown_field(self, tmp_path: Path) -> None:
+        """A field that nobody reads is an error, not silently passed over."""
+        run = tiny_run(tmp_path / "run")
+        run.config.write_text(run.config.read_text().replace('"rank"', '"ranks"'))
+
+        assert finished(run) == 1
+        assert "unknown fields: ranks" in events(run, "error")[0]["message"]
+
+
+def _wait_for(run: RunDirectory, kind: str, step: int) -> None:
+    for _ in range(3000):
+        if any(one["step"] >= step for one in events(run, kind)):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"no {kind} {step}: {run.log.read_text()}")

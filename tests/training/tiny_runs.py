@@ -1,0 +1,93 @@
+"""Run directories that train in seconds: a tiny base and short logs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from tests.engine.model.tiny import SPECIAL
+from tests.training.tiny_bases import tiny_model, write_gguf
+from training.config import TrainConfig
+from training.protocol import RunDirectory, read_events
+
+STEPS = 6
+
+
+def item(number: int, turns: int) -> dict[str, Any]:
+    """A log of so many turns that asks for something and ends with a courtesy, as a data file has it."""
+    rng = Random(number)
+    texts, boundaries = [], []
+    for turn in range(turns):
+        for role in ("user", "assistant"):
+            last = turn + 1 == turns and role == "assistant"
+            said = "bye" if last else rng.choice(["yes", "and", "more", "what"])
+            head = f"TURN {turn + 1}, STEP {len(texts) + 1}, {role} chat:\n{said} {number}"
+            texts.append(head if not texts else "\n\n" + head)
+        boundaries.append(len(texts) - 1)
+    return {"id": f"log-{number}", "texts": texts, "boundaries": boundaries, "kept": 0}
+
+
+def tiny_base(folder: Path) -> tuple[Path, Path]:
+    """A tiny base as a Hugging Face folder and as a GGUF file, with the same tokens: one a byte."""
+    hub = folder / "base"
+    model = tiny_model("llama")
+    model.save_pretrained(hub)
+    # The letters that stand for bytes, in the order of the bytes.
+    kept = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = iter(range(256, 512))
+    letters = [chr(byte) if byte in kept else chr(next(others)) for byte in range(256)]
+    vocabulary = {token: number for number, token in enumerate([*SPECIAL, *letters])}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.normalizer = normalizers.Replace(" ", "\u2581")  # as llama.cpp does for this kind
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{SPECIAL[1]} $A", special_tokens=[(SPECIAL[1], 1)]
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token=SPECIAL[1], eos_token=SPECIAL[2], unk_token=SPECIAL[0]
+    ).save_pretrained(hub)
+    return hub, write_gguf(model, folder / "base.gguf")
+
+
+def tiny_run(folder: Path, **fields: Any) -> RunDirectory:
+    """A run of `STEPS` steps on a tiny base, ready to start."""
+    folder.mkdir(parents=True, exist_ok=True)
+    base, base_gguf = tiny_base(folder)
+    run = RunDirectory(folder)
+    items = [item(number, 2 + number % 2) for number in range(18)]
+    for path, part in ((run.train, items[:12]), (run.valid, items[12:])):
+        path.write_text("".join(json.dumps(one) + "\n" for one in part), "utf-8")
+    given = {"batch": 4, "epochs": 2.0, "valid_every": 2, "precision": "f32", "max_tokens": 400}
+    given |= {"rank": 4, "alpha": 8, "learning_rate": 5e-3, "threads": 1} | fields
+    TrainConfig(base=str(base), base_gguf=str(base_gguf), **given).save(run.config)
+    return run
+
+
+def start(run: RunDirectory) -> subprocess.Popen[bytes]:
+    """The process of a run."""
+    with run.log.open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "training", str(run.path)],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+        )
+
+
+def finished(run: RunDirectory) -> int:
+    """Runs it to its end and gives the exit code."""
+    return start(run).wait()
+
+
+def events(run: RunDirectory, kind: str) -> list[dict[str, Any]]:
+    """The events of one kind so far."""
+    return [one for one in read_events(run.events)[0] if one["event"] == kind]
