@@ -199,7 +199,8 @@ class TrainingPlanner:
         longest = round(max(one.chars for one in train) * per_char)
         memory, fits, advice = None, True, ""
         if base.shape is not None:
-            need = training_presets.memory_of(base.shape, config, longest, _labels(config, train))
+            labels = _labels(config, train)
+            need = training_presets.memory_of(base.shape, config, longest, labels, gpu=preset.gpu)
             memory = need.total
             room = min(filter(None, (preset.memory, where.memory)), default=None)
             fits = room is None or memory <= room

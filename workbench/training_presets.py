@@ -20,7 +20,14 @@ ROOM = 0.9
 """Share of a machine's memory that a run may plan with."""
 
 LIBRARIES = 700 << 20
-"""Bytes that the process takes before it reads a weight: measured on a CPU; a GPU's context is about as large."""
+"""Bytes that the libraries take on a GPU, its context included."""
+
+CPU_LIBRARIES = 1400 << 20
+"""Bytes of a process on the CPU before its first long log: libraries, and what reading the weights left behind."""
+
+CPU_KEPT = 1.5
+"""The libraries of the CPU keep buffers for every length of log that they met: after 30 steps over the demo's
+conversations a process held 5.1 GB where its longest log alone accounts for 3.8."""
 
 VALIDATION_SPEEDUP = 3.0
 """How much faster a token is read than trained on: forward alone against forward and twice that back."""
@@ -87,7 +94,7 @@ class Memory:
     adapter: int
     activations: int
     logits: int
-    libraries: int = LIBRARIES
+    libraries: int
 
     @property
     def total(self) -> int:
@@ -95,8 +102,8 @@ class Memory:
         return self.weights + self.adapter + self.activations + self.logits + self.libraries
 
 
-def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int) -> Memory:
-    """What a run takes.
+def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, gpu: bool) -> Memory:
+    """What a run takes, of the GPU or of the system.
 
     Args:
         longest: Tokens of the longest log, at most `config.max_tokens` of which are read.
@@ -114,21 +121,25 @@ def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int) -> M
         weights=int(linear + shape.embeddings * width),
         # The adapter, its gradient and the two moments of AdamW, all in single precision.
         adapter=16 * shape.adapter(config.rank),
-        activations=tokens * kept,
+        activations=int(tokens * kept * (1 if gpu else CPU_KEPT)),
         # Logits, their softmax and their gradient, in single precision.
         logits=12 * shape.vocabulary * config.rows * labels,
+        libraries=LIBRARIES if gpu else CPU_LIBRARIES,
     )
 
 
 def _kept_in_a_layer(shape: Shape, rank: int, width: int) -> int:
     """Bytes that one layer keeps of one token for the backward pass."""
     wide, narrow = shape.heads * shape.head, shape.kv_heads * shape.head
-    # The two norms read and write the stream; queries and keys stand before and after their rotation.
-    stream = 4 * shape.hidden + 3 * wide + 4 * narrow
+    # The two norms read and write the stream; queries stand before and after their rotation, keys and values once
+    # more for every head that shares them.
+    stream = 4 * shape.hidden + 5 * wide + 4 * narrow
     # Gate, up, the activated gate and their product.
     inner = 4 * shape.inner
-    # Norms compute in single precision and keep their input so.
-    return width * (stream + inner + 7 * rank) + 4 * 2 * shape.hidden
+    # In single precision: the inputs of the norms, and of the adapter at each of the seven layers with what lies
+    # between its two matrices.
+    single = 2 * shape.hidden + 5 * shape.hidden + wide + shape.inner + 7 * rank
+    return width * (stream + inner) + 4 * single
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +242,7 @@ def fitted(
     if shape is None or budget is None:
         return set_to(rows=1, recompute=preset.gpu, four_bit=False)
     for one in ladder:
-        if memory_of(shape, one, longest, labels).total <= ROOM * budget:
+        if memory_of(shape, one, longest, labels, gpu=preset.gpu).total <= ROOM * budget:
             return one
     return ladder[-1]
 

@@ -175,6 +175,8 @@ class Trainers:
         while works(run):
             if time.time() - max(began, _last_event(run)) > grace.wish:
                 break
+            # A process that was beginning took the wish for an old one.
+            run.stop.touch()
             time.sleep(grace.look)
         for how, seconds in ((signal.SIGTERM, grace.term), (signal.SIGKILL, 0.0)):
             if not _signal(run, how):

@@ -25,6 +25,7 @@ from workbench.training_presets import (
 SMALL = Shape(30, 576, 1536, 9, 3, 64, 49152)
 LARGE = Shape(32, 4096, 14336, 32, 8, 128, 128256, tied=False)
 PLAIN = TrainConfig(base="b.gguf")
+GPU = True
 
 
 class TestSizes:
@@ -41,29 +42,39 @@ class TestSizes:
 class TestMemory:
     def test_each_part_grows_with_its_cause(self) -> None:
         """Weights with precision, activations with rows and tokens, logits with labels, the adapter with its rank."""
-        base = memory_of(SMALL, PLAIN, 2048, 40)
+        base = memory_of(SMALL, PLAIN, 2048, 40, gpu=GPU)
 
         assert (
-            memory_of(SMALL, replace(PLAIN, precision="f32"), 2048, 40).weights == 2 * base.weights
+            memory_of(SMALL, replace(PLAIN, precision="f32"), 2048, 40, gpu=GPU).weights
+            == 2 * base.weights
         )
         assert (
-            memory_of(SMALL, replace(PLAIN, rows=2), 2048, 40).activations == 2 * base.activations
+            memory_of(SMALL, replace(PLAIN, rows=2), 2048, 40, gpu=GPU).activations
+            == 2 * base.activations
         )
-        assert memory_of(SMALL, PLAIN, 1024, 40).activations == base.activations // 2
-        assert memory_of(SMALL, PLAIN, 9999, 40).activations == base.activations
-        assert memory_of(SMALL, PLAIN, 2048, 80).logits == 2 * base.logits
-        assert memory_of(SMALL, replace(PLAIN, rank=32), 2048, 40).adapter == 2 * base.adapter
+        assert memory_of(SMALL, PLAIN, 1024, 40, gpu=GPU).activations == base.activations // 2
+        assert memory_of(SMALL, PLAIN, 9999, 40, gpu=GPU).activations == base.activations
+        assert memory_of(SMALL, PLAIN, 2048, 80, gpu=GPU).logits == 2 * base.logits
+        assert (
+            memory_of(SMALL, replace(PLAIN, rank=32), 2048, 40, gpu=GPU).adapter == 2 * base.adapter
+        )
 
     def test_what_saves_memory_saves_memory(self) -> None:
         """Recomputation saves activations, four bits save weights, and nothing else changes by them."""
-        base = memory_of(LARGE, PLAIN, 2048, 40)
-        again = memory_of(LARGE, replace(PLAIN, recompute=True), 2048, 40)
-        four = memory_of(LARGE, replace(PLAIN, four_bit=True), 2048, 40)
+        base = memory_of(LARGE, PLAIN, 2048, 40, gpu=GPU)
+        again = memory_of(LARGE, replace(PLAIN, recompute=True), 2048, 40, gpu=GPU)
+        four = memory_of(LARGE, replace(PLAIN, four_bit=True), 2048, 40, gpu=GPU)
 
         assert again.activations < base.activations / 5
         assert four.weights < base.weights / 2
         assert replace(again, activations=0) == replace(base, activations=0)
         assert replace(four, weights=0) == replace(base, weights=0)
+
+    def test_as_measured_on_a_cpu(self) -> None:
+        """What is said of the demo's conversations, the longest of 1,380 tokens, is near what a run took: 5.1 GB."""
+        config = replace(PLAIN, rank=8)
+
+        assert memory_of(SMALL, config, 1380, 30, gpu=False).total == pytest.approx(5.1e9, rel=0.1)
 
 
 class TestPresets:
@@ -82,7 +93,7 @@ class TestPresets:
         preset = PRESETS[name]
         config = fitted(PLAIN, preset, shape, None, 100_000, 100)
 
-        assert memory_of(shape, config, 100_000, 100).total <= ROOM * (preset.memory or 0)
+        assert memory_of(shape, config, 100_000, 100, gpu=GPU).total <= ROOM * (preset.memory or 0)
 
     def test_nothing_is_given_up_without_need(self) -> None:
         """A small base on a large GPU keeps its activations, its bits, and most rows."""
@@ -116,7 +127,7 @@ class TestPresets:
 
         def said(config: TrainConfig, preset: object = gpu) -> str:
             shape = SMALL if preset is cpu else LARGE
-            return advice(config, memory_of(shape, config, 8_192, 40), preset)  # type: ignore[arg-type]
+            return advice(config, memory_of(shape, config, 8_192, 40, gpu=preset is gpu), preset)  # type: ignore[arg-type]
 
         many = replace(PLAIN, rows=8, max_tokens=8192)
         assert "recompute" in said(many)
