@@ -18,10 +18,11 @@ from workbench.bench.goals import SIZES, bench_goals
 from workbench.bench.importing import bench_import
 from workbench.bench.listing import ROWS, bench_list
 from workbench.bench.startup import bench_startup
+from workbench.bench.training import bench_training
 from workbench.bench.trees import bench_trees
 from workbench.bench.tuning import bench_tune
 
-PARTS = ("startup", "import", "list", "tune", "completeness", "trees", "goals")
+PARTS = ("startup", "import", "list", "tune", "completeness", "trees", "goals", "training")
 QUICK_ROWS = 300
 PACKAGES = (
     "conversation-workbench",
@@ -81,6 +82,9 @@ def run(
             (QUICK_ROWS,) if quick else (*SIZES, *((rows,) if rows and rows > SIZES[-1] else ()))
         )
         found["goals"] = bench_goals(progress, sizes=sizes)
+    if "training" in wanted:
+        size = {"examples": 2, "batch": 2} if quick else {}
+        found["training"] = bench_training(progress, **size)
     process = ModelProcess(cache / "logs" / "bench.log")
     try:
         found["machine"] = machine(process)

@@ -1,0 +1,60 @@
+"""The bench of training: tokens a second beside a plain loop, in a process of its own that has the libraries."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engine.errors import WorkbenchError
+from engine.model.catalog import embedded_model
+from engine.simulate.samples import sample_conversations
+from training.config import TrainConfig
+from training.protocol import RunDirectory
+from workbench.bench.material import item
+
+EXAMPLES, BATCH = 32, 8
+
+
+def bench_training(
+    progress: Callable[[str], None], *, examples: int = EXAMPLES, batch: int = BATCH
+) -> dict[str, Any]:
+    """Trains an adapter for the default model on sample conversations of unequal length, once read.
+
+    Returns:
+        See `training.benching.bench`; `{"skipped": why}` without the libraries.
+
+    Raises:
+        WorkbenchError: The process failed.
+    """
+    if importlib.util.find_spec("peft") is None:
+        return {"skipped": "pip install 'conversation-workbench[train]'"}
+    progress("training an adapter, and the same with a plain loop")
+    with tempfile.TemporaryDirectory(prefix="workbench-bench-") as folder:
+        run = RunDirectory(Path(folder))
+        TrainConfig(base=str(embedded_model()), batch=batch).save(run.config)
+        items = [item(one.messages) for one in sample_conversations(examples)]
+        run.train.write_text(
+            "".join(
+                json.dumps({"id": str(number), **asdict(one)}) + "\n"
+                for number, one in enumerate(items)
+                if one.boundaries
+            ),
+            "utf-8",
+        )
+        done = subprocess.run(
+            [sys.executable, "-m", "training.benching", folder],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        raise WorkbenchError(f"The bench of training failed: {done.stderr.strip()[-500:]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
