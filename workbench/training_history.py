@@ -29,6 +29,7 @@ LAST_LINES = 12
 LOWER_MEMORY = (
     "Lower rows or max_tokens, set recompute=true, or take a smaller base; then start or resume it."
 )
+GO_ON = "Resume it: it goes on at its last checkpoint."
 _OUT_OF_MEMORY = (
     "out of memory",
     "outofmemory",
@@ -38,6 +39,8 @@ _OUT_OF_MEMORY = (
     "bad_alloc",
 )
 _KILLED = -9
+_ENDED = (-15, 143)
+"""SIGTERM, as the process tells it or the system."""
 
 
 @dataclass(slots=True)
@@ -202,12 +205,14 @@ class RunHistory:
                 "The process was killed from outside: by someone, or by the system for want of memory.",
                 f"Resume it. If memory was short: {LOWER_MEMORY[0].lower()}{LOWER_MEMORY[1:]}",
             )
+        if code in _ENDED:
+            return "The process was asked to end at once.", GO_ON
         last = next((line for line in reversed(tail.splitlines()) if line.strip()), "")
         if state == "failed" or code:
             return last or "The process ended before it began.", "The log says more."
         return (
             "The process ended without a word: it was killed, or the machine went down.",
-            "Resume it: it goes on at its last checkpoint.",
+            GO_ON,
         )
 
     def _seconds(self, pid: int | None) -> float:

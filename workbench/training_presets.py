@@ -190,7 +190,7 @@ PRESETS: Mapping[str, Preset] = {
             80 * GIB,
             True,
             8192,
-            "A GPU with 80 GB: bases up to 32B, logs up to 8,192 tokens.",
+            "A GPU with 80 GB: bases up to 14B, logs up to 8,192 tokens.",
         ),
     )
 }

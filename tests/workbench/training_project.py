@@ -52,9 +52,9 @@ def fake_trainers() -> Trainers:
     return Trainers((sys.executable, fake_trainer.__file__), QUICK)
 
 
-def wait_for(what: Callable[[], object]) -> None:
+def wait_for(what: Callable[[], object], seconds: float = SECONDS) -> None:
     """Waits until something holds; fails after long enough."""
-    until = time.monotonic() + SECONDS
+    until = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < until, "it never came"
         time.sleep(0.02)
