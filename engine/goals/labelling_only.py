@@ -17,7 +17,9 @@ MOST_LABELS = 60
 UNNAMED = "no label"
 
 
-def label_in_order(asker: Asker, prompt: Prompt, texts: Sequence[str]) -> Iterator[str]:
+def label_in_order(
+    asker: Asker, prompt: Prompt, texts: Sequence[str], given: Sequence[str] = ()
+) -> Iterator[str]:
     """Labels texts one after the other; gives each label as soon as it is there.
 
     A label that differs from an earlier one in case, spacing or punctuation only is that earlier one. Empty replies
@@ -25,18 +27,23 @@ def label_in_order(asker: Asker, prompt: Prompt, texts: Sequence[str]) -> Iterat
 
     Args:
         prompt: `relabel`, or one like it.
+        given: Labels of the first texts, where an earlier run gave them; it goes on after these.
     """
     known: dict[str, str] = {}
-    for text in texts:
+
+    def used(label: str) -> str:
+        """The label as it was first written, now the last used."""
+        key = "".join(filter(str.isalnum, label.casefold()))
+        known[key] = known.pop(key, label)
+        return known[key]
+
+    for label in given:
+        if label != UNNAMED:
+            used(label)
+    for text in texts[len(given) :]:
         [answer] = asker.generate(prompt, [question_body(list(known.values()), text)])
         label = " ".join(answer.text.split()[:LABEL_WORDS]).strip(" \"'.,;:-*")
-        key = "".join(filter(str.isalnum, label.casefold()))
-        if not key:
-            yield UNNAMED
-            continue
-        label = known.pop(key, label)
-        known[key] = label  # again the last used
-        yield label
+        yield used(label) if any(map(str.isalnum, label)) else UNNAMED
 
 
 def question_body(labels: Sequence[str], text: str) -> str:

@@ -27,6 +27,16 @@ def test_order_matters() -> None:
     assert asker.replies == []
 
 
+def test_going_on() -> None:
+    """From the labels of the first texts it goes on as if it had not stopped."""
+    replies = ["x", "y", " X", "...", "z"]
+    whole = ToyAsker(list(replies))
+    labels = list(label_in_order(whole, PROMPT, ["a", "b", "c", "d", "e"]))
+    rest = ToyAsker(replies[4:])
+    assert list(label_in_order(rest, PROMPT, ["a", "b", "c", "d", "e"], labels[:4])) == ["z"]
+    assert rest.bodies == whole.bodies[4:]
+
+
 def test_bounded() -> None:
     """However many labels there are, the question names the last used ones only."""
     body = question_body([f"label {n}" for n in range(500)], "text")
