@@ -69,7 +69,7 @@ def _truth_lines(table: TruthTable, width: int) -> list[str]:
         f"{'low value at the end':<{width}}  AUROC  95%           AP  95%         {chance}"
     )
     lines += [
-        f"{one_line(row.name, LONGEST_NAME):<{width}}{_with_ends(row.auroc, 7)}{_with_ends(row.ap, 5)}"
+        f"{one_line(row.name, LONGEST_NAME):<{width}}{_with_ends(row.auroc, 7)}{_with_ends(row.ap, 5)}".rstrip()
         for row in table.rows
     ]
     return lines
