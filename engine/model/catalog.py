@@ -66,8 +66,7 @@ class AdapterEntry:
     @property
     def auroc(self) -> float | None:
         """Area under the curve of the truncation test on conversations that it was not trained on."""
-        metrics = self.card.get("metrics")
-        found = metrics.get("auroc") if isinstance(metrics, dict) else None
+        found = self.card.get("auroc")
         return float(found) if isinstance(found, int | float) else None
 
 

@@ -27,7 +27,7 @@ def run(tmp_path: Path) -> Path:
         base_fingerprint(read_gguf(embedded_model())) or "", DEFAULT_MODEL, "sha256:1", "boundary"
     )
     adapter_file(folder / "adapter.gguf", origin=origin)
-    (folder / "card.json").write_text(json.dumps({"metrics": {"auroc": 0.9314}}))
+    (folder / "card.json").write_text(json.dumps({"auroc": 0.9314}))
     return folder
 
 

@@ -157,7 +157,7 @@ class TestAdapters:
         """What the file and the card beside it say is at hand; a damaged one of each is passed over."""
         origin = AdapterOrigin("n1:1", "smollm2-135m", "sha256:2", "boundary", 2)
         adapter_file(bundled / "a.gguf", origin=origin)
-        (bundled / "a.json").write_text(json.dumps({"metrics": {"auroc": 0.93}}))
+        (bundled / "a.json").write_text(json.dumps({"auroc": 0.93}))
         (bundled / "b.gguf").write_bytes(b"GGUF")
         (bundled / "b.json").write_text("{")
         first, second = catalog.adapters()
