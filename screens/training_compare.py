@@ -88,7 +88,7 @@ def figure_rows(first: RunDetail, second: RunDetail) -> list[Row]:
         }
         one, other = measures.get(name, (None, None))
         if one is not None and other is not None:
-            value += f"  {figures.difference(other - one, 3)}"
+            value += f" ({figures.difference(other - one, 3)})"
         rows.append((name, here.get(name, words.DASH), value))
     return rows
 

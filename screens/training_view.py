@@ -43,7 +43,7 @@ class TrainingView(Marking, WorkbenchScreen[None]):
         self.runs: Sequence[TrainingRun] = ()
         self._numbers: dict[str, int] = {}
         self.by_number: dict[int, TrainingRun] = {}
-        self._reading = False
+        self._reading = self._read_again = False
         self._polls = 0
         self._starting = ""
         self.wanted: str | None = None
@@ -66,22 +66,25 @@ class TrainingView(Marking, WorkbenchScreen[None]):
         self.in_background(self.training.offers, self._show_offers, group="offers")
         counts = self.services.conversations.counts
         self.in_background(lambda: counts().conversations, self._show_count, group="count")
-        self.set_interval(POLL_SECONDS, self._poll)
+        self.set_interval(POLL_SECONDS, self.poll)
 
     # Reading
 
-    def _poll(self) -> None:
+    def poll(self) -> None:
         """Asks again: often while a run works in sight, seldom else."""
         self._polls += 1
         live = any(run.state == "running" for run in self.runs)
         seldom = self._polls % IDLE_POLLS == 0
         # A run that works out of sight is watched for its end, a list in sight for runs that are started elsewhere.
-        if (live and self.is_active) or (seldom and (live or self.is_active)):
+        often = live and self.is_active
+        if not self._reading and (often or (seldom and (live or self.is_active))):
             self.refresh_data()
 
     def refresh_data(self) -> None:
-        """Reads the runs, and everything about the one under the cursor; never twice at the same time."""
+        """Reads the runs, and everything about the one under the cursor; never twice at the same time: a wish that
+        comes meanwhile is kept for afterwards."""
         if self._reading:
+            self._read_again = True
             return
         self._reading = True
         training, wanted = self.training, self.wanted or self._name_here()
@@ -93,14 +96,20 @@ class TrainingView(Marking, WorkbenchScreen[None]):
             return runs, None if name is None else training.detail(name)
 
         def arrived(found: tuple[list[TrainingRun], RunDetail | None]) -> None:
-            self._reading = False
             self._show(*found)
+            self._read_on()
 
         def failed(error: WorkbenchError) -> None:
-            self._reading = False
             self._tell_problem(error)
+            self._read_on()
 
         self.in_background(read, arrived, group="runs", failed=failed)
+
+    def _read_on(self) -> None:
+        self._reading = False
+        if self._read_again:
+            self._read_again = False
+            self.refresh_data()
 
     def _tell_problem(self, error: WorkbenchError) -> None:
         """Where it is read again and again, an error is a line and no dialog."""

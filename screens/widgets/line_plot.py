@@ -20,6 +20,8 @@ AXIS = 6
 """Cells for the numbers of the upright axis, its line included."""
 MOST_FOR_LINEAR = 20.0
 """Where the largest value is more than so many times the smallest, distances are those of their logarithms."""
+LEAST_SHOWN = 1e-6
+"""What is smaller than this share of the largest value is drawn there."""
 _FLOORS = (0.99, 0.95, 0.9, 0.8, 0.5)
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bits of a braille character, by row and column of its dots."""
@@ -58,8 +60,6 @@ class Scale:
 
     def share(self, value: float) -> float:
         """Where a value stands, 0 at the bottom and 1 at the top."""
-        if self.high <= self.low:
-            return 0.5
         value = min(max(value, self.low), self.high)
         if self.logarithmic:
             return math.log(value / self.low) / math.log(self.high / self.low)
@@ -70,10 +70,12 @@ def loss_scale(values: Sequence[float]) -> Scale:
     """From 0 to the largest; logarithmic where that would press small values flat."""
     known = [value for value in values if math.isfinite(value)]
     high = max(known, default=1.0)
-    low = min((value for value in known if value > 0), default=high)
-    if low > 0 and high / low > MOST_FOR_LINEAR:
+    if high <= 0:
+        return Scale(0.0, 1.0)
+    low = max(min(value for value in known or [high] if value > 0), high * LEAST_SHOWN)
+    if low * MOST_FOR_LINEAR < high:
         return Scale(low, high, logarithmic=True)
-    return Scale(0.0, high if high > 0 else 1.0)
+    return Scale(0.0, high)
 
 
 def share_scale(values: Sequence[float]) -> Scale:

@@ -20,6 +20,12 @@ from tests.screens.fake_training import FAILED, OFFERS, detail, run, running
 from tests.screens.fakes import FakeProject, project
 
 
+@pytest.fixture(autouse=True)
+def no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is read again unless a test asks for it: what polls without end never settles."""
+    monkeypatch.setattr(training_view, "POLL_SECONDS", 3600.0)
+
+
 def trained() -> FakeProject:
     """A run that works, one that is done and in use, one that failed."""
     fake = project()
@@ -106,43 +112,66 @@ class TestList:
             assert "The folder cannot be read." in lines(pilot)[1]
             assert pilot.app.screen is screen
             fake.training.fail_reading = None
-            await until(pilot, lambda: "3 runs" in lines(pilot)[1])
+            screen.refresh_data()
+            await settle(pilot)
+            assert "3 runs" in lines(pilot)[1]
+
+
+async def poll(pilot: Pilot[None]) -> None:
+    """What the timer of the screen does."""
+    for screen in pilot.app._screen_stacks["training"]:
+        assert isinstance(screen, TrainingScreen)
+        screen.poll()
+    await settle(pilot)
 
 
 class TestLive:
-    async def test_curves_grow_while_it_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_curves_grow_while_it_runs(self) -> None:
         """Without a key the figures follow the run, and its end is told in another mode too."""
-        monkeypatch.setattr(training_view, "POLL_SECONDS", 0.02)
         fake = trained()
         async with opened(fake, (120, 36), mode="7") as pilot:
             fake.training.change("support-v4", step=500, epoch=500 / 640 * 3)
-            await until(pilot, lambda: "step 500/640" in text(pilot))
+            await poll(pilot)
+            assert "step 500/640" in text(pilot)
             await press(pilot, "2")
             fake.training.change("support-v4", state="finished", step=640, pid=None)
-            await until(pilot, lambda: "Training support-v4" in text(pilot))
+            for _ in range(training_view.IDLE_POLLS):
+                await poll(pilot)
+            assert "Training support-v4" in text(pilot)
             assert "finished; AUROC .981" in text(pilot)
 
-    async def test_a_run_that_fails_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_run_that_fails_is_told(self) -> None:
         """The end of a failed run is told with its cause."""
-        monkeypatch.setattr(training_view, "POLL_SECONDS", 0.02)
         fake = trained()
         async with opened(fake, (120, 36), mode="7") as pilot:
             fake.training.change("support-v4", state="failed", problem="It was killed.", pid=None)
-            await until(pilot, lambda: "Training support-v4 failed" in text(pilot))
+            await poll(pilot)
+            assert "Training support-v4 failed" in text(pilot)
             assert "It was killed." in text(pilot)
 
-    async def test_nothing_is_asked_while_nothing_works(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Out of sight, and with no run at work, no file is read."""
-        monkeypatch.setattr(training_view, "POLL_SECONDS", 0.01)
+    async def test_nothing_is_read_while_nothing_works(self) -> None:
+        """With no run at work files are read seldom in sight, and not at all out of sight."""
         fake = project()
         fake.training.given = [run()]
         async with opened(fake, mode="7") as pilot:
+            before = fake.training.read
+            for _ in range(2 * training_view.IDLE_POLLS):
+                await poll(pilot)
+            assert fake.training.read == before + 2
             await press(pilot, "2")
-            read = fake.training.read
-            await pilot.pause(0.3)
-            assert fake.training.read == read
+            for _ in range(2 * training_view.IDLE_POLLS):
+                await poll(pilot)
+            assert fake.training.read == before + 2
+
+    async def test_the_timer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A run that is started elsewhere appears without a key, and is followed."""
+        monkeypatch.setattr(training_view, "POLL_SECONDS", 0.2)
+        fake = project()
+        async with opened(fake, (120, 36), mode="7") as pilot:
+            fake.training.given = [running(step=7)]
+            await until(pilot, lambda: "step 7/640" in text(pilot))
+            fake.training.change("support-v4", step=8)
+            await until(pilot, lambda: "step 8/640" in text(pilot))
 
     async def test_cursor_and_scroll_stay(self) -> None:
         """Reading again moves neither the cursor nor what is being read below the curves."""
@@ -341,7 +370,7 @@ class TestLooking:
             await press(pilot, "down", "space", "space", "c")
             shown = text(pilot)
             assert "Two runs" in shown
-            assert ".930 at step 400  −.051" in shown
+            assert ".930 at step 400 (−.051)" in shown
             assert "settings that differ" in shown
             assert "learning_rate" in shown
             assert "rank" not in shown
