@@ -14,6 +14,7 @@ from engine.store import settings
 from engine.store.project import Project
 from training.config import RECIPES
 from workbench.training_files import all_runs
+from workbench.training_history import RunHistory
 
 SETTING = "adapter"
 
@@ -58,6 +59,9 @@ def find(project: Project, catalog: Catalog, name: str) -> ChosenAdapter:
     if name in runs:
         if not runs[name].adapter_gguf.is_file():
             raise UsageError(f"The run {name} has no adapter.", "It is made when a run ends.")
+        row = RunHistory(runs[name]).row()
+        if row.state == "failed":
+            raise UsageError(f"The run {name} failed: {row.problem}", row.hint)
         return _chosen(name, runs[name].adapter_gguf, catalog)
     try:
         path = catalog.adapter_path(name)

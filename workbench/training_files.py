@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -171,12 +172,27 @@ def delete(run: RunDirectory) -> None:
 
 
 def manifest_of(run: RunDirectory) -> Mapping[str, Any]:
-    """What is known of a run's data; {} where it was made by hand without a word."""
+    """What is known of a run's data; {} for a run that was made by hand without a word."""
     try:
         found = json.loads(run.manifest.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def about_data(run: RunDirectory) -> Mapping[str, Any]:
+    """What the manifest says but for the names of conversations, which may be a million: screens ask twice a second."""
+    try:
+        status = run.manifest.stat()
+    except OSError:
+        return {}
+    return _about(run, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=256)
+def _about(run: RunDirectory, changed: int, size: int) -> Mapping[str, Any]:
+    names = ("train", "valid", "held_out")
+    return {key: value for key, value in manifest_of(run).items() if key not in names}
 
 
 def machine() -> str:
@@ -192,7 +208,7 @@ def _subfolders(folder: Path) -> list[Path]:
 
 
 def _begun(run: RunDirectory) -> tuple[str, str]:
-    return str(manifest_of(run).get("created_at", "")), run.path.name
+    return str(about_data(run).get("created_at", "")), run.path.name
 
 
 def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataPlan) -> None:

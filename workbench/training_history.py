@@ -19,7 +19,7 @@ from screens.training_port import (
 from training.config import ConfigError, TrainConfig
 from training.protocol import Event, RunDirectory, State, read_events, state_of
 from workbench import training_process
-from workbench.training_files import manifest_of
+from workbench.training_files import about_data
 
 CURVE_POINTS = 1000
 TAIL_BYTES = 64 << 10
@@ -88,7 +88,7 @@ class RunHistory:
         state = self._state(works)
         problem, hint = self._problem(state)
         pid = training_process.pid_of(self.run) if works else None
-        config, manifest = self.config, manifest_of(self.run)
+        config, manifest = self.config, about_data(self.run)
         counts = manifest.get("counts", {})
         newest = read.newest or {}
         done = read.ending if read.ending and read.ending["event"] == "done" else {}
@@ -117,7 +117,8 @@ class RunHistory:
             stopping=works and self.run.stop.exists(),
             problem=problem,
             hint=hint,
-            adapter=self.run.adapter_gguf.exists() and not works,
+            # One that llama.cpp reads otherwise than it was trained is there too, and its run failed.
+            adapter=self.run.adapter_gguf.exists() and state not in ("running", "failed"),
             in_use=in_use,
         )
 
@@ -125,7 +126,7 @@ class RunHistory:
         """The run with its curves, samples and settings."""
         row = self.row(in_use)
         read = self._read
-        manifest = manifest_of(self.run)
+        manifest = about_data(self.run)
         return RunDetail(
             run=row,
             loss=_thinned([LossPoint(step, loss) for step, loss in sorted(read.loss.items())]),

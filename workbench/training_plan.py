@@ -22,7 +22,7 @@ from training.config import RECIPES, TrainConfig
 from workbench import training_files, training_presets
 from workbench.config import log_dir
 from workbench.training_base import Base, Machine, base_for, this_machine
-from workbench.training_files import DataPlan, free_name, machine, manifest_of
+from workbench.training_files import DataPlan, about_data, free_name, machine
 from workbench.training_history import RunHistory
 from workbench.training_presets import Preset
 
@@ -231,7 +231,7 @@ class TrainingPlanner:
         here = machine()
         for history in self._histories():
             known = history.config
-            if known is None or manifest_of(history.run).get("machine") != here:
+            if known is None or about_data(history.run).get("machine") != here:
                 continue
             same = (known.base, known.recipe, known.precision, known.recompute, known.four_bit)
             if same == (
@@ -249,9 +249,9 @@ class TrainingPlanner:
     def _tokens_per_char(self, base: Base, train: Sequence[Usable]) -> float:
         """From an earlier run on this base, else counted on a sample, else what is usual."""
         for history in self._histories():
-            chars = manifest_of(history.run).get("chars", {}).get("train")
+            chars = about_data(history.run).get("chars", {}).get("train")
             config, tokens = history.config, history.tokens()
-            whole = manifest_of(history.run).get("contaminate") == 0
+            whole = about_data(history.run).get("contaminate") == 0
             if config and config.base == str(base.path) and tokens and chars and whole:
                 return float(tokens) / float(chars)
         if base.path not in self._per_char:

@@ -32,8 +32,8 @@ from workbench.training_process import INSTALL, Trainers, missing_libraries
 ASKED_APART = ("base", "base_name", "recipe")
 """Fields of the config that a wish has fields of its own for."""
 
-WHILE_GOING_ON = ("rows", "recompute", "four_bit", "threads", "patience")
-"""Fields that may be changed when a run goes on: they say how it is computed, not what is learned."""
+WHILE_GOING_ON = ("rows", "recompute", "threads", "patience")
+"""Fields that may be changed when a run goes on: they say how it is computed and how long, not what is learned."""
 
 
 class Runs:
@@ -198,8 +198,10 @@ class ProjectTraining:
 
     def use(self, name: str | None) -> None:
         """Scoring in the mode `tuned` uses this run's adapter from now on; None takes the one the program brings."""
-        if name is not None and not self.runs_beside.history(name).run.adapter_gguf.exists():
-            raise UsageError(f"{name} has no adapter.", "It is made when a run ends.")
+        if name is not None:
+            adapter_in_use.find(
+                self._project, self._catalog, self.runs_beside.history(name).run.path.name
+            )
         adapter_in_use.put(self._project, name)
 
     def table(self, name: str | None) -> CompletenessTable:

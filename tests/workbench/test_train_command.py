@@ -22,7 +22,7 @@ from tests.workbench.training_project import (
 from training.protocol import RunDirectory, read_events
 from workbench import training_plan, training_services
 from workbench.cli import main
-from workbench.training_files import all_runs, manifest_of
+from workbench.training_files import about_data, all_runs
 from workbench.training_process import works
 
 
@@ -107,7 +107,7 @@ class TestRuns:
             ["train", str(project), "--filter", "name:talk", "--held-out", "0.25", "--limit", "10",
              "--seed", "5", "--contaminate", "0.4"]
         )  # fmt: skip
-        manifest = manifest_of(only_run(project))
+        manifest = about_data(only_run(project))
 
         assert code == 0
         assert (manifest["filter"], manifest["held_out_share"]) == ("name:talk", 0.25)
@@ -132,7 +132,7 @@ class TestRuns:
         (row,) = json.loads(capsys.readouterr().out)["runs"]
         assert (row["name"], row["state"], row["steps"]) == ("mine", "running", 400)
 
-        assert main(["train", "stop", str(project), "mine"]) == 130
+        assert main(["train", "stop", str(project), "mine"]) == 0
         assert not works(run)
         assert run.adapter_gguf.exists()
 

@@ -21,6 +21,7 @@ from training.config import TrainConfig
 from training.protocol import RunDirectory, locked
 from workbench.training_files import (
     DataPlan,
+    about_data,
     all_runs,
     delete,
     free_name,
@@ -112,6 +113,7 @@ class TestData:
         assert not set(manifest["train"]) & set(manifest["held_out"])
         assert len(manifest["train"]) + len(manifest["held_out"]) == 40
         assert manifest["seed"] == 3
+        assert about_data(run)["counts"] == manifest["counts"]
         assert TrainConfig.load(run.config) == CONFIG
 
     def test_a_project_keeps_its_id(self, project: Project) -> None:

@@ -16,7 +16,8 @@ from workbench.training_files import runs_folder
 from workbench.training_process import Grace, Trainers, works
 
 QUICK = Grace(wish=0.3, term=0.3, look=0.02)
-SECONDS = 30.0
+SECONDS = 300.0
+"""How long a test waits for a process; only one that fails waits so long."""
 
 
 def fill_with_talks(project: Project, count: int = 40) -> None:

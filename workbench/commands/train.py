@@ -93,7 +93,7 @@ def status(arguments: argparse.Namespace) -> int:
     elif not rows:
         say("No training runs yet. `workbench train PROJECT` begins one.")
     else:
-        say("\n".join(_headline(row) for row in rows))
+        say("\n".join(line for row in rows for line in _lines(row)))
     return DONE
 
 
@@ -111,7 +111,11 @@ def stop(arguments: argparse.Namespace) -> int:
     tell(f"{arguments.run_name} ends after its step and keeps the best checkpoint.")
     while training_process.works(history.run):
         time.sleep(LOOK_SECONDS)
-    return _said(history, arguments.json)
+    try:
+        return _said(history, arguments.json)
+    except Cancelled as stopped:
+        tell(f"{stopped.message} {stopped.hint}")
+        return DONE
 
 
 def estimate_text(estimate: TrainingEstimate) -> str:
