@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -92,6 +93,8 @@ def check(run: RunDirectory, config: TrainConfig) -> ParityResult:
     base = Path(config.base_gguf or config.base)
     if not base.is_file():
         raise ParitySkipped("no GGUF file of the base is named")
+    for left in run.path.glob("parity-*"):
+        shutil.rmtree(left)  # of a process that was killed while it compared
     texts = list(itertools.islice(_texts(run.valid), 2 * TOKENS // LOG_TOKENS))
     process = ModelProcess(run.path / "parity.log")
     with tempfile.TemporaryDirectory(dir=run.path, prefix="parity-") as folder:

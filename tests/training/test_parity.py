@@ -61,8 +61,11 @@ class TestTiny:
         return TrainConfig(base=str(run.path / "base.gguf"))
 
     def test_says_the_same(self, run: RunDirectory) -> None:
-        """The likeliest token is the same everywhere, up to the bound on tokens, and nothing is left behind."""
+        """The likeliest token is the same everywhere, up to the bound on tokens, and nothing is left behind, nor what a
+        process left that was killed."""
         before = set(run.path.iterdir())
+        (run.path / "parity-killed").mkdir()
+        (run.path / "parity-killed" / "f32.gguf").write_bytes(b"GGUF")
         found = check(run, self.config(run))
         assert (found.top1, found.tokens) == (1.0, TOKENS)
         assert found.max_dp < 2e-3
