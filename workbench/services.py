@@ -395,7 +395,7 @@ class Workspace:
         # imported here because only this table needs it
         from workbench.validation.completeness import completeness_table
 
-        return completeness_table(self.project, run)
+        return completeness_table(self.project, self.catalog, run)
 
 
 def sample_text() -> str:

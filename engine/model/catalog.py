@@ -94,7 +94,7 @@ class RunnableModel:
     @property
     def adapter_name(self) -> str | None:
         """What the adapter is called beside the model: its file, or the run whose adapter it is."""
-        return None if self.adapter is None else _adapter_name(self.adapter)
+        return None if self.adapter is None else adapter_name(self.adapter)
 
 
 class Catalog:
@@ -197,7 +197,7 @@ class Catalog:
         path = self.adapter_path(path)
         if not is_adapter(read_gguf(path)):
             raise ModelFileError(f"{path.name} is not an adapter.", "Add it as a model.")
-        name = name or _adapter_name(path).removesuffix(".gguf")
+        name = name or adapter_name(path).removesuffix(".gguf")
         if any(name == other and path != where for other, where, _ in self._named_adapters()):
             raise UsageError(f"The name {name!r} is taken.", "Choose another with --name.")
         self._content["adapters"][name] = str(path)
@@ -272,7 +272,7 @@ class Catalog:
         file = None
         if adapter is not None:
             file = self.adapter_path(adapter)
-            fingerprints["adapter"] = _adapter_name(file)
+            fingerprints["adapter"] = adapter_name(file)
             fingerprints["adapter_sha256"] = digest = self.sha256(file)
             if self._content["adapters_used"].get(digest) != str(file):
                 self._content["adapters_used"][digest] = str(file)
@@ -331,7 +331,8 @@ class Catalog:
         part.replace(self.file)
 
 
-def _adapter_name(path: Path) -> str:
+def adapter_name(path: Path) -> str:
+    """What scores call an adapter: its file, or the run whose adapter it is."""
     return path.parent.name if path.name == RUN_ADAPTER else path.name
 
 

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from engine.model.adapter_files import AdapterOrigin
 from engine.rows import Mode
 from engine.store import runs, scores
 from engine.store.project import Project
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from engine.validate.truncation import cut_at
+from tests.engine.model.small_adapters import adapter_file
 from tests.engine.store.support import Record, fill, talk
 from training.config import Recipe, TrainConfig
 from training.protocol import RunDirectory
@@ -195,7 +197,20 @@ class TestTable:
         assert names("--mode", "judge") == ["judge", "keyword rule"]
         assert names("--adapter", "b.gguf") == ["tuned (b.gguf)", "keyword rule"]
         assert names("--adapter", "some/where/a.gguf") == ["tuned (a.gguf)", "keyword rule"]
+        assert names("--adapter", "runs/a.gguf/adapter.gguf") == ["tuned (a.gguf)", "keyword rule"]
         assert len(names("--mode", "tuned")) == 3
+
+    def test_an_adapter_of_the_catalogue(
+        self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """It is found by the name it was added under, and its own file says the recipe."""
+        file = adapter_file(tmp_path / "a.gguf", origin=AdapterOrigin(recipe="paper"))
+        assert main(["models", "add", str(file), "--name", "shop"]) == 0
+        capsys.readouterr()
+        with Project.open(path) as project:
+            score(project, config("tuned", "a.gguf"), rising)
+        row, _ = as_json(capsys, path, "--adapter", "shop")["rows"]
+        assert row["name"] == "tuned paper (a.gguf)"
 
     def test_names_tell_rows_apart(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Two sets of scores of one mode are named by as much more as it takes."""

@@ -62,6 +62,7 @@ def _completeness(arguments: argparse.Namespace) -> int:
     with Workspace(path, read_only=True) as workspace:
         found = completeness_table(
             workspace.project,
+            workspace.catalog,
             arguments.run_name or only_run(path),
             query=query,
             mode=arguments.mode,

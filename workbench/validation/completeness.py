@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from engine.conversation import render_log
 from engine.errors import UsageError
 from engine.filters import ListQuery
+from engine.model.catalog import Catalog, adapter_name
 from engine.rows import Mode
 from engine.store import conversations, imports, scores
 from engine.store.project import Project
@@ -29,7 +31,7 @@ LEAST_SHARE = 0.5
 """Scores that cover less than this share of what the best covered ones do have no row: the conversations that all rows
 share would be too few."""
 
-_RECIPES = {"no-end-tag": "without an end tag"}
+_IN_WORDS = {"no-end-tag": "without an end tag"}
 _ORDER: Sequence[Mode] = ("base", "judge", "tuned")
 
 
@@ -49,6 +51,7 @@ def only_run(project: Path) -> str | None:
 
 def completeness_table(
     project: Project,
+    catalog: Catalog,
     run: str | None = None,
     *,
     query: ListQuery | None = None,
@@ -62,9 +65,10 @@ def completeness_table(
     What an adapter with a row was trained on is left out, whichever run made it.
 
     Args:
+        catalog: Knows adapters by name, and their recipes.
         run: Only the conversations that this training run held out; None: all.
         query: Only what it matches, in its order; None: all in id order.
-        mode, adapter: Only rows of these, beside the keyword rule.
+        mode, adapter: Only rows of these, beside the keyword rule; an adapter by its name, its file or its run.
         seed: Of the cuts.
         limit: Only the first so many of them.
 
@@ -73,9 +77,10 @@ def completeness_table(
     """
     runs = {one.path.name: one for one in all_runs(Path(project.path))}
     held_out = None if run is None else _held_out(run_named(Path(project.path), run))
+    called = None if adapter is None else _called(catalog, adapter)
     with project.reading() as conn, snapshot(conn):
         every = scores.configs(conn)
-        configs = _wanted(every, mode, adapter)
+        configs = _wanted(every, mode, called)
         used = [runs[c.adapter] for c in configs if c.adapter is not None and c.adapter in runs]
         asked = _asked(conn, query or ListQuery(), held_out, used)
         keys = list(asked.names)[:limit]
@@ -84,12 +89,12 @@ def completeness_table(
             config.config_hash: scores.values(conn, config.config_hash, keys) for config in configs
         }
         kept, left_out = _covered(configs, found)
-        titles = _titles(configs, runs)
+        titles = _titles(configs, _recipes(catalog, runs))
         ways: dict[str, Values] = {titles[c.config_hash]: found[c.config_hash] for c in kept}
         if not ways:
             raise UsageError(
                 f"None of the {len(names):,} conversations asked for is scored.",
-                _command(mode, adapter),
+                _command(mode, called),
             )
         where = places(ways, names, seed)
         if all(place.cut is None for place in where.values()):
@@ -126,17 +131,29 @@ def _held_out(run: RunDirectory) -> frozenset[str]:
     return frozenset(map(str, names))
 
 
+def _called(catalog: Catalog, adapter: str) -> str:
+    """What scores call an adapter; one that is gone may have left scores under the name it is asked by."""
+    try:
+        return adapter_name(catalog.adapter_path(adapter))
+    except UsageError:
+        return adapter_name(Path(adapter))
+
+
+def _recipes(catalog: Catalog, runs: Mapping[str, RunDirectory]) -> dict[str, str]:
+    """The recipe of each adapter that says one, by what scores call it."""
+    found = {adapter_name(one.path): one.made_of.recipe for one in catalog.adapters()}
+    for name, run in runs.items():
+        with contextlib.suppress(ConfigError):
+            found[name] = TrainConfig.load(run.config).recipe
+    return found
+
+
 def _wanted(
     configs: Sequence[ScoreConfig], mode: Mode | None, adapter: str | None
 ) -> list[ScoreConfig]:
     if not configs:
         raise UsageError("Nothing is scored yet.", _command(mode, adapter))
-    called = {adapter, Path(adapter).name} if adapter else None
-    found = [
-        one
-        for one in configs
-        if mode in (None, one.mode) and (called is None or one.adapter in called)
-    ]
+    found = [one for one in configs if mode in (None, one.mode) and adapter in (None, one.adapter)]
     if not found:
         asked = [f"mode {mode}"] * (mode is not None) + [f"adapter {adapter}"] * (
             adapter is not None
@@ -180,9 +197,9 @@ def _covered(
     return kept, [config for config in configs if config not in kept]
 
 
-def _titles(configs: Sequence[ScoreConfig], runs: Mapping[str, RunDirectory]) -> dict[str, str]:
+def _titles(configs: Sequence[ScoreConfig], recipes: Mapping[str, str]) -> dict[str, str]:
     """What a person reads of each configuration: the mode and recipe, and as much more as tells it from the others."""
-    titles = {config.config_hash: _title(config, runs) for config in configs}
+    titles = {config.config_hash: _title(config, recipes) for config in configs}
     more = {c.config_hash: (f", {c.model}", f", {c.config_hash[:8]}") for c in configs}
     for nth in range(2):
         times = Counter(titles.values())
@@ -192,18 +209,14 @@ def _titles(configs: Sequence[ScoreConfig], runs: Mapping[str, RunDirectory]) ->
     return titles
 
 
-def _title(config: ScoreConfig, runs: Mapping[str, RunDirectory]) -> str:
+def _title(config: ScoreConfig, recipes: Mapping[str, str]) -> str:
     if config.mode != "tuned":
         return config.mode
     if config.adapter is None:
         return "tuned, no adapter"
-    recipe = ""
-    if config.adapter in runs:
-        try:
-            recipe = TrainConfig.load(runs[config.adapter].config).recipe
-        except ConfigError:
-            recipe = ""
-    return " ".join(filter(None, ["tuned", _RECIPES.get(recipe, recipe), f"({config.adapter})"]))
+    recipe = recipes.get(config.adapter, "")
+    words = ["tuned", _IN_WORDS.get(recipe, recipe), f"({config.adapter})"]
+    return " ".join(filter(None, words))
 
 
 def _keywords(
