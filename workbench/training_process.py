@@ -60,7 +60,7 @@ def works(run: RunDirectory) -> bool:
     if is_running(run):
         return True
     started = _started(run)
-    return started is not None and _is_trainer(started)
+    return started is not None and _is_trainer(started, run)
 
 
 def pid_of(run: RunDirectory) -> int | None:
@@ -68,11 +68,11 @@ def pid_of(run: RunDirectory) -> int | None:
     if not works(run):
         return None
     started = _started(run)
-    if started is not None and _is_trainer(started):
+    if started is not None and _is_trainer(started, run):
         return started
     # Started by hand: its own words.
     told = [e["pid"] for e in read_events(run.events)[0] if e["event"] == "started" and "pid" in e]
-    return int(told[-1]) if told and _is_trainer(int(told[-1])) else None
+    return int(told[-1]) if told and _is_trainer(int(told[-1]), run) else None
 
 
 def was_started(run: RunDirectory) -> bool:
@@ -215,20 +215,26 @@ def _started(run: RunDirectory) -> int | None:
         return None
 
 
-def _is_trainer(pid: int) -> bool:
-    """Whether this process lives and is one that trains, as far as the system says: ids are given out again."""
+def _is_trainer(pid: int, run: RunDirectory) -> bool:
+    """Whether this process lives and was started on this run: ids are given out again, and the wrong one would be
+    killed."""
+    process = Path(f"/proc/{pid}")
     try:
-        return b"training" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except FileNotFoundError:
-        if Path("/proc/self").exists():
-            return False
+        words = (process / "cmdline").read_bytes().split(b"\0")
+        folder = (process / "cwd").readlink()
+    except OSError:
+        return not Path("/proc/self").exists() and _is_trainer_by_ps(pid, run)
+    return any((folder / os.fsdecode(word)).resolve() == run.path for word in words if word)
+
+
+def _is_trainer_by_ps(pid: int, run: RunDirectory) -> bool:
+    try:
+        said = subprocess.run(
+            ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False
+        ).stdout
     except OSError:
         return False
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True
+    return said.strip().endswith(str(run.path))
 
 
 def _pid_file(run: RunDirectory) -> Path:

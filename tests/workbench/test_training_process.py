@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import UsageError
+from tests.workbench import fake_trainer
 from tests.workbench.training_project import bare_run, fake_trainers, wait_for, wait_for_end
 from training.protocol import RunDirectory, read_events
 from workbench import training_process
@@ -80,12 +82,38 @@ class TestStarting:
         assert "pip install 'conversation-workbench[train]'" in caught.value.hint
         assert not run.log.exists()
 
-    def test_the_id_of_another_process_is_not_taken_for_a_run(self, run: RunDirectory) -> None:
-        """A run whose process is gone does not work because the system gave its id to somebody else."""
-        (run.path / "process.json").write_text(json.dumps({"pid": os.getppid()}))
+    def test_the_id_of_another_process_is_not_taken_for_a_run(
+        self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A run whose process is gone does not work because the system gave its id to somebody else, be it the trainer
+        of another run; nobody is killed for it."""
+        other = bare_run(run.path.parent.parent / "p.wb", "other")
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        pid = fake_trainers().start(other)
+        wait_for(lambda: steps(other) > 1)
+        (run.path / "process.json").write_text(json.dumps({"pid": pid}))
 
         assert not works(run)
         assert pid_of(run) is None
+        fake_trainers().kill(run)
+        seen = steps(other)
+        wait_for(lambda: steps(other) > seen)
+        fake_trainers().kill(other)
+        wait_for_end(other)
+
+    def test_a_run_that_was_started_by_hand(
+        self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A process that somebody started on the folder by a relative path is found by its own words."""
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        child = subprocess.Popen(
+            [sys.executable, fake_trainer.__file__, run.path.name], cwd=run.path.parent
+        )
+        wait_for(lambda: steps(run) > 1)
+
+        assert pid_of(run) == child.pid
+        fake_trainers().kill(run)
+        assert child.wait() == -signal.SIGKILL
 
 
 class TestStopping:
