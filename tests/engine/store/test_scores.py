@@ -139,6 +139,26 @@ class TestExport:
         assert not project.reader().in_transaction
 
 
+class TestEverySet:
+    def test_configurations_by_their_first_run(self, project: Project) -> None:
+        """Those that have scores, oldest run first, whatever they are called; one without a score is none."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(2)])
+        give_scores(project, {1: 0.9}, "z")
+        give_scores(project, {1: 0.1, 2: 0.2}, "a")
+        project.write(lambda conn: scores.register(conn, ScoreConfig("empty", "judge", "m")))
+        assert [one.config_hash for one in scores.configs(project.reader())] == ["z", "a"]
+
+    def test_values(self, project: Project) -> None:
+        """The normalised value after each boundary of what is asked for and scored, None where both are zero."""
+        fill(project, [talk(str(n), f"hi {n}", "so", "and", "on") for n in range(3)])
+        give_scores(project, {2: None, 3: 0.5}, "k")
+        run_id = _run(project)
+        points = (BoundaryEntry(1, 2, 1, 0.1, 0.3), BoundaryEntry(3, 4, 2, 0.0, 0.0))
+        project.write(lambda conn: scores.add(conn, "k", run_id, [ScoreEntry(1, points, None, 9)]))
+        assert scores.values(project.reader(), "k", [1, 2]) == {1: {1: 0.25, 3: None}}
+        assert scores.values(project.reader(), "other", [1]) == {}
+
+
 class TestRemaining:
     def test_only_what_is_below_the_threshold(self, project: Project) -> None:
         """Remaining tasks are asked for below the threshold, once for each configuration."""
