@@ -121,7 +121,7 @@ class TrainingRun:
         auroc, f1, best_step: Of the best validation so far.
         pid: Of the process that works on it.
         stopping: It was asked to stop and has not ended yet.
-        problem, hint: Why it failed and what to do, empty otherwise.
+        problem, hint: Why it failed or broke off and what to do, empty otherwise.
         adapter: Whether an adapter is there that scoring can use.
         in_use: Whether scoring in the mode `tuned` uses it.
     """

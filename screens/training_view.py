@@ -159,11 +159,11 @@ class TrainingView(Marking, WorkbenchScreen[None]):
                 told = (
                     f"{words.state_word(run)}; AUROC {words.score(run.auroc)} on what was held out"
                 )
-                failed = run.state == "failed"
+                broken = run.state in ("failed", "interrupted")
                 self.notify(
-                    one_line(f"{run.problem} {run.hint}", 400) if failed else told,
-                    title=f"Training {words.name_of(run)}{' failed' if failed else ''}",
-                    severity="error" if failed else "information",
+                    one_line(f"{run.problem} {run.hint}", 400) if broken else told,
+                    title=f"Training {words.name_of(run)}{f' {run.state}' if broken else ''}",
+                    severity="error" if broken else "information",
                     markup=False,
                 )
 

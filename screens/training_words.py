@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from textual.content import Content
@@ -52,15 +53,22 @@ def memory(count: int | None) -> str:
 
 
 def loss(value: float | None) -> str:
-    """A loss in three digits that mean something, `2.31`, `.041`; a dash for None."""
+    """A loss in three digits that mean something, `2.31`, `.041`; a dash for None, `inf` and `nan` as they are."""
     if value is None:
         return DASH
+    if not math.isfinite(value):
+        return str(value)
     return f"{value:.2f}" if value >= 1 else figures.probability(value, 3)
 
 
 def score(value: float | None) -> str:
     """An AUROC or F1 in three digits; a dash for None."""
-    return figures.probability(value, 3)
+    return figures.probability(value, 3) if _is_number(value) else DASH
+
+
+def _is_number(value: float | None) -> bool:
+    """Whether it is there and finite: a run that went wrong writes others."""
+    return value is not None and math.isfinite(value)
 
 
 def state_word(run: TrainingRun) -> str:
@@ -82,7 +90,7 @@ def state_content(run: TrainingRun) -> Content:
 def progress_parts(run: TrainingRun, available: int | None) -> list[str]:
     """How far a run is and what it takes, each a few words; `available` is the memory there is, in bytes."""
     parts = []
-    if run.epoch is not None and run.epochs is not None:
+    if run.epoch is not None and run.epochs is not None and _is_number(run.epoch + run.epochs):
         now = min(int(run.epoch) + 1, max(1, round(run.epochs)))
         parts.append(f"epoch {now}/{run.epochs:g}")
     if run.step is not None:
@@ -91,7 +99,7 @@ def progress_parts(run: TrainingRun, available: int | None) -> list[str]:
     if run.state == "running":
         if run.tokens_per_s is not None:
             parts.append(f"{run.tokens_per_s:,.0f} tok/s")
-        if run.seconds_left is not None:
+        if _is_number(run.seconds_left):
             parts.append(f"{figures.duration(run.seconds_left)} left")
     else:
         parts.append(figures.duration(run.seconds))
@@ -117,20 +125,20 @@ def headline(run: TrainingRun, available: int | None) -> Content:
 
 
 def problem_content(run: TrainingRun) -> Content | None:
-    """Why a run failed and what to do; None where it did not."""
-    if run.state != "failed":
+    """Why a run failed or broke off and what to do; None where there is nothing to say."""
+    if run.state != "failed" and not run.problem:
         return None
     cause = one_line(run.problem, 600) or "It ended without saying why; l shows its log."
-    lines = [Content.styled(cause, "$tone-incomplete")]
+    lines = [Content.styled(cause, STATES[run.state].tone_variable)]
     if run.hint:
         lines.append(Content.styled(one_line(run.hint, 600), "$tone-accent"))
     return Content("\n").join(lines)
 
 
 def share(sample: SampleRow) -> float:
-    """The probability of the end among the end and going on; one half where neither has any."""
+    """The probability of the end among the end and going on; one half where neither has any, or is a number."""
     whole = sample.p_end + sample.p_continue
-    return sample.p_end / whole if whole > 0 else 0.5
+    return sample.p_end / whole if whole > 0 and math.isfinite(whole) else 0.5
 
 
 def pairs(samples: Sequence[SampleRow]) -> list[tuple[SampleRow, SampleRow | None]]:

@@ -16,7 +16,7 @@ from screens.training_pane import RunPane
 from screens.training_run import TrainingRunDialog
 from screens.widgets.line_plot import LinePlot
 from tests.screens.driving import Size, lines, opened, press, settle, text, until
-from tests.screens.fake_training import FAILED, OFFERS, detail, run, running
+from tests.screens.fake_training import FAILED, OFFERS, SAMPLES, detail, run, running
 from tests.screens.fakes import FakeProject, project
 
 
@@ -419,13 +419,20 @@ async def test_a_run_that_only_starts() -> None:
 
 
 async def test_figures_that_are_no_numbers() -> None:
-    """A loss that became infinite or not a number leaves the curves drawable."""
+    """What became infinite or not a number leaves everything else on the screen."""
     fake = trained()
     broken = detail(running())
     points = [replace(p, loss=float("nan") if p.step % 2 else float("inf")) for p in broken.loss]
     fake.training.details["support-v4"] = replace(
-        broken, loss=tuple(points), run=replace(broken.run, loss=float("nan"))
-    )
+        broken,
+        loss=tuple(points),
+        valid=tuple(replace(p, auroc=float("nan"), f1=float("inf")) for p in broken.valid),
+        samples=tuple(replace(s, p_end=float("inf"), p_continue=float("inf")) for s in SAMPLES),
+        run=replace(
+            broken.run, loss=float("nan"), auroc=float("nan"), epoch=float("nan"),
+            seconds_left=float("inf"), tokens_per_s=float("nan"),
+        ),
+    )  # fmt: skip
     async with opened(fake, (80, 24), mode="7") as pilot:
         assert "support-v4" in text(pilot)
         await press(pilot, "enter")
