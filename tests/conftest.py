@@ -1,15 +1,56 @@
-"""What keeps tests apart from the person who runs them."""
+"""What keeps tests apart from the person who runs them, and quick."""
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from engine.model.catalog import embedded_model
+
 os.environ.setdefault(
     "OMP_WAIT_POLICY", "passive"
 )  # as in the model process, and before llama.cpp is loaded
+
+LONGEST = (
+    "terminal/test_screens.py",
+    "engine/stages/test_goal_questions.py",
+    "screens/test_shell.py",
+    "engine/stages/test_scoring.py",
+    "screens/test_desk.py",
+    "workbench/test_cli.py",
+    "screens/test_hostile_text.py",
+    "engine/completeness/test_real_model.py",
+    "screens/test_goals.py",
+    "engine/trees/test_real_model.py",
+    "screens/test_reader.py",
+    "workbench/test_bench.py",
+    "screens/test_goals_hostile.py",
+    "screens/test_training.py",
+)
+"""Files that take half a minute and more, those that wait and those that compute by turns."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the longest files first: one that began last would run alone at the end."""
+    ranks = {f"tests/{name}": rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.location[0], len(ranks)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two processes more than cores: a screen test waits for half of its time."""
+    return (os.cpu_count() or 1) + 2
+
+
+def pytest_collection_finish() -> None:
+    """Leaves modules and tests, which all stay to the end, out of every later collection of garbage."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(autouse=True)
@@ -20,3 +61,20 @@ def nobodys_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
         monkeypatch.setenv(name, str(home))
     monkeypatch.setenv("WORKBENCH_DATA", str(home / "data"))
     monkeypatch.setenv("WORKBENCH_CACHE", str(home / "cache"))
+
+
+@pytest.fixture(scope="session")
+def shipped() -> Path:
+    """The weights that come with the program."""
+    return embedded_model()
+
+
+@pytest.fixture(scope="session")
+def quick_weights(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The same weights in Q8_0, which every processor reads more than twice as fast as the format as shipped."""
+    from engine.model.llamacpp import quantize  # most tests need no native library
+
+    path = tmp_path_factory.mktemp("weights") / "q8_0.gguf"
+    quantize(shipped, path, "q8_0", 2)
+    yield path
+    path.unlink()

@@ -1,4 +1,4 @@
-"""The real embedded model, as shipped and expanded to F32, where exactness can be proved."""
+"""The real embedded model in this process and in one of its own; expanded to F32 where exactness can be proved."""
 
 from __future__ import annotations
 
@@ -7,17 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.model.catalog import embedded_model
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel, quantize
 from engine.worker.client import ModelProcess
 from tests.engine.model.weights import SMALL
-
-
-@pytest.fixture(scope="session")
-def shipped() -> Path:
-    """The weights that come with the program."""
-    return embedded_model()
 
 
 @pytest.fixture(scope="session")
@@ -55,10 +48,10 @@ def process(tmp_path: Path) -> Iterator[ModelProcess]:
 
 @pytest.fixture(scope="module")
 def shared_process(
-    shipped: Path, tmp_path_factory: pytest.TempPathFactory
+    quick_weights: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ModelProcess]:
-    """A model process with the shipped model loaded, for tests that do not harm it."""
+    """A model process with a quick format of the model loaded, for tests that do not harm it."""
     client = ModelProcess(tmp_path_factory.mktemp("log") / "worker.log")
-    client.load(shipped, LoadOptions(context=SMALL.context))
+    client.load(quick_weights, LoadOptions(context=SMALL.context))
     yield client
     client.close()

@@ -1,9 +1,31 @@
-"""What keeps screen tests the same on every machine."""
+"""What keeps screen tests the same on every machine, and what they need not do anew for every app."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 from textual.widgets import Input
+
+
+@pytest.fixture(scope="package", autouse=True)
+def one_parse_of_each_style() -> Iterator[None]:
+    """Each style sheet is parsed once for each theme; Textual forgets the rules with the app, and they are a fifth of
+    what a short test takes."""
+    parse, known = Stylesheet._parse_rules, {}
+
+    def remembered(self: Stylesheet, css: str, *where: Any, **more: Any) -> list[RuleSet]:
+        key = (css, where, *sorted(more.items()), *sorted(self._variables.items()))
+        if key not in known:
+            known[key] = parse(self, css, *where, **more)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", remembered)
+        yield
 
 
 @pytest.fixture(autouse=True)

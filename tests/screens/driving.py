@@ -6,12 +6,29 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from textual.pilot import Pilot
+from textual.widget import AwaitMount
 from textual.worker import WorkerCancelled
 
+from screens.base import MODES
 from tests.screens.fakes import FakeProject
 from workbench.app import WorkbenchApp
 
 Size = tuple[int, int]
+
+
+class StartedApp(WorkbenchApp):
+    """The app in any mode from the start: to mount the overview too takes as long as most of what a test then does.
+
+    Attributes:
+        first_mode: The mode to begin in; None once it has begun.
+    """
+
+    first_mode: str | None = None
+
+    def switch_mode(self, mode: str) -> AwaitMount:
+        """Goes to the first mode instead of the overview, after that to the one named."""
+        mode, self.first_mode = self.first_mode or mode, None
+        return super().switch_mode(mode)
 
 
 @asynccontextmanager
@@ -22,10 +39,10 @@ async def opened(
     mode: str = "2",
 ) -> AsyncIterator[Pilot[None]]:
     """The app on a fake project, in the mode of this key."""
-    app = WorkbenchApp(project.services(), project.subscribe, clock=clock)
+    app = StartedApp(project.services(), project.subscribe, clock=clock)
+    app.first_mode = next(name for name, key, _ in MODES if key == mode)
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
-        await press(pilot, mode)
         yield pilot
 
 

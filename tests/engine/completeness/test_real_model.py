@@ -1,8 +1,9 @@
-"""Boundary scores of the real model, on its F32 expansion where one pass and many prompts can be told apart."""
+"""Boundary scores of the real model; on its F32 expansion where one pass is held against many prompts."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from engine.conversation import Message, render_log
 from engine.model.interface import Span, log_probs
 from engine.model.llamacpp import LlamaModel
 from engine.model.prompting import parse_prompt, prompt_text
-from tests.engine.model.weights import write_adapter
+from tests.engine.model.weights import SMALL, write_adapter
 
 RULES = (
     "You sell shoes. Be polite, offer no refunds after thirty days, ask for the order number. " * 8
@@ -65,19 +66,27 @@ def sellers(number: int, first: int = 0) -> list[LogItem]:
     ]
 
 
-def chance(model: LlamaModel, prefix: list[int], answer: tuple[int, ...]) -> float:
-    """The probability of an answer after a prefix, read anew from an empty cache."""
+def chances(
+    model: LlamaModel, prefix: list[int], answers: Sequence[tuple[int, ...]]
+) -> list[float]:
+    """The probabilities of answers after a prefix that is read anew, from an empty cache, for all of them at once."""
     model.clear()
-    tokens = [*prefix, *answer[:-1]]
-    total = 0.0
-    batch = model.capacity.batch
-    for at in range(0, len(tokens), batch):
-        chunk = tokens[at : at + batch]
-        wanted = tuple(n for n in range(len(chunk)) if at + n >= len(prefix) - 1)
-        rows = model.decode([Span(chunk, at, (0,), wanted)])
-        for row, offset in zip(rows, wanted, strict=True):
-            total += float(log_probs(row, [answer[at + offset - len(prefix) + 1]])[0])
-    return math.exp(total)
+    everyone = tuple(range(len(answers)))
+    for at in range(0, len(prefix), model.capacity.batch):
+        chunk = prefix[at : at + model.capacity.batch]
+        (last,) = model.decode([Span(chunk, at, everyone, (len(chunk) - 1,))])
+    found = []
+    for sequence, (first, *more) in enumerate(answers):
+        total = float(log_probs(last, [first])[0])
+        if more:
+            read = [first, *more[:-1]]
+            wanted = tuple(range(len(read)))
+            rows = model.decode([Span(read, len(prefix), (sequence,), wanted)])
+            total += sum(
+                float(log_probs(row, [token])[0]) for row, token in zip(rows, more, strict=True)
+            )
+        found.append(math.exp(total))
+    return found
 
 
 def score(model: LlamaModel, question: Question, *items: LogItem) -> list[ItemScore]:
@@ -101,11 +110,10 @@ def test_one_pass_equals_a_prompt_for_each_boundary(model: LlamaModel, name: str
         for point in scored.curve:
             tokens = [token for piece in pieces[: point.boundary + 1] for token in piece]
             prefix = [*around.head, *tokens, *probe.suffix]
-            assert point.p_end == pytest.approx(chance(model, prefix, probe.end), abs=1e-4)
-            other = chance(model, prefix, probe.continuation)
-            assert point.p_continue == pytest.approx(other, abs=1e-4)
+            expected = chances(model, prefix, [probe.end, probe.continuation])
+            assert [point.p_end, point.p_continue] == pytest.approx(expected, abs=1e-4)
             read += 1
-    assert read == 6
+    assert read == 8
 
 
 def test_an_adapter_changes_the_scores_and_leaves_no_trace(
@@ -120,14 +128,22 @@ def test_an_adapter_changes_the_scores_and_leaves_no_trace(
     assert score(model, QUESTIONS["tuned"], *items) == base
 
 
+@pytest.fixture(scope="module")
+def rounded(quick_weights: Path) -> Iterator[LlamaModel]:
+    """A model in a format of fewer bits, as projects are scored with."""
+    model = LlamaModel(quick_weights, SMALL, lambda: False)
+    yield model
+    model.close()
+
+
 @pytest.mark.parametrize("name", ["tuned", "judge"])
-def test_what_was_scored_before_changes_no_bit(model: LlamaModel, name: str) -> None:
+def test_what_was_scored_before_changes_no_bit(rounded: LlamaModel, name: str) -> None:
     """A block that finds its shared prefix in the cache, wherever it lies there, scores as on an empty cache."""
     question = QUESTIONS[name]
-    block = sellers(3, first=20)
-    fresh = score(model, question, *block)
-    for before in (1, 4):
-        scorer = BoundaryScorer(model)
+    block = sellers(2, first=20)
+    fresh = score(rounded, question, *block)
+    for before in (1, 3):
+        scorer = BoundaryScorer(rounded)
         scorer.forget()
         score_block(scorer, sellers(2), question)
         score_block(scorer, sellers(before, first=5), question)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from engine.conversation import Conversation, Message
 from engine.jobs import JobRunner, Progress, RunOutcome
-from engine.model.catalog import RunnableModel, embedded_model
+from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.prompting import Prompt, parse_prompt, prompt_text
 from engine.simulate.samples import sample_conversations, write_jsonl
@@ -25,6 +26,8 @@ from engine.worker.client import ModelProcess
 
 RULES = "You are the assistant of a library. Be brief, lend no maps, ask for the card number. " * 14
 ONLY_USER = "talk-06"
+WEIGHTS = "TESTED_WEIGHTS"
+"""Variable of the environment with the path of the weights, for the programs that tests start too."""
 
 
 def conversations() -> list[Conversation]:
@@ -57,8 +60,8 @@ def small_blocks() -> None:
 
 
 def model() -> RunnableModel:
-    """The shipped model with a small context and figures as if measured."""
-    path = embedded_model()
+    """The shipped model in a quick format, with a small context and figures as if measured."""
+    path = Path(os.environ[WEIGHTS])
     options = LoadOptions(context=1024)
     return RunnableModel("shipped", path, options, None, {"model": path.name}, 0.01, 500.0)
 

@@ -42,9 +42,9 @@ MUCH = [talk(number, words=800) for number in range(40)]
 
 
 class TestTheSameAnswers:
-    def test_scores(self, shared_process: ModelProcess, shipped: Path) -> None:
+    def test_scores(self, shared_process: ModelProcess, quick_weights: Path) -> None:
         """Scores over the pipe are those of a model in this process, bit for bit."""
-        model = LlamaModel(shipped, OPTIONS, lambda: False)
+        model = LlamaModel(quick_weights, OPTIONS, lambda: False)
         judge = Question(parse_prompt("judge", prompt_text("judge")))
         for question in (TUNED, judge):
             expected = score_block(BoundaryScorer(model), BLOCK, question)
@@ -52,9 +52,9 @@ class TestTheSameAnswers:
             assert shared_process.score(BLOCK, question) == expected
         model.close()
 
-    def test_replies(self, shared_process: ModelProcess, shipped: Path) -> None:
+    def test_replies(self, shared_process: ModelProcess, quick_weights: Path) -> None:
         """Replies over the pipe are those of a model in this process."""
-        model = LlamaModel(shipped, OPTIONS, lambda: False)
+        model = LlamaModel(quick_weights, OPTIONS, lambda: False)
         around = frame(REMAINING, model)
         warm = Sampling(temperature=0.8, top_k=20)
         prompts = [
@@ -83,14 +83,14 @@ class TestTheSameAnswers:
         counts = shared_process.count_tokens([item.texts for item in BLOCK])
         assert counts == [score.tokens for score in shared_process.score(BLOCK, TUNED)]
 
-    def test_what_was_loaded(self, shared_process: ModelProcess, shipped: Path) -> None:
+    def test_what_was_loaded(self, shared_process: ModelProcess, quick_weights: Path) -> None:
         """Loading says what the model is, and loading the same again is free."""
         assert shared_process.loaded is not None
         assert shared_process.loaded["architecture"] == "llama"
         assert shared_process.loaded["context"] == SMALL.context
         assert shared_process.loaded["forkable"] is True
-        assert shared_process.loaded["memory_bytes"] > shipped.stat().st_size * 0.95
-        assert shared_process.load(shipped, OPTIONS) is shared_process.loaded
+        assert shared_process.loaded["memory_bytes"] > quick_weights.stat().st_size * 0.95
+        assert shared_process.load(quick_weights, OPTIONS) is shared_process.loaded
 
     def test_no_room(self, shared_process: ModelProcess) -> None:
         """A prompt and answer that leave no room for a log are refused at once, and the process lives on."""
