@@ -30,7 +30,7 @@ from training.loop import (
     last_checkpoint,
 )
 from training.parity import ParitySkipped, check
-from training.protocol import EventLog, RunDirectory, write_atomically
+from training.protocol import EventLog, RunDirectory, read_events, write_atomically
 from training.telling import Telling, tell_samples
 
 
@@ -168,17 +168,17 @@ def _finish(
         end_token=tokenizer.end_token,
     )
     convert(run.adapter, model.config, run.adapter_gguf, origin)
-    best = next(
-        (log for log in state.log_history if log.get("step") == state.best_global_step and "eval_auroc" in log),
-        {},
-    )  # fmt: skip
+    validations = [one for one in read_events(run.events)[0] if one["event"] == "valid"]
+    best = next(one for one in reversed(validations) if one["step"] == state.best_global_step)
     card = {
         **asdict(origin),
-        "config": asdict(config),
+        # Files by name: a card goes where the adapter goes.
+        "config": asdict(config)
+        | {"base": Path(config.base).name, "base_gguf": Path(config.base_gguf).name},
         "steps": state.global_step,
         "best_step": state.best_global_step,
-        "auroc": state.best_metric,
-        "f1": best.get("eval_f1"),
+        "auroc": best["auroc"],
+        "f1": best["f1"],
         "parity": _parity(run, config, events),
     }
     write_atomically(run.card, json.dumps(card, indent=1) + "\n")

@@ -67,6 +67,14 @@ class TestWhole:
         assert card["parity"]["top1"] == parity["top1"] >= 0.99
         assert card["recipe"] == "boundary"
 
+    def test_the_card_has_the_figures_of_the_best(self, whole: RunDirectory) -> None:
+        """Those of the validation whose weights the adapter has, and no path of this machine."""
+        card = json.loads(whole.card.read_text())
+        best = next(one for one in events(whole, "valid") if one["step"] == card["best_step"])
+
+        assert (card["auroc"], card["f1"]) == (best["auroc"], best["f1"])
+        assert str(whole.path) not in whole.card.read_text()
+
     def test_samples_are_told_before_and_after(self, whole: RunDirectory) -> None:
         """Each sampled log is shown at a boundary where it goes on and at its end, before and after training."""
         samples = [(one["step"], one["ends"]) for one in events(whole, "sample")]
