@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine.errors import UsageError
-from engine.goal_rows import LIKELY, DeskOrder, Pair, Proposal
+from engine.goal_rows import DeskOrder, Pair, Proposal
 from engine.stages.kept_desk import KeptDesk
 from engine.store import goal_answers
 from engine.store.goal_answers import PairAnswer
@@ -128,21 +128,20 @@ class TestProposals:
         assert goals.merge_above(1.0) == 0
 
     def test_all_below(self, clustered: Project, goals: ProjectGoals) -> None:
-        """When the likely pairs are decided one act refuses the rest and the work is at its end; each is kept with what
+        """When the probable pairs are decided one act refuses the rest and the work ends; each is kept with what
         was shown for it, teaches nothing, and one undo brings all of them back."""
         goals.set_floor(-1)
-        while goals.progress().likely:
-            (proposal,) = goals.above(LIKELY)[:1]
-            a, b = proposal.pair
+        while probable := goals.above(0.5):
+            a, b = probable[0].pair
             same = topic_of(goals, a) == topic_of(goals, b)
             (goals.merge if same else goals.apart)(a, b)
-        listed = goals.below(LIKELY)
+        listed = goals.below(0.5)
         left, learned = goals.progress().left, goals.progress().learned_from
         assert len(listed) == left > 1
         probabilities = [p.evidence.probability for p in listed]
         assert probabilities == sorted(probabilities, reverse=True)
         assert goals.above(0.0)[:left] == [replace(p, why="at least 0") for p in listed]
-        assert goals.refuse_below(LIKELY) == left
+        assert goals.refuse_below(0.5) == left
         progress = goals.progress()
         assert (progress.finished, progress.left, progress.learned_from) == (True, 0, learned)
         kept = [
@@ -152,11 +151,11 @@ class TestProposals:
         assert [d.sides for d in kept[-left:]] == [p.pair for p in listed]
         assert [d.probability for d in kept[-left:]] == probabilities
         last = kept[-1].evidence or {}
-        assert (last["at_once"], last["overlap"]) == (LIKELY, listed[-1].evidence.overlap)
+        assert (last["at_once"], last["overlap"]) == (0.5, listed[-1].evidence.overlap)
         undone = goals.undo()
         assert undone is not None
         assert undone.count == left
-        assert goals.below(LIKELY) == listed
+        assert goals.below(0.5) == listed
         assert goals.refuse_below(1e-9) == 0
         assert goals.progress().left == left
 

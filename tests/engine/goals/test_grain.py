@@ -49,6 +49,15 @@ class TestThreshold:
             same = goal[:, None] == goal
             assert near[~same].max() < found.threshold
 
+    def test_one_far_handful(self) -> None:
+        """A handful that is unlike everything does not make all the rest one goal, however surely it is told apart."""
+        vectors, _ = tree(6, 1, 40, apart=0.0)
+        noise = 0.2 * np.random.default_rng(0).standard_normal(vectors.shape)
+        rest = unit_rows(unit_rows(vectors + noise) + 1.2 * np.eye(64)[0])
+        far = unit_rows(np.tile(-np.eye(64)[0], (6, 1)) + 0.01 * np.eye(64)[:6])
+        rows = np.concatenate([rest, far])
+        assert grain(rows, cluster(rows, 20, 0, cut=None).labels).groups == 7
+
     def test_repeats_itself(self) -> None:
         """The same rows, clusters and seed give the same threshold, bit for bit."""
         vectors, labels = tree(5, 3, 40, apart=0.4)
@@ -128,6 +137,7 @@ class TestCloseness:
 
 
 class TestFigures:
+    @settings(deadline=None)
     @given(
         arrays(np.int64, (30,), elements=st.integers(0, 4)),
         arrays(np.int64, (30,), elements=st.integers(0, 4)),
@@ -137,6 +147,36 @@ class TestFigures:
         table = np.zeros((5, 5))
         np.add.at(table, (a, b), 1)
         assert adjusted_rand(table) == pytest.approx(adjusted_rand_score(a, b))
+
+    @settings(max_examples=25, deadline=None)
+    @given(st.integers(0, 10**6), st.integers(3, 9))
+    def test_the_middle(self, seed: int, k: int) -> None:
+        """The partition that is taken agrees best with all of them by quality, as scikit-learn measures it from labels;
+        pairs of rows are counted as they are."""
+        rng = np.random.default_rng(seed)
+        rows = unit_rows(rng.standard_normal((30, 4)))
+        labels = np.concatenate([np.arange(k), rng.integers(k, size=30 - k)]).astype(np.int32)
+        sums, sizes = room._sums(rows, labels, k)
+        steps = room._merging(sums, sizes, 0.0, 0.5)
+        partitions = [labels.copy()]
+        for step in steps:
+            partitions.append(np.where(partitions[-1] == step.second, step.first, partitions[-1]))
+        pairs, every = room._pairs_inside(sizes, steps)
+        inside = [int((one[:, None] == one).sum() - 30) // 2 for one in partitions]
+        assert pairs.tolist() == inside
+        assert every == 30 * 29 / 2
+        quality = rng.random(len(partitions))
+        weights = (quality / quality.max()) ** room.SHARPNESS
+        expected = [
+            sum(w * adjusted_rand_score(a, b) for w, b in zip(weights, partitions, strict=True))
+            for a in partitions
+        ]
+        at = room._middle(quality, pairs, every)
+        assert expected[at] == pytest.approx(max(expected))
+
+    def test_no_quality(self) -> None:
+        """Where no partition is any good it stays at the finest."""
+        assert room._middle(np.zeros(3), np.array([1.0, 2.0, 4.0]), 10.0) == 0
 
     def test_silhouettes(self) -> None:
         """The silhouette of each partition on the way is what scikit-learn computes from all pairs of rows."""
