@@ -38,9 +38,10 @@ def demo(arguments: argparse.Namespace) -> int:
     path = folder / "demo.wb"
     with Workspace(path, create=True) as workspace:
         run_stages(workspace, [ImportStage(workspace.project, [str(samples)])])
-        run_stages(workspace, workspace.scoring_stages(SCORING))
-        run_stages(workspace, workspace.tree_stages(TREES))
-        run_stages(workspace, workspace.goal_stages().cluster(CLUSTERS))
+        if not arguments.samples_only:
+            run_stages(workspace, workspace.scoring_stages(SCORING))
+            run_stages(workspace, workspace.tree_stages(TREES))
+            run_stages(workspace, workspace.goal_stages().cluster(CLUSTERS))
         counts = workspace.services().conversations.counts()
     seconds = time.monotonic() - start
     if arguments.json:
@@ -52,4 +53,5 @@ def demo(arguments: argparse.Namespace) -> int:
         from workbench.commands.tui import show_project
 
         show_project(path)
-    return WITH_GAPS if counts.unscored or counts.quarantined else DONE
+    unscored = counts.unscored and not arguments.samples_only
+    return WITH_GAPS if unscored or counts.quarantined else DONE
