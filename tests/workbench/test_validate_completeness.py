@@ -182,6 +182,9 @@ class TestTable:
             "judge",
             "keyword rule",
         ]
+        head, base = out.splitlines()[3:5]
+        assert head.index("AUROC") + len("AUROC") == base.index(".50") + len(".50")
+        assert head.index("ECE") + len("ECE") == len(base)
         assert all(line == line.rstrip() for line in out.splitlines())
         assert "No single training run" in told
 

@@ -12,6 +12,8 @@ from workbench.commands.short_figures import ends, short
 
 FIGURES = tuple(one.name for one in fields(Classification))
 LONGEST_NAME = 44
+CUT, LOW = "whole against cut", "low at the end"
+"""Heads of the first columns."""
 
 
 def notes(found: CompletenessTable) -> list[str]:
@@ -35,13 +37,14 @@ def notes(found: CompletenessTable) -> list[str]:
 def lines_of(found: CompletenessTable) -> list[str]:
     """As text."""
     whose = f"held out by {one_line(found.run, LONGEST_NAME)}" if found.run else "of the project"
-    width = max(len(_name(row)) for row in found.rows)
+    width = max(len(CUT), *(len(_name(row)) for row in found.rows))
     lines = [
         f"completeness   {found.n:,} conversations {whose}, each whole and cut at a random turn (seed {found.seed})",
         f"               {found.asked:,} asked for, {found.single:,} cannot be cut,"
         f" {found.coverage:.0%} of the others are scored by all rows",
         "",
-        f"{'whole against cut':<{width}}  AUROC  95%           F1  95%          acc.  prec.  recall    AP   ECE",
+        f"{CUT:<{width}}{'AUROC':>7}  {'95%':<12}{'F1':>5}  {'95%':<12}{'acc.':>5}{'prec.':>7}{'recall':>8}"
+        f"{'AP':>6}{'ECE':>6}",
     ]
     for row in found.rows:
         one = row.found
@@ -65,9 +68,7 @@ def _truth_lines(table: TruthTable, width: int) -> list[str]:
     if not table.rows:
         return [*lines, "  All are the same: there is nothing to tell apart."]
     chance = f"(by chance .50 and {short(table.holds / covered)})"
-    lines.append(
-        f"{'low value at the end':<{width}}  AUROC  95%           AP  95%         {chance}"
-    )
+    lines.append(f"{LOW:<{width}}{'AUROC':>7}  {'95%':<12}{'AP':>5}  {'95%':<12}  {chance}")
     lines += [
         f"{one_line(row.name, LONGEST_NAME):<{width}}{_with_ends(row.auroc, 7)}{_with_ends(row.ap, 5)}".rstrip()
         for row in table.rows
