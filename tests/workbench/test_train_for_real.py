@@ -1,0 +1,106 @@
+"""A training run from a project to scores with its adapter, by the commands a person types, on a tiny base."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.store.project import Project
+from tests.workbench.training_project import fill_with_talks, wait_for, wait_for_end
+from training.protocol import RunDirectory, read_events
+from workbench.training_files import runs_folder
+from workbench.training_process import Trainers, pid_of
+
+if importlib.util.find_spec("peft") is None:
+    pytest.skip("training is not installed", allow_module_level=True)
+
+MINUTES = 600
+"""Seconds that one command may take on a machine that does other things too."""
+
+SETTINGS = (
+    "batch=4", "valid_every=2", "precision=f32", "max_tokens=400", "rank=4", "alpha=8", "threads=1",
+)  # fmt: skip
+
+
+def workbench(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Runs the program as a person would."""
+    return subprocess.run(
+        [sys.executable, "-m", "workbench", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=MINUTES,
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Path]:
+    """A project of twenty-four conversations of three turns; whatever trains on it is gone afterwards."""
+    path = tmp_path / "p.wb"
+    with Project.open(path, create=True) as opened:
+        fill_with_talks(opened, 24)
+    yield path
+    for folder in runs_folder(path).iterdir():
+        Trainers().kill(RunDirectory(folder))
+
+
+def told(run: RunDirectory, kind: str) -> list[dict[str, Any]]:
+    """The events of one kind so far."""
+    return [event for event in read_events(run.events)[0] if event["event"] == kind]
+
+
+def test_begun_killed_gone_on_and_used(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that was begun and killed goes on at its checkpoint to its end; its adapter scores by the run's name, and
+    from then on when none is named."""
+    from tests.training.tiny_runs import tiny_base
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    hub, base = tiny_base(tmp_path)
+    asked = [word for setting in SETTINGS for word in ("--set", setting)]
+    begun = workbench(
+        "train", project, "--name", "mine", "--base", hub, "--set", f"base_gguf={base}",
+        "--epochs", "4", "--detach", *asked,
+    )  # fmt: skip
+    assert begun.returncode == 0, begun.stderr
+    run = RunDirectory(runs_folder(project) / "mine")
+
+    wait_for(lambda: told(run, "checkpoint"), MINUTES)
+    pid = pid_of(run)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    wait_for_end(run)
+    status = json.loads(workbench("train", "status", project, "--json").stdout)["runs"][0]
+    assert status["state"] == "interrupted"
+    assert "killed" in status["problem"]
+
+    resumed = workbench("train", project, "--resume", "mine", "--json")
+    assert resumed.returncode == 0, resumed.stderr
+    row = json.loads(resumed.stdout)
+    assert (row["state"], row["adapter"], row["step"]) == ("finished", True, row["steps"])
+    assert told(run, "started")[1]["step"] == told(run, "checkpoint")[0]["step"]
+    assert told(run, "parity")[0]["top1"] >= 0.99
+
+    named = workbench(
+        "run", "complete", project, "--model", base, "--adapter", "mine", "--no-tune", "--no-remaining",
+        "--json",
+    )  # fmt: skip
+    assert named.returncode == 0, named.stderr
+    assert json.loads(named.stdout)["scored"] == 24
+    again = workbench(
+        "run", "complete", project, "--mode", "tuned", "--model", base, "--no-tune", "--no-remaining",
+        "--json",
+    )  # fmt: skip
+    assert again.returncode == 0, again.stderr
+    assert "With the adapter mine" in again.stderr
+    assert "24 were scored before" in again.stderr
