@@ -98,6 +98,8 @@ class CompletenessTable:
         trained: Conversations not asked for because an adapter of a row was trained on them.
         left_out: Scores without a row because they cover too few of the conversations, each with its name and how many.
         truths: One for each claim that is known of some conversation that every row has scored.
+        same_kind: Whether cuts were drawn only among steps of the kind (assistant or tool) that the conversation ends
+            with, so that the kind gives nothing away.
     """
 
     run: str | None
@@ -110,6 +112,7 @@ class CompletenessTable:
     truths: tuple[TruthTable, ...]
     trained: int = 0
     left_out: tuple[tuple[str, int], ...] = ()
+    same_kind: bool = False
 
     @property
     def coverage(self) -> float:

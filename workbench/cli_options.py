@@ -161,6 +161,12 @@ def add_validation(sub: argparse.ArgumentParser) -> None:
     test.add_argument("--adapter", help="only scores with this adapter")
     test.add_argument("--seed", type=int, help="of the cuts (default: 0)")
     test.add_argument("--limit", type=positive, help="only the first so many conversations")
+    test.add_argument(
+        "--same-kind",
+        action="store_const",
+        const=True,
+        help="cut only after steps of the kind (assistant, tool) that a conversation ends with",
+    )
 
 
 def add_filter(sub: argparse.ArgumentParser) -> None:

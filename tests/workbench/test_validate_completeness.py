@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from engine.conversation import Conversation, Message
 from engine.model.adapter_files import AdapterOrigin
 from engine.rows import Mode
 from engine.store import runs, scores
@@ -40,6 +41,11 @@ def flat(key: int, turn: int) -> float:
     return 0.3
 
 
+def by_kind(key: int, place: int) -> float:
+    """High after a tool, which stands at every second place."""
+    return 0.9 if place % 2 else 0.1
+
+
 def name(key: int) -> str:
     """What conversation `key` is called in the source."""
     return f"talk/{key}"
@@ -57,8 +63,9 @@ def score(
     value: Value,
     keys: Sequence[int] = range(1, COUNT + 1),
     turns: int = 3,
+    steps: int = 2,
 ) -> None:
-    """Stores scores at the ends of the first turns."""
+    """Stores scores at the ends of the first turns of so many steps, or after each step of an agent's log."""
 
     def work(conn: sqlite3.Connection) -> None:
         run_id = runs.create(
@@ -74,7 +81,9 @@ def score(
             ScoreEntry(
                 key,
                 tuple(
-                    BoundaryEntry(2 * t + 1, 2 * t + 2, t + 1, value(key, t), 1 - value(key, t))
+                    BoundaryEntry(
+                        steps * t + 1, steps * t + 2, t + 1, value(key, t), 1 - value(key, t)
+                    )
                     for t in range(turns)
                 ),
                 None,
@@ -168,6 +177,26 @@ class TestTable:
             after_first = sum(cut_at(int(seed), name(key), 3) == 0 for key in range(1, COUNT + 1))
             assert row["recall"] == 1
             assert row["accuracy"] == pytest.approx(1 - after_first / (2 * COUNT))
+
+    def test_cut_after_the_same_kind_of_step(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A value that only knows calls of tools from their answers tells much of an agent's log, and nothing when cut
+        after answers alone."""
+        path = tmp_path / "agent.wb"
+        step = (Message("assistant", "ls"), Message("tool", "a.txt"))
+        with Project.open(path, create=True) as project:
+            logs = [
+                Record(Conversation(name(key), (Message("user", f"find {key}"), *step * 2)))
+                for key in range(1, COUNT + 1)
+            ]
+            fill(project, logs)
+            score(project, config("tuned", "x"), by_kind, turns=4, steps=1)
+        easy, _ = as_json(capsys, path)["rows"]
+        hard = as_json(capsys, path, "--same-kind")
+        assert easy["auroc"] > 0.7
+        assert (hard["same_kind"], hard["n"], hard["rows"][0]["auroc"]) == (True, COUNT, 0.5)
+        assert "cut after a random step like its last" in asked(capsys, path, "--same-kind")[1]
 
     def test_as_text(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Counts and coverage, a line for each row, and a word on whose conversations these are."""

@@ -17,7 +17,7 @@ from workbench.validation.completeness import completeness_table, only_run
 from workbench.validation.trees import tree_validation
 
 OF_TREES = ("config",)
-OF_COMPLETENESS = ("run_name", "adapter", "mode", "seed", "limit")
+OF_COMPLETENESS = ("run_name", "adapter", "mode", "seed", "limit", "same_kind")
 """Options that only one of the metrics has, as the parser stores them."""
 
 
@@ -37,7 +37,7 @@ def validate(arguments: argparse.Namespace) -> int:
 def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
     for name in options:
         if getattr(arguments, name) is not None:
-            option = name.removesuffix("_name")
+            option = name.removesuffix("_name").replace("_", "-")
             raise UsageError(
                 f"--{option} says nothing to `validate {arguments.metric}`.", "Leave it out."
             )
@@ -69,6 +69,7 @@ def _completeness(arguments: argparse.Namespace) -> int:
             adapter=arguments.adapter,
             seed=arguments.seed or 0,
             limit=arguments.limit,
+            same_kind=bool(arguments.same_kind),
         )
     for note in validate_completeness.notes(found):
         tell(note)

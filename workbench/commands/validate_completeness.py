@@ -37,9 +37,10 @@ def notes(found: CompletenessTable) -> list[str]:
 def lines_of(found: CompletenessTable) -> list[str]:
     """As text."""
     whose = f"held out by {one_line(found.run, LONGEST_NAME)}" if found.run else "of the project"
+    how = "after a random step like its last" if found.same_kind else "at a random turn"
     width = max(len(CUT), *(len(_name(row)) for row in found.rows))
     lines = [
-        f"completeness   {found.n:,} conversations {whose}, each whole and cut at a random turn (seed {found.seed})",
+        f"completeness   {found.n:,} conversations {whose}, each whole and cut {how} (seed {found.seed})",
         f"               {found.asked:,} asked for, {found.single:,} cannot be cut,"
         f" {found.coverage:.0%} of the others are scored by all rows",
         "",
@@ -94,6 +95,7 @@ def as_json(found: CompletenessTable) -> dict[str, Any]:
             "n": found.n,
             "run": found.run,
             "seed": found.seed,
+            "same_kind": found.same_kind,
             "threshold": found.threshold,
             "asked_for": found.asked,
             "single": found.single,

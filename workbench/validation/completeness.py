@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.conversation import render_log
+from engine.conversation import Role, render_log
 from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.model.catalog import Catalog, adapter_name
@@ -59,6 +59,7 @@ def completeness_table(
     adapter: str | None = None,
     seed: int = 0,
     limit: int | None = None,
+    same_kind: bool = False,
 ) -> CompletenessTable:
     """Cuts the same conversations for all scores that the project holds, and says how well each tells.
 
@@ -71,6 +72,7 @@ def completeness_table(
         mode, adapter: Only rows of these, beside the keyword rule; an adapter by its name, its file or its run.
         seed: Of the cuts.
         limit: Only the first so many of them.
+        same_kind: Cut only after a step of the kind (assistant or tool) that the conversation ends with.
 
     Raises:
         UsageError: There is no such run, there are no such scores, or nothing can be cut.
@@ -96,6 +98,8 @@ def completeness_table(
                 f"None of the {len(names):,} conversations asked for is scored.",
                 _command(mode, called),
             )
+        if same_kind:
+            ways = _of_one_kind(conn, ways)
         where = places(ways, names, seed)
         if all(place.cut is None for place in where.values()):
             raise UsageError(
@@ -117,6 +121,7 @@ def completeness_table(
         rows=tuple(_row(title, way, where, by_title.get(title)) for title, way in ways.items()),
         truths=truth_tables(ways, where, truth),
         trained=asked.trained,
+        same_kind=same_kind,
         left_out=tuple((titles[c.config_hash], len(found[c.config_hash])) for c in left_out),
     )
 
@@ -217,6 +222,24 @@ def _title(config: ScoreConfig, recipes: Mapping[str, str]) -> str:
     recipe = recipes.get(config.adapter, "")
     words = ["tuned", _IN_WORDS.get(recipe, recipe), f"({config.adapter})"]
     return " ".join(filter(None, words))
+
+
+def _of_one_kind(conn: sqlite3.Connection, ways: Mapping[str, Values]) -> dict[str, Values]:
+    """The values after messages of the role that each conversation's last boundary has."""
+    keys = sorted(set().union(*ways.values()))
+    kinds: dict[int, list[Role]] = {}
+    for page in id_pages(conn, keys):
+        for key, messages in conversations.conversations_for(conn, page):
+            kinds[key] = [message.role for message in messages]
+    return {
+        name: {
+            key: {
+                at: value for at, value in curve.items() if kinds[key][at] == kinds[key][max(curve)]
+            }
+            for key, curve in way.items()
+        }
+        for name, way in ways.items()
+    }
 
 
 def _keywords(
