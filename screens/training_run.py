@@ -123,7 +123,7 @@ class TrainingRunDialog(Keyed, ModalScreen[TrainingWish | None]):
 
     def on_input_changed(self) -> None:
         """Another field is another run; it is asked for once the typing rests."""
-        self._known = None
+        self._forget()
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(TYPING_REST, self._estimate)
@@ -142,8 +142,13 @@ class TrainingRunDialog(Keyed, ModalScreen[TrainingWish | None]):
 
     # What it costs
 
-    def _estimate(self) -> None:
+    def _forget(self) -> None:
+        """What was estimated is not what is asked for now; nothing starts until that is known."""
         self._known = None
+        self._tell(Content.styled("estimating …", "$tone-muted"))
+
+    def _estimate(self) -> None:
+        self._forget()
         try:
             wish = self._wish()
         except FilterError as error:
@@ -152,7 +157,6 @@ class TrainingRunDialog(Keyed, ModalScreen[TrainingWish | None]):
         except WorkbenchError as error:
             self._tell(refusal_content(error))
             return
-        self._tell(Content.styled("estimating …", "$tone-muted"))
         background(
             self,
             lambda: self._training.estimate(wish),
