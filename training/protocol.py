@@ -153,10 +153,15 @@ def locked(run: RunDirectory) -> Iterator[bool]:
 
 def is_running(run: RunDirectory) -> bool:
     """Whether a process works on the run now."""
-    if not run.lock.exists():
+    try:
+        with run.lock.open("rb") as file:
+            # Shared, so that those who ask at the same time do not take each other for it.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
         return False
-    with locked(run) as had:
-        return not had
+    except OSError:
+        return True
+    return False
 
 
 def state_of(events: list[Event], running: bool) -> State:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ import pytest
 from engine.errors import UsageError
 from tests.workbench import fake_trainer
 from tests.workbench.training_project import bare_run, fake_trainers, wait_for, wait_for_end
-from training.protocol import RunDirectory, read_events
+from training.protocol import RunDirectory, locked, read_events
 from workbench import training_process
 from workbench.training_history import RunHistory
 from workbench.training_process import pid_of, works
@@ -114,6 +115,16 @@ class TestStarting:
         assert pid_of(run) == child.pid
         fake_trainers().kill(run)
         assert child.wait() == -signal.SIGKILL
+
+    def test_those_who_ask_are_no_process(self, run: RunDirectory) -> None:
+        """Two who look at the same moment do not take each other for a process that works."""
+        run.lock.touch()
+        with run.lock.open("rb") as other:
+            fcntl.flock(other, fcntl.LOCK_SH)
+            assert not works(run)
+        with locked(run) as had:
+            assert had
+            assert works(run)
 
 
 class TestStopping:
