@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -32,7 +33,15 @@ def hint_line(*pairs: tuple[str, str]) -> Content:
     return Content.assemble(*parts)
 
 
-class TextDialog(Keyed, ModalScreen[str | None]):
+class Dialog(Keyed, ModalScreen[T], Generic[T]):
+    """A question that is answered once."""
+
+    def dismiss(self, result: T | None = None) -> AwaitComplete:
+        """Gives the answer; the second of two quick enters finds the dialog gone, and takes no screen below with it."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
+
+
+class TextDialog(Dialog[str | None]):
     """Asks for one line; None when it was left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
@@ -59,7 +68,7 @@ class TextDialog(Keyed, ModalScreen[str | None]):
         self.dismiss(event.value)
 
 
-class ChoiceDialog(Keyed, ModalScreen[T | None], Generic[T]):
+class ChoiceDialog(Dialog[T | None], Generic[T]):
     """Asks for one of several values; None when it was left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
@@ -92,7 +101,7 @@ class ChoiceDialog(Keyed, ModalScreen[T | None], Generic[T]):
         self.dismiss(self._choices[event.option_index][0])
 
 
-class TicksDialog(Keyed, ModalScreen[list[T] | None], Generic[T]):
+class TicksDialog(Dialog[list[T] | None], Generic[T]):
     """Asks which of several values are wanted; answers with those that are ticked, in the order they stand in."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
