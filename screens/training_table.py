@@ -45,12 +45,14 @@ class TableDialog(Keyed, ModalScreen[None]):
     AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,v", "dismiss(None)", "Close"),
+        Binding("a", "all", "All", tooltip="Over all conversations, or what the run held out"),
         Binding("y", "copy", "Copy", tooltip="Copy the table with tabs between the columns"),
     ]
 
     def __init__(self, training: Training, run: str | None) -> None:
         super().__init__()
         self._training, self._run = training, run
+        self._asked = run
         self._table: CompletenessTable | None = None
 
     def compose(self) -> ComposeResult:
@@ -59,13 +61,25 @@ class TableDialog(Keyed, ModalScreen[None]):
             box.border_title = "Whole conversations against cut ones"
             with VerticalScroll():
                 yield Static(Content.styled("working it out …", "$tone-muted"), id="table")
-            yield Static(hint_line(("escape", "closes"), ("↑↓", "scroll"), ("y", "copies")))
+            keys = (("escape", "closes"), ("↑↓", "scroll"), ("a", "all conversations, or held out"))
+            yield Static(hint_line(*keys, ("y", "copies")))
 
     def on_mount(self) -> None:
         """Works the table out."""
+        self._read()
+
+    def action_all(self) -> None:
+        """Changes between what the run held out and all conversations."""
+        self._asked = None if self._asked is not None else self._run
+        self._table = None
+        self.query_one("#table", Static).update(Content.styled("working it out …", "$tone-muted"))
+        self._read()
+
+    def _read(self) -> None:
+        training, asked = self._training, self._asked
         background(
             self,
-            lambda: self._training.table(self._run),
+            lambda: training.table(asked),
             self._show,
             self._failed,
             group="table",

@@ -20,7 +20,8 @@ from screens.training_port import (
 from screens.widgets.states import Look
 
 NAME_CHARACTERS = 40
-SAMPLE_CHARACTERS = 160
+SAID_AT = 42
+"""Cells of a line before and around what the model says."""
 LOG_CHARACTERS = 300
 
 STATES: dict[RunState, Look] = {
@@ -167,15 +168,15 @@ def sample_content(samples: Sequence[SampleRow], width: int) -> list[Content]:
                 (f"“{one_line(tail, room + 1)}” ", "$tone-bright"), (where, "$tone-muted")
             )
         )
-        lines += [_said(sample) for sample in (first, last) if sample is not None]
+        lines += [_said(sample, width) for sample in (first, last) if sample is not None]
     return lines
 
 
-def _said(sample: SampleRow) -> Content:
+def _said(sample: SampleRow, width: int) -> Content:
     name = "before" if sample.step == 0 else f"step {sample.step:,}"
     value = share(sample)
     right = (value >= 0.5) == sample.ends
-    says = one_line(sample.says, SAMPLE_CHARACTERS)
+    says = one_line(sample.says, max(20, width - SAID_AT))
     told = f"“{says}”" if says else "the end"
     return Content.assemble(
         (f"  {name:<11}", "$tone-muted"),
@@ -195,7 +196,7 @@ def parity_words(parity: Parity) -> str:
         f"llama.cpp agrees on {100 * parity.top1:.1f}% of {figures.counted(parity.tokens, 'token')}"
     )
     if parity.max_dp is not None:
-        told += f", probabilities within {parity.max_dp:.3f}"
+        told += f", probabilities within {figures.small_probability(parity.max_dp)}"
     return told
 
 

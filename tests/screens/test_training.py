@@ -393,6 +393,10 @@ class TestLooking:
             assert pilot.app.clipboard.splitlines()[1].startswith(
                 "tuned support-v3\t0.9810\t0.9310"
             )
+            await press(pilot, "a")
+            assert "all conversations:" in " ".join(text(pilot).split())
+            await press(pilot, "a")
+            assert "held out by support-v3" in " ".join(text(pilot).split())
 
     async def test_table_without_scores(self) -> None:
         """Where nothing was scored the table says which command does it."""
