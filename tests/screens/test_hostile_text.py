@@ -16,8 +16,11 @@ from engine.conversation import ToolCall
 from engine.events import JobEnded, JobProgress
 from engine.rows import LeakRow, RemainingRow, Verdict
 from screens.control_guard import ControlGuard
-from tests.screens.driving import opened, press, settle, text
-from tests.screens.fakes import FakeProject, conversation
+from screens.dialogs import ErrorDialog
+from screens.reader import ReaderScreen
+from screens.triage import TriageScreen
+from tests.screens.driving import Size, opened, press, settle, text
+from tests.screens.fakes import FakeConversation, FakeProject, conversation
 from tests.terminal.payloads import PAYLOADS
 
 CONTROL = re.compile(
@@ -25,9 +28,13 @@ CONTROL = re.compile(
 )
 
 
-def hostile(payload: str) -> FakeProject:
-    """A project that holds the payload wherever text of others can stand."""
-    item = conversation(1, 0.52)
+def hostile(*payloads: str) -> FakeProject:
+    """A project with a conversation for each payload, which stands wherever text of others can."""
+    return FakeProject([_holding(number, payload) for number, payload in enumerate(payloads, 1)])
+
+
+def _holding(number: int, payload: str) -> FakeConversation:
+    item = conversation(number, 0.52)
     item.row = replace(
         item.row, external_id=payload, source=payload, opening=payload, reason=payload
     )
@@ -42,10 +49,13 @@ def hostile(payload: str) -> FakeProject:
     ]
     assert item.score is not None
     item.score = replace(item.score, model=payload, adapter=payload, reason=payload)
-    item.remaining = RemainingRow(1, "h", payload, None)
-    item.leaks = [LeakRow(1, 1, payload, payload), LeakRow(1, None, payload, payload)]
+    item.remaining = RemainingRow(number, "h", payload, None)
+    item.leaks = [
+        LeakRow(number, 1, payload, payload),
+        LeakRow(number, None, payload, payload),
+    ]
     item.original = payload.encode("utf-8", "surrogatepass")
-    return FakeProject([item, conversation(2, 0.3)])
+    return item
 
 
 def check(pilot: Pilot[None], where: str) -> None:
@@ -60,44 +70,68 @@ def check(pilot: Pilot[None], where: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("payload", "size"),
-    [(payload, (160, 50)) for payload in PAYLOADS.values()]
-    + [(" ".join(PAYLOADS.values()), (80, 24))],
-    ids=[*PAYLOADS, "all of them at 80 columns"],
+    ("payloads", "size"),
+    [(list(PAYLOADS.values()), (160, 50)), ([" ".join(PAYLOADS.values())], (80, 24))],
+    ids=["each", "all of them at 80 columns"],
 )
-async def test_every_screen_survives(
-    payload: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+class TestEveryScreenSurvives:
     """Without the net, too, no payload crashes a screen, becomes an action, or leaves a control character in it."""
-    monkeypatch.setattr(ControlGuard, "apply", lambda self, segments, background: segments)
-    fake = hostile(payload)
-    fake.give(1, Verdict.UNSURE, payload)
-    fake.undo()
-    async with opened(fake, size=size) as pilot:
-        check(pilot, "list")
-        await press(pilot, "F")
-        check(pilot, "filter dialog")
-        await press(pilot, "escape", "enter", "right_square_bracket")
-        check(pilot, "reader")
-        for key in ("w", "o"):
-            await press(pilot, key)
-            check(pilot, key)
-            await press(pilot, "escape")
-        await press(pilot, "q", "3")
-        check(pilot, "triage")
-        fake.note(1, payload)
-        await press(pilot, "n")
-        check(pilot, "note dialog")
-        await press(pilot, "escape")
-        fake.emit(JobProgress(1, payload, payload, 1, 2, payload, 1.0, 1.0, payload))
-        await settle(pilot)
-        check(pilot, "jobs bar")
-        fake.emit(JobEnded(1, payload, payload, "done", payload, payload))
-        await settle(pilot)
-        check(pilot, "toast")
-        fake.emit(JobEnded(1, payload, payload, "failed", payload, payload))
-        await settle(pilot)
-        check(pilot, "error dialog")
+
+    @pytest.fixture(autouse=True)
+    def no_net(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What a screen lets through is seen."""
+        monkeypatch.setattr(ControlGuard, "apply", lambda self, segments, background: segments)
+
+    async def test_list_and_reader(self, payloads: list[str], size: Size) -> None:
+        """As a row, among the values of a filter, read, explained and as imported."""
+        async with opened(hostile(*payloads), size=size) as pilot:
+            check(pilot, "list")
+            await press(pilot, "F")
+            check(pilot, "filter dialog")
+            await press(pilot, "escape", "enter")
+            for number, payload in enumerate(payloads, 1):
+                assert isinstance(pilot.app.screen, ReaderScreen)
+                assert pilot.app.screen.conversation_id == number
+                await press(pilot, "right_square_bracket")
+                check(pilot, f"reader {payload!r}")
+                for key in ("w", "o"):
+                    await press(pilot, key)
+                    check(pilot, f"{key} {payload!r}")
+                    await press(pilot, "escape")
+                await press(pilot, "n")
+
+    async def test_triage(self, payloads: list[str], size: Size) -> None:
+        """Judged, with a note that says it too."""
+        fake = hostile(*payloads)
+        for number, payload in enumerate(payloads, 1):
+            fake.give(number, Verdict.UNSURE, payload)
+            fake.undo()
+            fake.note(number, payload)
+        async with opened(fake, size=size, mode="3") as pilot:
+            for number, payload in enumerate(payloads, 1):
+                assert isinstance(pilot.app.screen, TriageScreen)
+                assert pilot.app.screen.conversation == number
+                check(pilot, f"triage {payload!r}")
+                await press(pilot, "n")
+                check(pilot, f"note dialog {payload!r}")
+                await press(pilot, "escape", "s")
+
+    async def test_jobs(self, payloads: list[str], size: Size) -> None:
+        """In what a job tells while it runs, when it has ended and when it fails."""
+        fake = hostile(*payloads)
+        async with opened(fake, size=size) as pilot:
+            for number, payload in enumerate(payloads, 1):
+                fake.emit(JobProgress(number, payload, payload, 1, 2, payload, 1.0, 1.0, payload))
+                await settle(pilot)
+                check(pilot, f"jobs bar {payload!r}")
+                fake.emit(JobEnded(number, payload, payload, "done", payload, payload))
+                await settle(pilot)
+                check(pilot, f"toast {payload!r}")
+                fake.emit(JobEnded(number, payload, payload, "failed", payload, payload))
+                await settle(pilot)
+                assert isinstance(pilot.app.screen, ErrorDialog)
+                check(pilot, f"error dialog {payload!r}")
+                await press(pilot, "escape")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,14 +31,21 @@ def places() -> dict[str, Place]:
     return {place.name: place for place in key_table(WorkbenchApp)}
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A hostile project with a hostile name."""
-    path = tmp_path / f"evil{NAME[:30]}.wb"
-    hostile.make(path, tmp_path)
+    folder = tmp_path_factory.mktemp("hostile")
+    path = folder / f"evil{NAME[:30]}.wb"
+    hostile.make(path, folder)
     with Project.open(path) as opened:
         cluster(opened)
     return path
+
+
+@pytest.fixture
+def project(made: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copy(made, tmp_path))
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +76,7 @@ def keys_of(places: dict[str, Place], *names: str) -> list[str]:
 def test_every_key_of_every_place(place: str, places: dict[str, Place], project: Path) -> None:
     """Each key of each place opens or does what it does on hostile text, and no control of it reaches the terminal."""
     with Session(str(project), rows=24, columns=80) as session:
-        session.wait("Conversations")
+        session.wait("What is here")
         for key in keys_of(places, place, *PANES):
             session.press(MODES.get(place, "2"))
             if place == "reader":
@@ -86,7 +94,7 @@ def test_every_key_of_every_place(place: str, places: dict[str, Place], project:
 def test_every_conversation_in_the_reader(rows: int, columns: int, project: Path) -> None:
     """Each payload is read, unfolded, scrolled to its end, with its provenance and its original, then triaged."""
     with Session(str(project), rows=rows, columns=columns) as session:
-        session.wait("Conversations")
+        session.wait("What is here")
         session.press("2", "\r")
         for _ in PAYLOADS:
             session.press("e", "\x1b[F", "w", "\x1b", "o", "\x1b", "n")
@@ -100,7 +108,7 @@ def test_every_conversation_in_the_reader(rows: int, columns: int, project: Path
 def test_hostile_words_of_the_person(project: Path) -> None:
     """A filter, a saved name, a tag and a note that were pasted are shown wherever they come back, and do not act."""
     with Session(str(project), rows=40, columns=120) as session:
-        session.wait("Conversations")
+        session.wait("What is here")
         session.press("2", "f")
         session.paste(PASTED)
         session.press("\x1b", "\x1b", "w")
@@ -120,7 +128,7 @@ def test_giants(tmp_path: Path) -> None:
     path = tmp_path / "giants.wb"
     hostile.make(path, tmp_path, iter([hostile.many_messages(), hostile.long_message()]))
     with Session(str(path), rows=24, columns=80) as session:
-        session.wait("Conversations")
+        session.wait("What is here")
         session.press("2")
         session.wait("2 of 2")
         for _ in range(2):
