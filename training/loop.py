@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
-from transformers import Trainer, TrainerCallback, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainerControl, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
 from engine.errors import ModelError
@@ -64,6 +64,7 @@ class AdapterTrainer(Trainer):
     def __init__(self, *, validation: Callable[[], Validation], **options: Any) -> None:
         # Evaluation is asked for by naming a set; what it reads is the validation's affair.
         super().__init__(eval_dataset=Examples([]), **options)
+        self.control: TrainerControl
         self._validation = validation
         self.tokens = 0
         """Tokens read in training by this process."""

@@ -12,7 +12,8 @@ sample      step (0: before), id, text (the last words before the boundary), end
             p_continue, says (what the model writes there)
 checkpoint  step, path (relative), best
 warning     message
-parity      top1 (share), max_dp, tokens, or skipped (why)
+parity      top1 (share), max_dp, moved (how far the adapter moves a probability), tokens, same_tokens, passed; or
+            skipped (why)
 done        step, reason (finished, stopped, no-better), best_step, adapter, adapter_gguf (relative; null: not made)
 error       message, hint
 """

@@ -8,6 +8,7 @@ import json
 import signal
 from collections.abc import Sequence
 from dataclasses import asdict
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,8 @@ def _optimiser(events: EventLog) -> str:
     if not torch.cuda.is_available():
         return "adamw_torch"
     try:
-        import bitsandbytes  # noqa: F401
-    except ImportError:
+        metadata.version("bitsandbytes")
+    except metadata.PackageNotFoundError:
         events.write(
             "warning",
             message="bitsandbytes is not installed, so the optimiser's state takes four times the memory.",
@@ -201,7 +202,9 @@ def _parity(run: RunDirectory, config: TrainConfig, events: EventLog) -> dict[st
     events.write("parity", **found.as_event())
     if not found.passed:
         raise ModelError(
-            f"llama.cpp does not read the adapter as it was trained: both agree on {found.top1:.1%} of the tokens.",
-            "Keep the run directory and report this; the adapter in it works with PEFT.",
+            f"The adapter is of no use in llama.cpp: {found.failing}.",
+            "Train for more steps."
+            if found.moved == 0
+            else "It works with PEFT; please report this.",
         )
     return found.as_event()

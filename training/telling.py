@@ -104,7 +104,7 @@ class Telling(TrainerCallback):
 def memory() -> int:
     """The most memory that was in use so far, in bytes: of the GPU where there is one, else of the process."""
     if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated()
+        return int(torch.cuda.max_memory_allocated())
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
 

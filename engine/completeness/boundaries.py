@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from engine.conversation import LogPiece
 
+RULE = 2
+"""Number of the rule below; part of what scores are kept under, so that another rule's are not taken for this one's."""
+
 
 def boundaries(pieces: Sequence[LogPiece]) -> list[int]:
     """Indices of the pieces after which the conversation could end, rising.

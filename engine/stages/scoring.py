@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.completeness.block import ItemScore, LogItem, Question
-from engine.completeness.boundaries import boundaries
+from engine.completeness.boundaries import RULE, boundaries
 from engine.conversation import LogPiece, Message, render_log
 from engine.errors import UsageError
 from engine.filters import ListQuery
@@ -96,6 +96,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             "prompt": None if prompt is None else prompt.as_params(),
             "end_tag": self._question.end_tag,
             "context": self._work.model.options.context,
+            "boundaries": RULE,
         }
 
     def waiting(self, conn: sqlite3.Connection) -> set[int]:

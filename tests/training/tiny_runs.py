@@ -24,7 +24,8 @@ STEPS = 6
 def item(number: int, turns: int) -> dict[str, Any]:
     """A log of so many turns that asks for something and ends with a courtesy, as a data file has it."""
     rng = Random(number)
-    texts, boundaries = [], []
+    texts: list[str] = []
+    boundaries: list[int] = []
     for turn in range(turns):
         for role in ("user", "assistant"):
             last = turn + 1 == turns and role == "assistant"
@@ -66,7 +67,13 @@ def tiny_run(folder: Path, **fields: Any) -> RunDirectory:
     items = [item(number, 2 + number % 2) for number in range(18)]
     for path, part in ((run.train, items[:12]), (run.valid, items[12:])):
         path.write_text("".join(json.dumps(one) + "\n" for one in part), "utf-8")
-    given = {"batch": 4, "epochs": 2.0, "valid_every": 2, "precision": "f32", "max_tokens": 400}
+    given: dict[str, Any] = {
+        "batch": 4,
+        "epochs": 2.0,
+        "valid_every": 2,
+        "precision": "f32",
+        "max_tokens": 400,
+    }
     given |= {"rank": 4, "alpha": 8, "learning_rate": 5e-3, "threads": 1} | fields
     TrainConfig(base=str(base), base_gguf=str(base_gguf), **given).save(run.config)
     return run
