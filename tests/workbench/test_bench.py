@@ -12,12 +12,12 @@ from engine.errors import UsageError, WorkbenchError
 from engine.filters import ListQuery, SortKey, parse_filter
 from engine.formats import Parsed, open_inputs
 from engine.jobs import JobRunner
-from engine.model.catalog import Catalog
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.importing import ImportStage
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from tests.engine.store.support import check_whole, content
+from tests.workbench.tuned import tune
 from workbench.bench import run
 from workbench.bench.bare_import import bare_import
 from workbench.bench.list_project import TAG, write_list_project
@@ -88,9 +88,9 @@ class TestParts:
         positive(found, "help_s", "app_import_s", "first_paint_s")
         assert found["help_s"] <= found["help_median_s"]
 
-    def test_model(self, tmp_path: Path) -> None:
+    def test_model(self, quick_weights: Path, tmp_path: Path) -> None:
         """Scoring and tuning are measured on the default model, and both ways of scoring agree within its noise."""
-        _already_tuned(tmp_path)
+        tune(quick_weights, tmp_path / "data", tmp_path / "cache")
         found = quick(tmp_path, "tune", "completeness")
 
         scoring = found["completeness"]
@@ -105,7 +105,7 @@ class TestParts:
             assert scoring[prefix + "long_boundaries"] == 2
             assert scoring[prefix + "largest_difference"] < 0.05
         positive(found["tune"], "gain", "tokens_per_s", "shipped_tokens_per_s", "threads")
-        assert found["tune"]["chosen"] == "as is"
+        assert found["tune"]["chosen"] == "q8_0"
         assert "CPU" in found["machine"]["llama_cpp"]
 
     def test_unknown_part(self, tmp_path: Path) -> None:
@@ -171,22 +171,3 @@ class TestMaterial:
         chars = sum(len(text) for block in blocks for item in block for text in item.texts)
         assert 27_000 < chars <= 30_000
         assert all(item.boundaries for block in blocks for item in block)
-
-
-def _already_tuned(folder: Path) -> None:
-    """Says that the file as shipped is the fastest, so that the test need not measure formats."""
-    catalog = Catalog(folder / "data", folder / "cache")
-    candidate = {
-        "format": "as is",
-        "tokens_per_s": 1.0,
-        "agreement": 0.97,
-        "bytes": 1,
-        "verdict": "faithful",
-    }
-    catalog.record_tuning(
-        catalog.entry(None),
-        {
-            "candidates": [candidate], "chosen": "as is", "file": None, "threads": 2,
-            "tokens_per_s": 1.0, "gain": 1.0, "noise": 0.01,
-        },
-    )  # fmt: skip

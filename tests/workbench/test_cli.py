@@ -16,6 +16,8 @@ import pytest
 
 from engine.conversation import Conversation, Message
 from engine.simulate.samples import sample_conversations, write_jsonl
+from tests.workbench.tuned import tune
+from workbench import config
 
 
 def workbench(*words: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -84,7 +86,14 @@ class TestWords:
         assert done.returncode == 2
 
 
+@pytest.fixture
+def tuned(quick_weights: Path) -> None:
+    """The default model was tuned on this machine before."""
+    tune(quick_weights, config.data_dir(), config.cache_dir())
+
+
 class TestMainJob:
+    @pytest.mark.usefixtures("tuned")
     def test_import_score_export(self, samples: Path, tmp_path: Path) -> None:
         """From a file to scores of every imported id, by commands alone."""
         project = tmp_path / "p.wb"
@@ -104,7 +113,7 @@ class TestMainJob:
             assert line["state"] in ("complete", "incomplete", "borderline")
             assert line["curve"][-1]["p_end"] == line["p_end"]
             assert 0 <= line["p_end_normalised"] <= 1
-            assert (line["mode"], line["model"]) == ("base", "smollm2-135m")
+            assert (line["mode"], line["model"]) == ("base", "smollm2-135m (q8_0)")
         assert (lines[-1]["state"], lines[-1]["p_end"]) == ("unscored", None)
         assert "assistant" in lines[-1]["reason"]
 
@@ -112,6 +121,7 @@ class TestMainJob:
         assert b"scored before" in again.stderr
         assert workbench("export", project, "scores").stdout == exported.stdout
 
+    @pytest.mark.usefixtures("tuned")
     def test_limit_and_csv(self, samples: Path, tmp_path: Path) -> None:
         """--limit scores the first ones; a .csv name gives CSV with the curve as JSON."""
         project, table = tmp_path / "p.wb", tmp_path / "scores.csv"
@@ -147,6 +157,7 @@ class TestMainJob:
         assert status["quarantine"][0]["line"] == 2
         assert status["counts"]["conversations"] == 1
 
+    @pytest.mark.usefixtures("tuned")
     def test_interrupt_is_130(self, samples: Path, tmp_path: Path) -> None:
         """ctrl+c while scoring gives exit code 130; running again goes on."""
         project = tmp_path / "p.wb"

@@ -1,0 +1,27 @@
+"""A machine on which the default model was tuned before, so that a test need not measure formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.model.catalog import Catalog
+
+
+def tune(weights: Path, data: Path, cache: Path) -> None:
+    """Says in the folders of a machine that Q8_0 was found to be the fastest format, and puts these weights there."""
+    catalog = Catalog(data, cache)
+    entry = catalog.entry(None)
+    file = catalog.cache / f"{entry.path.stem}-q8_0.gguf"
+    file.parent.mkdir(parents=True)
+    file.symlink_to(weights)
+    candidates = [
+        {"format": kind, "tokens_per_s": 1.0, "agreement": 0.97, "bytes": 1, "verdict": "faithful"}
+        for kind in ("as is", "q8_0")
+    ]
+    catalog.record_tuning(
+        entry,
+        {
+            "candidates": candidates, "chosen": "q8_0", "file": file.name, "threads": 2,
+            "tokens_per_s": 1.0, "gain": 1.0, "noise": 0.01,
+        },
+    )  # fmt: skip
