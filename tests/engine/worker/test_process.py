@@ -38,7 +38,7 @@ def talk(number: int, words: int = 10) -> LogItem:
 
 BLOCK = [talk(number) for number in range(5)]
 MUCH = [talk(number, words=800) for number in range(40)]
-"""Half a minute of work on two cores."""
+"""Many seconds of work on two cores."""
 
 
 class TestTheSameAnswers:
@@ -108,14 +108,14 @@ class TestFaults:
             process.score(BLOCK, TUNED)
 
     def test_a_file_that_is_no_model(
-        self, process: ModelProcess, shipped: Path, tmp_path: Path
+        self, process: ModelProcess, quick_weights: Path, tmp_path: Path
     ) -> None:
         """A file that cannot be loaded is refused with its name, and the next one can be loaded."""
         broken = tmp_path / "broken.gguf"
-        broken.write_bytes(shipped.read_bytes()[:200_000])
+        broken.write_bytes(quick_weights.read_bytes()[:200_000])
         with pytest.raises(ModelFileError, match=r"broken\.gguf"):
             process.load(broken, OPTIONS)
-        process.load(shipped, OPTIONS)
+        process.load(quick_weights, OPTIONS)
         assert len(process.score(BLOCK, TUNED)) == 5
 
     def test_what_libraries_print_goes_to_the_log(self, tmp_path: Path) -> None:
@@ -165,9 +165,9 @@ class Interrupted:
 
 class TestInterruptions:
     @pytest.fixture
-    def expected(self, process: ModelProcess, shipped: Path) -> list[ItemScore]:
+    def expected(self, process: ModelProcess, quick_weights: Path) -> list[ItemScore]:
         """What the process gives for a block when it is left alone."""
-        process.load(shipped, OPTIONS)
+        process.load(quick_weights, OPTIONS)
         return process.score(BLOCK, TUNED)
 
     def test_cancel(self, process: ModelProcess, expected: list[ItemScore]) -> None:
@@ -222,10 +222,12 @@ process.score(MUCH, TUNED, lambda done, note: print(process.pid, flush=True))
 """
 
 
-def test_the_model_process_does_not_outlive_the_program(shipped: Path, tmp_path: Path) -> None:
+def test_the_model_process_does_not_outlive_the_program(
+    quick_weights: Path, tmp_path: Path
+) -> None:
     """When the program is killed while the model works, the model process stops working and ends."""
     program = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(shipped), str(tmp_path / "log")],
+        [sys.executable, "-c", PARENT, str(quick_weights), str(tmp_path / "log")],
         cwd=REPOSITORY,
         stdout=subprocess.PIPE,
         text=True,
