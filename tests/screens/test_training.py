@@ -33,6 +33,13 @@ def trained() -> FakeProject:
     return fake
 
 
+def in_front(pilot: Pilot[None]) -> TrainingScreen:
+    """The screen in front, which is that of training."""
+    screen = pilot.app.screen
+    assert isinstance(screen, TrainingScreen)
+    return screen
+
+
 def row(pilot: Pilot[None], name: str) -> str:
     """The line of the list that begins with this name."""
     return next(line for line in lines(pilot) if line[1:].lstrip("◉ ").startswith(name))
@@ -105,14 +112,11 @@ class TestList:
         fake = trained()
         async with opened(fake, mode="7") as pilot:
             fake.training.fail_reading = WorkbenchError("The folder cannot be read.", "Look at it.")
-            screen = pilot.app.screen
-            assert isinstance(screen, TrainingScreen)
-            screen.refresh_data()
+            in_front(pilot).refresh_data()
             await settle(pilot)
             assert "The folder cannot be read." in lines(pilot)[1]
-            assert pilot.app.screen is screen
             fake.training.fail_reading = None
-            screen.refresh_data()
+            in_front(pilot).refresh_data()
             await settle(pilot)
             assert "3 runs" in lines(pilot)[1]
 
@@ -182,8 +186,7 @@ class TestLive:
             about.scroll_to(y=3, animate=False)
             await settle(pilot)
             fake.training.given.insert(0, run("newer"))
-            screen = pilot.app.screen
-            assert isinstance(screen, TrainingScreen)
+            screen = in_front(pilot)
             screen.refresh_data()
             await settle(pilot)
             assert screen.run_here is not None
@@ -215,7 +218,7 @@ class TestDoing:
             assert fake.training.done == [("resume", "too-big")]
             fake.training.change("too-big", state="failed")
             await press(pilot, "up", "down", "home", "end")
-            pilot.app.screen.refresh_data()  # type: ignore[attr-defined]
+            in_front(pilot).refresh_data()
             await settle(pilot)
             await press(pilot, "D", "down", "enter")
             assert fake.training.done[-1] == ("delete", "too-big")
