@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from engine.errors import WorkbenchError
-from engine.filters import FilterError, parse_filter
+from engine.filters import FilterError, completions, parse_filter
 from engine.text import display_safe, one_line
 from screens import training_words as words
 from screens.background import background
@@ -195,9 +195,21 @@ class TrainingRunDialog(Keyed, ModalScreen[TrainingWish | None]):
         if at in offers:
             offer = self._chosen(at, offers[at])
             told = "" if offer is None else offer.help
+        if at == "conversations":
+            told = self._filter_help() or told
         if at == "settings":
             told = f"{told} {self._settings_help()}"
         self.query_one("#help", Static).update(Content.styled(one_line(told, 400), "$tone-muted"))
+
+    def _filter_help(self) -> str:
+        """What may come where something is being written: names of fields, or values."""
+        text = self._value("conversations")
+        if not text:
+            return ""
+        found = completions(text, len(text), {})
+        if len(found) == 1:
+            return f"{found[0].text} {found[0].help}"
+        return ", ".join(one.text for one in found)
 
     def _settings_help(self) -> str:
         """The field that is being written in words, else the names of all."""
