@@ -20,7 +20,7 @@ from tests.workbench.training_project import (
     wait_for_end,
 )
 from training.protocol import RunDirectory, read_events
-from workbench import training_plan, training_services
+from workbench import adapter_in_use, training_plan, training_services
 from workbench.cli import main
 from workbench.training_files import about_data, all_runs
 from workbench.training_process import works
@@ -227,6 +227,21 @@ class TestWords:
         """Words that do not fit give exit code 2 and begin nothing."""
         assert main(["train", str(project), *words]) == 2
         assert all_runs(project) == []
+
+    def test_the_adapter_in_use_is_told(
+        self, project: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """`status` says of which run the adapter is that mode tuned takes."""
+        for name in ("one", "two"):
+            bare_run(project, name)
+        with Project.open(project) as opened:
+            adapter_in_use.put(opened, "two")
+        main(["train", "status", str(project), "--json"])
+        rows = json.loads(capsys.readouterr().out)["runs"]
+
+        assert {row["name"]: row["in_use"] for row in rows} == {"one": False, "two": True}
+        main(["train", "status", str(project), "two"])
+        assert "in use" in capsys.readouterr().out.splitlines()[0]
 
     def test_no_project(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """`status` and `stop` of a project that is not there fail and create nothing."""

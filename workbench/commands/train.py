@@ -14,11 +14,12 @@ from types import FrameType
 from typing import Any
 
 from engine.errors import Cancelled, ProjectError, UsageError, WorkbenchError
+from engine.store.project import Project
 from engine.text import one_line
 from screens.figures import duration
 from screens.training_port import TrainingEstimate, TrainingRun, TrainingWish
 from training.protocol import Event, read_events
-from workbench import config, training_process
+from workbench import adapter_in_use, config, training_process
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import say, show, tell
 from workbench.exits import DONE
@@ -77,9 +78,12 @@ def start(arguments: argparse.Namespace) -> int:
 
 def status(arguments: argparse.Namespace) -> int:
     """Says how the runs of a project stand, or how one does."""
-    runs = _runs(Path(arguments.project))
+    home = Path(arguments.project)
+    runs = _runs(home)
+    with Project.open(home, read_only=True) as project:
+        used = adapter_in_use.get(project)
     if arguments.run_name:
-        detail = runs.history(arguments.run_name).detail()
+        detail = runs.history(arguments.run_name).detail(arguments.run_name == used)
         if arguments.json:
             show(asdict(detail))
             return DONE
@@ -87,7 +91,7 @@ def status(arguments: argparse.Namespace) -> int:
         for setting in detail.config:
             say(f"  {setting.name:<14} {one_line(setting.value)}")
         return DONE
-    rows = [history.row() for history in runs.histories()]
+    rows = [history.row(history.run.path.name == used) for history in runs.histories()]
     if arguments.json:
         show({"runs": [asdict(row) for row in rows]})
     elif not rows:
@@ -330,6 +334,8 @@ def _headline(row: TrainingRun) -> str:
         parts.append(f"AUROC {row.auroc:.3f} at step {row.best_step}")
     if row.seconds:
         parts.append(duration(row.seconds))
+    if row.in_use:
+        parts.append("in use")
     return " · ".join(one_line(part) for part in parts)
 
 
