@@ -75,18 +75,15 @@ def chances(
     for at in range(0, len(prefix), model.capacity.batch):
         chunk = prefix[at : at + model.capacity.batch]
         (last,) = model.decode([Span(chunk, at, everyone, (len(chunk) - 1,))])
-    found = []
-    for sequence, (first, *more) in enumerate(answers):
-        total = float(log_probs(last, [first])[0])
-        if more:
-            read = [first, *more[:-1]]
-            wanted = tuple(range(len(read)))
-            rows = model.decode([Span(read, len(prefix), (sequence,), wanted)])
-            total += sum(
-                float(log_probs(row, [token])[0]) for row, token in zip(rows, more, strict=True)
-            )
-        found.append(math.exp(total))
-    return found
+    # All at once: the next decode overwrites the row.
+    totals = [float(found) for found in log_probs(last, [answer[0] for answer in answers])]
+    for sequence, answer in enumerate(answers):
+        if len(answer) > 1:
+            read = answer[:-1]
+            rows = model.decode([Span(read, len(prefix), (sequence,), tuple(range(len(read))))])
+            for row, token in zip(rows, answer[1:], strict=True):
+                totals[sequence] += float(log_probs(row, [token])[0])
+    return [math.exp(total) for total in totals]
 
 
 def score(model: LlamaModel, question: Question, *items: LogItem) -> list[ItemScore]:
