@@ -25,8 +25,8 @@ def run_columns() -> list[Column[Listed]]:
         run = row[1]
         look = words.STATES[run.state]
         told = words.state_word(run)
-        if run.state == "running" and run.step is not None and run.steps:
-            told = f"{100 * run.step / run.steps:.0f}%" if not run.stopping else told
+        if told == "running" and run.step is not None and run.steps:
+            told = f"{100 * run.step / run.steps:.0f}%"
         return [(f"{look.glyph} {told}", look.tone_class)]
 
     def best(value: float | None) -> Sequence[Piece]:

@@ -78,6 +78,8 @@ def state_word(run: TrainingRun) -> str:
         return "stopping"
     if run.state == "running" and run.step is None:
         return "starting"
+    if run.state == "running" and run.step is not None and run.step == run.steps:
+        return "finishing"  # validates, converts the adapter, compares it
     return STATES[run.state].word
 
 
@@ -100,7 +102,7 @@ def progress_parts(run: TrainingRun, available: int | None) -> list[str]:
     if run.state == "running":
         if run.tokens_per_s is not None:
             parts.append(f"{run.tokens_per_s:,.0f} tok/s")
-        if _is_number(run.seconds_left):
+        if _is_number(run.seconds_left) and run.step != run.steps:
             parts.append(f"{figures.duration(run.seconds_left)} left")
     else:
         parts.append(figures.duration(run.seconds))

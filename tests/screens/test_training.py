@@ -137,6 +137,10 @@ class TestLive:
             fake.training.change("support-v4", step=500, epoch=500 / 640 * 3)
             await poll(pilot)
             assert "step 500/640" in text(pilot)
+            fake.training.change("support-v4", step=640, seconds_left=0.0)
+            await poll(pilot)
+            assert "▸ finishing" in row(pilot, "support-v4")
+            assert "left" not in text(pilot)
             await press(pilot, "2")
             fake.training.change("support-v4", state="finished", step=640, pid=None)
             for _ in range(training_view.IDLE_POLLS):
