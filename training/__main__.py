@@ -1,4 +1,7 @@
-"""`python -m training RUN_DIR`: trains from a run directory, or goes on with what lies there."""
+"""`python -m training RUN_DIR`: trains from a run directory, or goes on with what lies there.
+
+On several GPUs: `accelerate launch -m training RUN_DIR`.
+"""
 
 from __future__ import annotations
 
@@ -28,23 +31,25 @@ def main(words: list[str]) -> int:
     logging.basicConfig(level=logging.WARNING)
     # Nothing is fetched: weights and tokenizer are on the disk.
     os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1")
+    if os.environ.get("RANK", "0") != "0":
+        # One of several that `accelerate launch` started: the first holds the lock and tells the events.
+        return _run(run, EventLog(Path(os.devnull)))
     # Whoever asks whether the run is running holds the lock for a moment.
     until = time.monotonic() + _LOCK_SECONDS
     while True:
         with locked(run) as had:
             if had:
-                return _run(run)
+                with contextlib.suppress(FileNotFoundError):
+                    run.stop.unlink()
+                return _run(run, EventLog(run.events))
         if time.monotonic() > until:
             print("Another process works on this run.", file=sys.stderr)  # noqa: T201
             return FAILED
         time.sleep(0.05)
 
 
-def _run(run: RunDirectory) -> int:
-    events = EventLog(run.events)
+def _run(run: RunDirectory, events: EventLog) -> int:
     try:
-        with contextlib.suppress(FileNotFoundError):
-            run.stop.unlink()
         config = TrainConfig.load(run.config)
         from training.loop import Interrupted
         from training.run import train

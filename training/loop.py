@@ -4,6 +4,7 @@ truncation test, and checkpoints that are whole or not there."""
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -67,7 +68,7 @@ class AdapterTrainer(Trainer):
         self.control: TrainerControl
         self._validation = validation
         self.tokens = 0
-        """Tokens read in training by this process."""
+        """Tokens read in training since the process began; each of several is taken to read as many."""
         self.seconds = 0.0
         """Seconds spent on them."""
 
@@ -109,7 +110,7 @@ class AdapterTrainer(Trainer):
         self.seconds += time.perf_counter() - start
         inputs = options.get("inputs", args[1] if len(args) > 1 else None)
         assert inputs is not None
-        self.tokens += int(inputs["attention_mask"].sum())
+        self.tokens += int(inputs["attention_mask"].sum()) * self.accelerator.num_processes
         return loss
 
     def evaluate(self, *_args: Any, **_options: Any) -> dict[str, float]:
@@ -134,10 +135,11 @@ class AdapterTrainer(Trainer):
 
 def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -> TrainingArguments:
     """What `transformers` is told of a run."""
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
     return TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=config.rows,
-        gradient_accumulation_steps=config.batch // config.rows,
+        gradient_accumulation_steps=max(1, config.batch // (config.rows * processes)),
         num_train_epochs=config.epochs,
         learning_rate=config.learning_rate,
         weight_decay=config.weight_decay,
@@ -163,6 +165,7 @@ def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -
         seed=config.seed,
         data_seed=config.seed,
         use_cpu=cpu,
+        ddp_find_unused_parameters=False,
         report_to="none",
         disable_tqdm=True,
         dataloader_pin_memory=not cpu,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
@@ -90,6 +91,22 @@ class TestWhole:
         assert f"checkpoint-{best}" in kept
 
 
+class TestSeveralProcesses:
+    def test_two_take_the_same_steps(self, whole: RunDirectory, tmp_path: Path) -> None:
+        """Two processes that share each step tell the same losses, once, and the adapter is used alike."""
+        run = tiny_run(tmp_path / "run")
+        port = str(_free_port())
+        launcher = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", port)
+
+        assert start(run, *launcher).wait() == 0, run.log.read_text()
+
+        losses = figures(run, "step", "loss")
+        assert list(losses) == list(range(1, STEPS + 1))
+        for step, (loss,) in figures(whole, "step", "loss").items():
+            assert losses[step] == [pytest.approx(loss, rel=1e-3)]
+        assert events(run, "parity")[0]["passed"]
+
+
 class TestBrokenOff:
     def test_killed_after_a_checkpoint(self, whole: RunDirectory, tmp_path: Path) -> None:
         """A run that was killed and started again ends as one that was not."""
@@ -166,6 +183,12 @@ class TestRefused:
 
         assert finished(run) == 1
         assert "unknown fields: ranks" in events(run, "error")[0]["message"]
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def _wait_for(run: RunDirectory, kind: str, step: int) -> None:

@@ -79,14 +79,14 @@ def tiny_run(folder: Path, **fields: Any) -> RunDirectory:
     return run
 
 
-def start(run: RunDirectory) -> subprocess.Popen[bytes]:
-    """The process of a run."""
+def start(run: RunDirectory, *launcher: str) -> subprocess.Popen[bytes]:
+    """The process of a run, started by `python -m` another module where one is named."""
     with run.log.open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "training", str(run.path)],
+            [sys.executable, *launcher, "-m", "training", str(run.path)],
             stdout=log,
             stderr=log,
-            env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "true"},
         )
 
 
