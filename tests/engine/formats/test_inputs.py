@@ -122,7 +122,15 @@ def test_chosen_format_is_used() -> None:
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.jsonl"])
-@pytest.mark.parametrize("data", [ROW * 2, b"[" + ROW + b"," + ROW + b"]", gzip.compress(ROW * 2)])
+@pytest.mark.parametrize(
+    "data",
+    [ROW * 2, b"[" + ROW + b"," + ROW + b"]", gzip.compress(ROW * 2)],
+    ids=[
+        "lines",
+        "list",
+        "gzip",
+    ],  # packed bytes hold the time, and every process must name a test alike
+)
 def test_content_decides_not_the_ending(tmp_path: Path, name: str, data: bytes) -> None:
     """A list called .jsonl, lines called .json and gzip without .gz are read for what they are."""
     (tmp_path / name).write_bytes(data)
