@@ -1,4 +1,4 @@
-"""A clustered project."""
+"""A clustered project, and a machine on which the default model was tuned."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 
 from engine.store.project import Project
 from tests.workbench.goal_project import cluster, fill_topics, stored_goals
+from tests.workbench.tuned import tune
+from workbench import config
 from workbench.goal_services import ProjectGoals
 
 
@@ -25,3 +27,9 @@ def clustered(tmp_path: Path) -> Iterator[Project]:
 def goals(clustered: Project) -> ProjectGoals:
     """Its goals."""
     return stored_goals(clustered)
+
+
+@pytest.fixture
+def tuned(quick_weights: Path) -> None:
+    """The default model was tuned on this machine before."""
+    tune(quick_weights, config.data_dir(), config.cache_dir())

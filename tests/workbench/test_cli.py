@@ -16,8 +16,6 @@ import pytest
 
 from engine.conversation import Conversation, Message
 from engine.simulate.samples import sample_conversations, write_jsonl
-from tests.workbench.tuned import tune
-from workbench import config
 
 
 def workbench(*words: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -84,12 +82,6 @@ class TestWords:
         )
 
         assert done.returncode == 2
-
-
-@pytest.fixture
-def tuned(quick_weights: Path) -> None:
-    """The default model was tuned on this machine before."""
-    tune(quick_weights, config.data_dir(), config.cache_dir())
 
 
 class TestMainJob:

@@ -30,6 +30,7 @@ def project(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.usefixtures("tuned")
 class TestTree:
     def test_as_json(self, project: Path) -> None:
         """One line with the account, the measures, the answers and the interval of a property."""
