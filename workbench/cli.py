@@ -92,7 +92,9 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--headless", action="store_true", help="do not open the terminal screens")
     sub.add_argument("--count", type=positive, default=150, help="conversations (default: 150)")
     sub.add_argument("--seed", type=int, default=7, help="seed of the samples (default: 7)")
-    sub.add_argument("--samples-only", action="store_true", help="import the samples and run nothing")
+    sub.add_argument(
+        "--samples-only", action="store_true", help="import the samples and run nothing"
+    )
 
     sub = command("import", "import files or folders of conversations", "importing:import_paths")
     sub.add_argument("project")

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 
-NEED_LIBRARIES = ["test_gguf_adapter.py", "test_parity.py"]
+NEED_LIBRARIES = [
+    "test_gguf_adapter.py",
+    "test_parity.py",
+    "test_runs.py",
+    "test_examples.py",
+    "test_curves.py",
+]
 
 collect_ignore = [] if importlib.util.find_spec("peft") else NEED_LIBRARIES
