@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -150,9 +149,11 @@ class TestMainJob:
         assert status["counts"]["conversations"] == 1
 
     @pytest.mark.usefixtures("tuned")
-    def test_interrupt_is_130(self, samples: Path, tmp_path: Path) -> None:
+    def test_interrupt_is_130(self, tmp_path: Path) -> None:
         """ctrl+c while scoring gives exit code 130; running again goes on."""
-        project = tmp_path / "p.wb"
+        project, samples = tmp_path / "p.wb", tmp_path / "samples.jsonl"
+        # Some seconds of work, so that the signal comes in the midst of it however late it is sent.
+        write_jsonl(sample_conversations(12), samples)
         workbench("import", project, samples)
         child = subprocess.Popen(
             [sys.executable, "-m", "workbench", "run", "complete", str(project), "--no-tune"],
@@ -162,12 +163,11 @@ class TestMainJob:
         assert child.stderr is not None
         while b"Scoring" not in child.stderr.readline():
             assert child.poll() is None
-        time.sleep(0.3)
         os.kill(child.pid, signal.SIGINT)
         child.communicate(timeout=60)
 
         assert child.returncode == 130
-        assert workbench("run", "complete", project, "--no-tune").returncode == 3
+        assert workbench("run", "complete", project, "--no-tune").returncode == 0
 
     def test_closed_pipe_is_no_fault(self, samples: Path, tmp_path: Path) -> None:
         """A reader that goes away, as `head` does, ends an export without a word."""
