@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -17,9 +16,8 @@ from engine.goal_rows import LIKELY, Proposal
 from engine.text import one_line
 from screens import figures
 from screens.background import background
-from screens.dialogs import hint_line
+from screens.dialogs import Dialog, hint_line
 from screens.goal_port import Goals
-from screens.keyed import Keyed
 from screens.run_dialog import refusal_content
 from screens.widgets.choices import Choices
 
@@ -27,7 +25,7 @@ MOST_LISTED = 500
 """Pairs that are listed; the count above them is of all."""
 
 
-class SweepDialog(ModalScreen[float | None]):
+class SweepDialog(Dialog[float | None]):
     """Lists the pairs on one side of a merge probability; answers with it when they shall all be decided."""
 
     TITLE_LINE = ""
@@ -112,7 +110,7 @@ class SweepDialog(ModalScreen[float | None]):
         event.stop()
 
 
-class AcceptDialog(Keyed, SweepDialog):
+class AcceptDialog(SweepDialog):
     """Lists the pairs that are at least so probable, to merge them all."""
 
     PLACE = "accept"
@@ -132,7 +130,7 @@ class AcceptDialog(Keyed, SweepDialog):
         return self._goals.above(probability)
 
 
-class RefuseDialog(Keyed, SweepDialog):
+class RefuseDialog(SweepDialog):
     """Lists the pairs that are less probable, to refuse them all; those nearest to it come first."""
 
     PLACE = "refuse"

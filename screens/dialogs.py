@@ -153,7 +153,7 @@ class TicksDialog(Dialog[list[T] | None], Generic[T]):
         self.dismiss([value for value, _ in self._choices if value in self._ticked])
 
 
-class ErrorDialog(Keyed, ModalScreen[None]):
+class ErrorDialog(Dialog[None]):
     """What happened, and what to do."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -10,17 +10,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from engine.errors import WorkbenchError
 from engine.goal_rows import MemberRow
 from engine.text import one_line
 from screens.background import background
-from screens.dialogs import ErrorDialog, hint_line
+from screens.dialogs import Dialog, ErrorDialog, hint_line
 from screens.goal_columns import member_columns
 from screens.goal_port import Goals
-from screens.keyed import Keyed
 from screens.widgets.row_table import RowTable
 
 NEAREST = 50
@@ -33,7 +31,7 @@ class Answer(NamedTuple):
     at: int
 
 
-class AlikeDialog(Keyed, ModalScreen[Answer | None]):
+class AlikeDialog(Dialog[Answer | None]):
     """Lists the conversations nearest to one; answers with them and with the one to read."""
 
     PLACE = "alike"

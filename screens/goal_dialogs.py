@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -19,9 +19,8 @@ from engine.text import one_line
 from screens import figures, goal_words
 from screens.background import background
 from screens.desk_sides import member_lines
-from screens.dialogs import hint_line
+from screens.dialogs import Dialog, hint_line
 from screens.goal_port import Goals
-from screens.keyed import Keyed
 from screens.run_dialog import refusal_content
 from screens.widgets.choices import Choices
 
@@ -33,7 +32,7 @@ PART_MEMBERS = 4
 Letter = Literal["a", "b"]
 
 
-class SideDialog(Keyed, ModalScreen[Letter | None]):
+class SideDialog(Dialog[Letter | None]):
     """Asks which of the two groups is meant; one key answers."""
 
     PLACE = "side"
@@ -68,7 +67,7 @@ def group_content(group: GoalGroup) -> Content:
     )
 
 
-class GroupPicker(Keyed, ModalScreen[str | None]):
+class GroupPicker(Dialog[str | None]):
     """Asks for a group: words sieve the list; answers with its id, the empty id for none of them."""
 
     PLACE = "group"
@@ -136,7 +135,7 @@ class GroupPicker(Keyed, ModalScreen[str | None]):
         self.dismiss(self._ids[event.option_index])
 
 
-class SplitDialog(Keyed, ModalScreen[list[SplitPart] | None]):
+class SplitDialog(Dialog[list[SplitPart] | None]):
     """Shows how k-means would part a group; answers with the parts when that is wanted."""
 
     PLACE = "split"

@@ -8,17 +8,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from engine.goal_rows import Proposal
 from engine.text import one_line
 from screens import goal_words
-from screens.dialogs import hint_line
-from screens.keyed import Keyed
+from screens.dialogs import Dialog, hint_line
 
 
-class MergeDialog(Keyed, ModalScreen[str | None]):
+class MergeDialog(Dialog[str | None]):
     """Shows two groups and what they would be as one; answers with the label of the merged group."""
 
     PLACE = "merge"

@@ -8,7 +8,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -17,9 +16,8 @@ from engine.rows import Estimate
 from engine.text import one_line
 from screens import figures
 from screens.background import background
-from screens.dialogs import hint_line
+from screens.dialogs import Dialog, hint_line
 from screens.goal_port import Goals
-from screens.keyed import Keyed
 from screens.run_dialog import refusal_content
 from screens.widgets.choices import Choices
 
@@ -37,7 +35,7 @@ DECIDES: dict[Decide, str] = {
 DEFAULT = GoalWish()
 
 
-class GoalRunDialog(Keyed, ModalScreen[GoalWish | None]):
+class GoalRunDialog(Dialog[GoalWish | None]):
     """Asks for text, embedder, number of clusters, seed and who decides; says first how long it takes."""
 
     PLACE = "goal-run"

@@ -9,15 +9,14 @@ from textual.app import App, ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Static
 
-from screens.dialogs import hint_line
+from screens.dialogs import Dialog, hint_line
 from screens.key_table import shown_key
-from screens.keyed import Keyed
 
 
-class HelpScreen(Keyed, ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """A list of keys, first those of the screen, then those of the pane, then those that work everywhere."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -8,11 +8,11 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from screens.keyed import Keyed
+from screens.dialogs import Dialog
 
 LETTERS = "asdfjklghqwertyuiopzxcvbnm"
 
@@ -25,7 +25,7 @@ def targets(screen: Screen[Any]) -> list[Widget]:
     return found[: len(LETTERS)]
 
 
-class JumpScreen(Keyed, ModalScreen[Widget | None]):
+class JumpScreen(Dialog[Widget | None]):
     """Lies over a screen and answers with the widget that was chosen, None when it was left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from engine.errors import WorkbenchError
@@ -19,9 +18,8 @@ from engine.text import display_safe, one_line
 from screens import figures
 from screens.background import background
 from screens.clipboard import copy
-from screens.dialogs import hint_line
+from screens.dialogs import Dialog, hint_line
 from screens.facts import Facts
-from screens.keyed import Keyed
 from screens.ports import Conversations, Jobs
 from screens.widgets.find_line import FindLine
 from screens.widgets.finding import plain_pattern
@@ -34,7 +32,7 @@ Lines = list[tuple[str, str]]
 PROMPT_CHARS = 4_000
 
 
-class ProvenanceDialog(Keyed, ModalScreen[None]):
+class ProvenanceDialog(Dialog[None]):
     """Everything that made the number, and what the model was not shown."""
 
     AUTO_FOCUS = "VerticalScroll"
@@ -89,7 +87,7 @@ class ProvenanceDialog(Keyed, ModalScreen[None]):
         copy(self, "\n".join(f"{name}: {value}" for name, value in lines), "the provenance")
 
 
-class OriginalDialog(Keyed, ModalScreen[None]):
+class OriginalDialog(Dialog[None]):
     """The record byte for byte, shown safe."""
 
     AUTO_FOCUS = "TextPane"

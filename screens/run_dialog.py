@@ -8,7 +8,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -17,8 +16,7 @@ from engine.rows import Estimate, Mode
 from engine.text import one_line
 from screens import figures
 from screens.background import background
-from screens.dialogs import hint_line
-from screens.keyed import Keyed
+from screens.dialogs import Dialog, hint_line
 from screens.ports import Jobs
 
 MODES: tuple[tuple[Mode, str, str], ...] = (
@@ -28,7 +26,7 @@ MODES: tuple[tuple[Mode, str, str], ...] = (
 )
 
 
-class RunDialog(Keyed, ModalScreen[Mode | None]):
+class RunDialog(Dialog[Mode | None]):
     """Asks in which mode to score; the estimate of the highlighted mode is shown before anything starts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]

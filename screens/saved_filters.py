@@ -9,20 +9,18 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.errors import WorkbenchError
 from engine.text import one_line
 from screens.background import write_in_order
-from screens.dialogs import ErrorDialog, hint_line
-from screens.keyed import Keyed
+from screens.dialogs import Dialog, ErrorDialog, hint_line
 from screens.ports import ProjectInfo, Saved
 from screens.widgets.choices import Choices
 
 
-class SavedFiltersDialog(Keyed, ModalScreen[str | None]):
+class SavedFiltersDialog(Dialog[str | None]):
     """Answers with the text of the filter that was chosen; None when it was left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -9,15 +9,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from engine.text import one_line
 from screens import figures
 from screens import training_words as words
 from screens.clipboard import copy
-from screens.dialogs import hint_line
-from screens.keyed import Keyed
+from screens.dialogs import Dialog, hint_line
 from screens.training_pane import last_step
 from screens.training_port import RunDetail
 from screens.widgets.line_plot import Line, LinePlot, share_scale
@@ -27,7 +25,7 @@ Row = tuple[str, str, str]
 """A name, and the value of either run."""
 
 
-class CompareRunsDialog(Keyed, ModalScreen[None]):
+class CompareRunsDialog(Dialog[None]):
     """Figures and differing settings of two runs, and the AUROC of both over their steps."""
 
     AUTO_FOCUS = "VerticalScroll"

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from engine.errors import WorkbenchError
@@ -18,8 +17,7 @@ from screens import figures
 from screens import training_words as words
 from screens.background import background
 from screens.clipboard import copy
-from screens.dialogs import hint_line
-from screens.keyed import Keyed
+from screens.dialogs import Dialog, hint_line
 from screens.training_port import RunDetail, Setting, Training, ValidPoint
 from screens.widgets.find_line import FindLine
 from screens.widgets.finding import plain_pattern
@@ -31,7 +29,7 @@ WIDTH = 96
 """Cells of a line of a sample."""
 
 
-class DetailDialog(Keyed, ModalScreen[None]):
+class DetailDialog(Dialog[None]):
     """Figures, validations, samples, settings and warnings of a run as they were when it was opened."""
 
     PLACE = "training-run"
@@ -118,7 +116,7 @@ def _setting(setting: Setting) -> Content:
     )
 
 
-class LogDialog(Keyed, ModalScreen[None]):
+class LogDialog(Dialog[None]):
     """What the process of a run wrote, from its end."""
 
     PLACE = "training-log"

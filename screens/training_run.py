@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -20,8 +19,7 @@ from engine.filters import FilterError, completions, parse_filter
 from engine.text import display_safe, one_line
 from screens import training_words as words
 from screens.background import background
-from screens.dialogs import hint_line
-from screens.keyed import Keyed
+from screens.dialogs import Dialog, hint_line
 from screens.run_dialog import refusal_content
 from screens.training_port import (
     Offer,
@@ -47,7 +45,7 @@ HELP = {
 }
 
 
-class TrainingRunDialog(Keyed, ModalScreen[TrainingWish | None]):
+class TrainingRunDialog(Dialog[TrainingWish | None]):
     """Asks what to train on, how and on what weights; estimates memory and time as the fields change."""
 
     PLACE = "training-new"

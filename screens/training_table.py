@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from engine.calibration_rows import Estimate
@@ -19,8 +18,7 @@ from engine.validation_rows import Classification, CompletenessTable, TruthTable
 from screens import figures
 from screens.background import background
 from screens.clipboard import copy
-from screens.dialogs import hint_line
-from screens.keyed import Keyed
+from screens.dialogs import Dialog, hint_line
 from screens.run_dialog import refusal_content
 from screens.training_port import Training
 
@@ -38,7 +36,7 @@ MEASURES: tuple[tuple[str, Callable[[Classification], Estimate]], ...] = (
 CELL = 17
 
 
-class TableDialog(Keyed, ModalScreen[None]):
+class TableDialog(Dialog[None]):
     """Rows for each configuration of scores and for the keyword rule, each figure with its 95% interval."""
 
     PLACE = "truncation-table"

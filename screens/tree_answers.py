@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from engine.errors import WorkbenchError
@@ -19,8 +18,7 @@ from engine.text import one_line
 from screens import figures
 from screens.background import background
 from screens.clipboard import copy
-from screens.dialogs import ErrorDialog, hint_line
-from screens.keyed import Keyed
+from screens.dialogs import Dialog, ErrorDialog, hint_line
 from screens.ports import Trees
 from screens.tree_rows import AnswerRow, Meanings, TreeItem
 from screens.widgets.row_table import Column, Piece, RowTable
@@ -62,7 +60,7 @@ def lines_of(answers: Sequence[AnswerRow], others: Sequence[AnswerRow]) -> list[
     return lines
 
 
-class AnswersDialog(Keyed, ModalScreen[int | None]):
+class AnswersDialog(Dialog[int | None]):
     """The complete answers with their probabilities; answers with the node of the one that was chosen."""
 
     PLACE = "answers"

@@ -9,14 +9,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 from textual.widgets.option_list import Option
 
 from engine.text import display_safe, one_line
 from screens.background import background
-from screens.dialogs import hint_line
-from screens.keyed import Keyed
+from screens.dialogs import Dialog, hint_line
 from screens.ports import Trees
 from screens.run_dialog import refusal_content
 from screens.tree_rows import TreeItem, TreeWish
@@ -24,7 +22,7 @@ from screens.tree_run import alpha_from, estimate_content
 from screens.widgets.choices import Choices
 
 
-class BesideDialog(Keyed, ModalScreen[TreeWish | None]):
+class BesideDialog(Dialog[TreeWish | None]):
     """Asks for model, adapter and alpha; what a tree of them costs is shown before anything starts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

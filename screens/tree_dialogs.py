@@ -13,12 +13,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from screens import figures
-from screens.dialogs import hint_line
-from screens.keyed import Keyed
+from screens.dialogs import Dialog, hint_line
 from screens.tree_rows import NodeColumns
 from screens.widgets.row_table import Column, Piece, RowTable
 from screens.widgets.tree_view import shown_text
@@ -57,7 +55,7 @@ def token_rows(columns: NodeColumns, nodes: Sequence[int]) -> list[TokenRow]:
     return rows
 
 
-class TokensDialog(Keyed, ModalScreen[None]):
+class TokensDialog(Dialog[None]):
     """The tokens of one path: ids, bytes, log-probabilities."""
 
     PLACE = "tokens"

@@ -8,7 +8,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -17,8 +16,7 @@ from engine.rows import Estimate
 from engine.text import one_line
 from screens import figures
 from screens.background import background
-from screens.dialogs import hint_line
-from screens.keyed import Keyed
+from screens.dialogs import Dialog, hint_line
 from screens.ports import Trees
 from screens.run_dialog import refusal_content
 from screens.tree_rows import TreeWish, Where
@@ -41,7 +39,7 @@ def alpha_from(text: str, most: float = 1.0) -> float | None:
     return value if 0 < value <= most else None
 
 
-class TreeRunDialog(Keyed, ModalScreen[TreeWish | None]):
+class TreeRunDialog(Dialog[TreeWish | None]):
     """Asks for alpha and the place; the number of conversations is shown before anything starts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

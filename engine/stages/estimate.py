@@ -48,7 +48,7 @@ def estimate_scoring(
         sample = conversations.conversations_for(conn, left[::stride][:SAMPLE])
     if not left:
         return Estimate(0, 0, model.tokens_per_s, 0.0, model.label)
-    loaded = process.load(model.path, model.options, model.adapter)
+    loaded = process.load(model.path, model.options, model.adapter, model.merged)
     logs = [render_log(messages) for _, messages in sample]
     counted = sum(process.count_tokens([[piece.text for piece in log] for log in logs]))
     counted_chars = sum(len(piece.text) for log in logs for piece in log)

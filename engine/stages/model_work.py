@@ -40,7 +40,9 @@ class ModelWork:
     def load(self) -> Mapping[str, Any]:
         """Loads the model unless it is loaded already; see `ModelProcess.load`."""
         self.check()
-        return self.process.load(self.model.path, self.model.options, self.model.adapter)
+        return self.process.load(
+            self.model.path, self.model.options, self.model.adapter, self.model.merged
+        )
 
     def interrupt(self) -> None:
         """Makes the request in flight and every later one raise Cancelled."""

@@ -58,8 +58,18 @@ class WorkerProcess:
 
     # Requests
 
-    def load(self, path: Path, options: LoadOptions, adapter: Path | None = None) -> Frame:
+    def load(
+        self,
+        path: Path,
+        options: LoadOptions,
+        adapter: Path | None = None,
+        merged: Path | None = None,
+    ) -> Frame:
         """Loads a model unless it is loaded already, and switches to an adapter or back.
+
+        Args:
+            merged: Where a copy of the weights with the adapter in them lies, or is to be written and then loaded; None
+                computes the adapter beside the weights.
 
         Returns:
             `name`, `architecture`, `context` (tokens), `forkable`, `memory_bytes`, `vocabulary`.
@@ -68,7 +78,7 @@ class WorkerProcess:
             ModelFileError: Weights or adapter cannot be used.
             ModelCrashed: The process died while loading.
         """
-        request = protocol.load_request(path, options, adapter)
+        request = protocol.load_request(path, options, adapter, merged)
         with self._turn:
             self._cancelled_at = None
             if self.loaded is not None and self._load == request and self._alive():

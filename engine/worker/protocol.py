@@ -37,13 +37,16 @@ def read_frame(stream: BinaryIO) -> Frame | None:
     return json.loads(line) if line.endswith(b"\n") else None
 
 
-def load_request(path: Path, options: LoadOptions, adapter: Path | None) -> Frame:
+def load_request(
+    path: Path, options: LoadOptions, adapter: Path | None, merged: Path | None
+) -> Frame:
     """Asks for a model to be loaded, unless the same one already is, and an adapter to be switched to."""
     return {
         "type": "load",
         "path": str(path),
         "options": asdict(options),
         "adapter": None if adapter is None else str(adapter),
+        "merged": None if adapter is None or merged is None else str(merged),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import threading
 import time
@@ -17,6 +18,7 @@ from engine.errors import Cancelled, ModelError, WorkbenchError
 from engine.model.generation import generate
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
+from engine.model.merging import merge
 from engine.model.prompting import Prompt, frame
 from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
 from engine.worker import protocol
@@ -136,17 +138,19 @@ class Server:
     # Requests
 
     def _load(self, request: Frame) -> Frame:
-        wanted = (request["path"], request["options"])
+        path, adapter = Path(request["path"]), request["adapter"]
+        if request["merged"] is not None:
+            path, adapter = self._merged(path, Path(adapter), Path(request["merged"])), None
+        wanted = (str(path), request["options"])
         if self._loaded != wanted:
             if self._model:
                 self._model.close()
                 self._model = self._scorer = self._loaded = None
             options = LoadOptions(**request["options"])
-            self._model = LlamaModel(Path(request["path"]), options, self._is_cancelled)
+            self._model = LlamaModel(path, options, self._is_cancelled)
             self._scorer = BoundaryScorer(self._model)
             self._loaded = wanted
         model = self._ready()
-        adapter = request["adapter"]
         model.use_adapter(None if adapter is None else Path(adapter))
         self._ready_scorer().forget()
         capacity = model.capacity
@@ -168,6 +172,15 @@ class Server:
         if self._scorer is None:
             raise ModelError("No model is loaded.")
         return self._scorer
+
+    def _merged(self, base: Path, adapter: Path, out: Path) -> Path:
+        """The merged copy, made if it is not there; its time of change is that of its last use."""
+        if out.is_file():
+            os.utime(out)
+        else:
+            self._note("adding the adapter to the weights")
+            merge(base, adapter, out)
+        return out
 
     def _score(self, request: Frame) -> Frame:
         items = [protocol.item_from(item) for item in request["items"]]

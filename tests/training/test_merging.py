@@ -1,0 +1,79 @@
+"""Adapters added to the weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.errors import ModelFileError
+from engine.model.adapter_files import AdapterOrigin
+from engine.model.interface import LoadOptions
+from engine.model.merging import KEPT, merge
+from engine.worker.client import ModelProcess
+from tests.training.tiny_bases import tiny_model, with_adapter, write_gguf
+from training.gguf_adapter import convert, fingerprint_of
+
+LOG = list(range(3, 60))
+
+
+@pytest.fixture(params=["llama", "qwen3"])
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Path]:
+    """A tiny base and an adapter for it, as GGUF files."""
+    model = tiny_model(request.param)
+    base = write_gguf(model, tmp_path / "base.gguf")
+    origin = AdapterOrigin(base_fingerprint=fingerprint_of(model))
+    with_adapter(model, tmp_path / "adapter")
+    convert(tmp_path / "adapter", model.config, tmp_path / "adapter.gguf", origin, "f32")
+    return base, tmp_path / "adapter.gguf"
+
+
+class TestMerged:
+    def test_it_reads_as_the_adapter_beside_the_weights(
+        self, pair: tuple[Path, Path], tmp_path: Path
+    ) -> None:
+        """In F32 both give the same probabilities, which are not those of the bare base."""
+        base, adapter = pair
+        process = ModelProcess(tmp_path / "model.log")
+        merged = tmp_path / "cache" / "merged.gguf"
+        try:
+            found = []
+            for wanted in ((None, None), (adapter, None), (adapter, merged)):
+                process.load(base, LoadOptions(context=128), *wanted)
+                found.append([one.top_log_p for one in process.readings([LOG], [])[0]])
+        finally:
+            process.close()
+        bare, beside, inside = found
+
+        assert inside == pytest.approx(beside, abs=1e-4)
+        assert inside != pytest.approx(bare, abs=1e-2)
+        assert merged.is_file()
+
+    def test_the_base_stays_as_it_is(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
+        """Only the copy changes, and only where the adapter has matrices."""
+        base, adapter = pair
+        before = base.read_bytes()
+
+        merge(base, adapter, tmp_path / "out.gguf")
+
+        assert base.read_bytes() == before
+        assert (tmp_path / "out.gguf").stat().st_size == len(before)
+        assert (tmp_path / "out.gguf").read_bytes() != before
+
+    def test_few_copies_are_kept(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
+        """Those used last stay; no half-written file is left."""
+        folder = tmp_path / "cache"
+        for number in range(KEPT + 2):
+            merge(*pair, folder / f"{number}.gguf")
+
+        assert sorted(path.name for path in folder.iterdir()) == [
+            f"{number}.gguf" for number in range(2, KEPT + 2)
+        ]
+
+    def test_another_base_is_refused(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
+        """An adapter is never added to weights it was not made for."""
+        other = write_gguf(tiny_model("llama", seed=8), tmp_path / "other.gguf")
+
+        with pytest.raises(ModelFileError, match="is not an adapter for"):
+            merge(other, pair[1], tmp_path / "out.gguf")
+        assert not (tmp_path / "out.gguf").exists()
