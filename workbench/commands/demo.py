@@ -21,6 +21,9 @@ from workbench.tree_services import STEP_STOP
 TREES = TreeRunOptions(TreeOptions(alpha=0.02, max_tokens=32, stop=(STEP_STOP,)), limit=6)
 """One of each world; the others are grown when asked for."""
 
+SCORING = ScoringOptions(mode="tuned")
+"""With the adapter that comes with the program, trained on other conversations of the same generator."""
+
 CLUSTERS = ClusterOptions(labels=False, decide="ask")
 """Named after their words. The model is asked about merges when the desk is opened."""
 
@@ -36,7 +39,7 @@ def demo(arguments: argparse.Namespace) -> int:
     with Workspace(path, create=True) as workspace:
         run_stages(workspace, [ImportStage(workspace.project, [str(samples)])])
         if not arguments.samples_only:
-            run_stages(workspace, workspace.scoring_stages(ScoringOptions()))
+            run_stages(workspace, workspace.scoring_stages(SCORING))
             run_stages(workspace, workspace.tree_stages(TREES))
             run_stages(workspace, workspace.goal_stages().cluster(CLUSTERS))
         counts = workspace.services().conversations.counts()
