@@ -77,22 +77,22 @@ class RunnableModel:
 
     Attributes:
         label: Name and format, e.g. `smollm2-135m (bf16)`.
-        merged: Where a copy of the weights with the adapter in them lies or shall be written; None: none is made.
         fingerprints: SHA-256 of the weights and adapter and the version of the engine; part of the config hash.
         noise: Largest change of a probability by batch size, if measured.
         tokens_per_s: Prompt speed on this machine, if measured.
         long: Prompt speed on a long text and that text's tokens, if measured.
+        merged: Where a copy of the weights with the adapter in them lies or shall be written; None: none is made.
     """
 
     label: str
     path: Path
     options: LoadOptions
     adapter: Path | None
-    merged: Path | None = None
     fingerprints: dict[str, Any] = field(default_factory=dict)
     noise: float | None = None
     tokens_per_s: float | None = None
     long: tuple[float, int] | None = None
+    merged: Path | None = None
 
     @property
     def adapter_name(self) -> str | None:

@@ -38,7 +38,7 @@ def read_frame(stream: BinaryIO) -> Frame | None:
 
 
 def load_request(
-    path: Path, options: LoadOptions, adapter: Path | None, merged: Path | None
+    path: Path, options: LoadOptions, adapter: Path | None, merged: Path | None = None
 ) -> Frame:
     """Asks for a model to be loaded, unless the same one already is, and an adapter to be switched to."""
     return {
