@@ -57,7 +57,13 @@ class ToyProcess:
         self.reading = threading.Event()
         self._model = Spelled()
 
-    def load(self, path: Path, options: LoadOptions, adapter: Path | None = None) -> Frame:
+    def load(
+        self,
+        path: Path,
+        options: LoadOptions,
+        adapter: Path | None = None,
+        merged: Path | None = None,
+    ) -> Frame:
         self._model = Spelled() if path.stem == "toy" else OtherSpelled()
         return {}
 

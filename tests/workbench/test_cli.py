@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 import os
 import signal
@@ -159,6 +160,8 @@ class TestMainJob:
             [sys.executable, "-m", "workbench", "run", "complete", str(project), "--no-tune"],
             stderr=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # A shell that started the tests in the background lets its children ignore ctrl+c.
+            preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         )
         assert child.stderr is not None
         while b"Scoring" not in child.stderr.readline():
