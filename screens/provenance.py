@@ -12,7 +12,6 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.errors import WorkbenchError
 from engine.rows import RunRow
 from engine.text import display_safe, one_line
 from screens import figures
@@ -21,9 +20,7 @@ from screens.clipboard import copy
 from screens.dialogs import Dialog, hint_line
 from screens.facts import Facts
 from screens.ports import Conversations, Jobs
-from screens.widgets.find_line import FindLine
-from screens.widgets.finding import plain_pattern
-from screens.widgets.finding_view import FindingView
+from screens.reading_dialog import ReadingDialog
 from screens.widgets.text_pane import TextPane
 
 Lines = list[tuple[str, str]]
@@ -87,10 +84,10 @@ class ProvenanceDialog(Dialog[None]):
         copy(self, "\n".join(f"{name}: {value}" for name, value in lines), "the provenance")
 
 
-class OriginalDialog(Dialog[None]):
+class OriginalDialog(ReadingDialog):
     """The record byte for byte, shown safe."""
 
-    AUTO_FOCUS = "TextPane"
+    WHAT = "the record"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Close"),
         Binding("q,o", "dismiss(None)", "Close at once"),
@@ -105,21 +102,9 @@ class OriginalDialog(Dialog[None]):
         self._conversations = conversations
         self._conversation_id = conversation_id
 
-    def compose(self) -> ComposeResult:
-        """The text."""
-        with Vertical(classes="dialog tall") as box:
-            box.border_title = "The record as imported"
-            yield TextPane()
-            yield FindLine()
-            yield Static(
-                hint_line(
-                    ("escape", "closes"),
-                    ("↑↓", "scroll"),
-                    ("/", "finds"),
-                    ("n N", "hits"),
-                    ("y", "copies"),
-                )
-            )
+    def title_line(self) -> Content:
+        """What it is."""
+        return Content("The record as imported")
 
     def on_mount(self) -> None:
         """Reads the record."""
@@ -129,48 +114,9 @@ class OriginalDialog(Dialog[None]):
                 "utf-8", errors="replace"
             ),
             self.query_one(TextPane).show,
-            self._failed,
+            self.show_error,
             group="original",
         )
-
-    def _failed(self, error: WorkbenchError) -> None:
-        self.query_one(TextPane).show(f"{error.message}\n{error.hint}")
-
-    def action_find(self) -> None:
-        """Opens the find line."""
-        self.query_one(FindLine).open()
-
-    def action_hit(self, delta: int) -> None:
-        """Goes to another hit."""
-        self.query_one(TextPane).go_to_hit(delta)
-
-    def action_copy(self) -> None:
-        """Copies the record."""
-        copy(self, self.query_one(TextPane).text, "the record")
-
-    def action_leave(self) -> None:
-        """Closes the find line, and when it is closed the dialog."""
-        line = self.query_one(FindLine)
-        if line.is_open:
-            line.close()
-        else:
-            self.dismiss(None)
-
-    def on_find_line_changed(self, message: FindLine.Changed) -> None:
-        """Looks for what is typed."""
-        self.query_one(TextPane).look_for(plain_pattern(message.text), jump=True)
-
-    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
-        """Goes to another hit while typing."""
-        self.action_hit(message.delta)
-
-    def on_find_line_left(self) -> None:
-        """Goes back to the text."""
-        self.query_one(TextPane).focus()
-
-    def on_finding_view_found(self, message: FindingView.Found) -> None:
-        """Shows how much was found."""
-        self.query_one(FindLine).say(message.words)
 
 
 def score_lines(facts: Facts) -> Lines:

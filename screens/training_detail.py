@@ -11,17 +11,14 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.errors import WorkbenchError
 from engine.text import one_line
 from screens import figures
 from screens import training_words as words
 from screens.background import background
 from screens.clipboard import copy
 from screens.dialogs import Dialog, hint_line
+from screens.reading_dialog import ReadingDialog
 from screens.training_port import RunDetail, Setting, Training, ValidPoint
-from screens.widgets.find_line import FindLine
-from screens.widgets.finding import plain_pattern
-from screens.widgets.finding_view import FindingView
 from screens.widgets.text_pane import TextPane
 
 MOST_VALIDATIONS = 200
@@ -116,11 +113,12 @@ def _setting(setting: Setting) -> Content:
     )
 
 
-class LogDialog(Dialog[None]):
+class LogDialog(ReadingDialog):
     """What the process of a run wrote, from its end."""
 
     PLACE = "training-log"
-    AUTO_FOCUS = "TextPane"
+    WHAT = "the log"
+    OWN_HINTS = (("r", "reads again"),)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Close"),
         Binding("q,l", "dismiss(None)", "Close at once"),
@@ -135,22 +133,9 @@ class LogDialog(Dialog[None]):
         super().__init__()
         self._training, self._run = training, name
 
-    def compose(self) -> ComposeResult:
-        """The text, a line to find in it, keys."""
-        with Vertical(classes="dialog tall") as box:
-            box.border_title = Content(f"Log of {one_line(self._run, 60)}")
-            yield TextPane()
-            yield FindLine()
-            yield Static(
-                hint_line(
-                    ("escape", "closes"),
-                    ("↑↓", "scroll"),
-                    ("/", "finds"),
-                    ("n N", "hits"),
-                    ("r", "reads again"),
-                    ("y", "copies"),
-                )
-            )
+    def title_line(self) -> Content:
+        """Whose log it is."""
+        return Content(f"Log of {one_line(self._run, 60)}")
 
     def on_mount(self) -> None:
         """Reads the log."""
@@ -159,46 +144,7 @@ class LogDialog(Dialog[None]):
     def action_read(self) -> None:
         """Reads the log again and goes to its end."""
         training, name = self._training, self._run
-        background(self, lambda: training.log(name), self._show, self._failed, group="log")
+        background(self, lambda: training.log(name), self._show, self.show_error, group="log")
 
     def _show(self, text: str) -> None:
         self.query_one(TextPane).show(text or "Nothing was written yet.", at_end=True)
-
-    def _failed(self, error: WorkbenchError) -> None:
-        self.query_one(TextPane).show(f"{error.message}\n{error.hint}")
-
-    def action_find(self) -> None:
-        """Opens the find line."""
-        self.query_one(FindLine).open()
-
-    def action_hit(self, delta: int) -> None:
-        """Goes to another hit."""
-        self.query_one(TextPane).go_to_hit(delta)
-
-    def action_copy(self) -> None:
-        """Copies the log."""
-        copy(self, self.query_one(TextPane).text, "the log")
-
-    def action_leave(self) -> None:
-        """Closes the find line, and when it is closed the dialog."""
-        line = self.query_one(FindLine)
-        if line.is_open:
-            line.close()
-        else:
-            self.dismiss(None)
-
-    def on_find_line_changed(self, message: FindLine.Changed) -> None:
-        """Looks for what is typed."""
-        self.query_one(TextPane).look_for(plain_pattern(message.text), jump=True)
-
-    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
-        """Goes to another hit while typing."""
-        self.action_hit(message.delta)
-
-    def on_find_line_left(self) -> None:
-        """Goes back to the text."""
-        self.query_one(TextPane).focus()
-
-    def on_finding_view_found(self, message: FindingView.Found) -> None:
-        """Shows how much was found."""
-        self.query_one(FindLine).say(message.words)

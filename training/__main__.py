@@ -15,11 +15,10 @@ from pathlib import Path
 
 from engine.errors import WorkbenchError
 from training.config import ConfigError, TrainConfig
-from training.protocol import EventLog, RunDirectory, locked
+from training.protocol import EventLog, RunDirectory, is_out_of_memory, locked
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 143
 _LOCK_SECONDS = 2.0
-_OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory")
 
 
 def main(words: list[str]) -> int:
@@ -83,7 +82,7 @@ def _run(run: RunDirectory, events: EventLog) -> int:
 
 def _told(error: Exception) -> dict[str, str]:
     text = str(error).strip() or type(error).__name__
-    if isinstance(error, MemoryError) or any(words in text.lower() for words in _OUT_OF_MEMORY):
+    if isinstance(error, MemoryError) or is_out_of_memory(text):
         return {
             "message": "Out of memory.",
             "hint": "Lower `rows`, then `max_tokens`; or set `recompute`, then `four_bit`.",

@@ -7,7 +7,6 @@ adapter or the way it is applied. The model process writes the expansion into a 
 from __future__ import annotations
 
 import itertools
-import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -24,6 +23,7 @@ from engine.worker.client import ModelProcess
 from engine.worker.reading import Reading
 from training.base import load_base, load_tokenizer
 from training.config import TrainConfig
+from training.examples import read_logs
 from training.protocol import RunDirectory
 
 TOKENS, LOG_TOKENS = 600, 200
@@ -124,10 +124,8 @@ def check(run: RunDirectory, config: TrainConfig) -> ParityResult:
 
 def _texts(path: Path) -> Iterator[str]:
     """The logs of a data file up to their last boundaries."""
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            item = json.loads(line)
-            yield "".join(item["texts"][: item["boundaries"][-1] + 1])
+    for log in read_logs(path):
+        yield "".join(log.item.texts[: log.item.boundaries[-1] + 1])
 
 
 def _cut(split: Sequence[list[int]]) -> Iterator[list[int]]:

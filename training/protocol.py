@@ -33,6 +33,15 @@ from typing import Any, Literal
 State = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
 Event = dict[str, Any]
 
+_OUT_OF_MEMORY = (
+    "out of memory",
+    "outofmemory",
+    "cannot allocate memory",
+    "can't allocate memory",
+    "memoryerror",
+    "bad_alloc",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RunDirectory:
@@ -177,6 +186,12 @@ def state_of(events: list[Event], running: bool) -> State:
         if event["event"] in ("started", "step", "checkpoint"):
             return "interrupted"
     return "new"
+
+
+def is_out_of_memory(text: str) -> bool:
+    """Whether a text tells of memory that did not suffice."""
+    low = text.lower()
+    return any(words in low for words in _OUT_OF_MEMORY)
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
 import signal
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -128,15 +129,12 @@ def _tell_start(
     valid: int,
     step: int,
 ) -> None:
-    import os
-
     labels = [one.tokens[at] for one in found for at in one.targets]
     ends = labels.count(tokenizer.end_token)
-    per_step = config.batch
     events.write(
         "started",
         step=step,
-        steps=max(1, round(-(-len(found) // per_step) * config.epochs)),
+        steps=max(1, round(-(-len(found) // config.batch) * config.epochs)),
         examples=len(found),
         tokens=sum(len(one.tokens) for one in found),
         end_labels=ends,

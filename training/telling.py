@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import resource
 import sys
 import time
@@ -141,8 +142,6 @@ def _until(log: Log, at: int) -> Log:
 def _tell(
     events: EventLog, step: int, model: Any, tokenizer: HubTokenizer, log: Log, point: Point, limit: int,
 ) -> None:  # fmt: skip
-    import math
-
     last = log.item.boundaries[-1]
     *_, reading = readings(tokenizer, log.item, limit)
     tokens = torch.tensor([reading.tokens], device=model.device)

@@ -17,7 +17,14 @@ from screens.training_port import (
     ValidPoint,
 )
 from training.config import ConfigError, TrainConfig
-from training.protocol import Event, RunDirectory, State, read_events, state_of
+from training.protocol import (
+    Event,
+    RunDirectory,
+    State,
+    is_out_of_memory,
+    read_events,
+    state_of,
+)
 from workbench import training_process
 from workbench.training_files import about_data
 
@@ -30,14 +37,6 @@ LOWER_MEMORY = (
     "Lower rows or max_tokens, set recompute=true, or take a smaller base; then start or resume it."
 )
 GO_ON = "Resume it: it goes on at its last checkpoint."
-_OUT_OF_MEMORY = (
-    "out of memory",
-    "outofmemory",
-    "cannot allocate memory",
-    "can't allocate memory",
-    "memoryerror",
-    "bad_alloc",
-)
 _KILLED = -9
 _ENDED = (-15, 143)
 """SIGTERM, as the process tells it or the system."""
@@ -248,12 +247,6 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def is_out_of_memory(text: str) -> bool:
-    """Whether a text tells of memory that did not suffice."""
-    low = text.lower()
-    return any(words in low for words in _OUT_OF_MEMORY)
 
 
 def _take(read: _Read, event: Event) -> None:

@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine.completeness.boundaries import boundaries
 from engine.completeness.logs import SMALLEST_ROOM, pieces_within
 from engine.completeness.packing import Segment
 from engine.completeness.scoring import BoundaryScorer, Probe, Progress
 from engine.completeness.windows import plan_windows
+from engine.conversation import LogPiece
 from engine.model.interface import TokenModel
 from engine.model.prompting import Frame, Prompt, frame, opening_tokens
 
@@ -20,13 +22,19 @@ class LogItem:
 
     Attributes:
         texts: The pieces of its log.
-        boundaries: Piece indices after which it could end, rising; at least one.
+        boundaries: Piece indices after which it could end, rising; at least one of what is scored.
         kept: Leading pieces that every window keeps (1 if the first is a system message, else 0).
     """
 
     texts: tuple[str, ...]
     boundaries: tuple[int, ...]
     kept: int
+
+
+def log_item(pieces: Sequence[LogPiece]) -> LogItem:
+    """A rendered log with its boundaries, of which there may be none."""
+    kept = int(bool(pieces) and pieces[0].role in ("system", "developer"))
+    return LogItem(tuple(piece.text for piece in pieces), tuple(boundaries(pieces)), kept)
 
 
 @dataclass(frozen=True, slots=True)

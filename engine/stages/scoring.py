@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.completeness.block import ItemScore, LogItem, Question
-from engine.completeness.boundaries import RULE, boundaries
+from engine.completeness.block import ItemScore, LogItem, Question, log_item
+from engine.completeness.boundaries import RULE
 from engine.conversation import LogPiece, Message, render_log
 from engine.errors import UsageError
 from engine.filters import ListQuery
@@ -45,12 +45,7 @@ def question_for(mode: Mode, prompts: Mapping[str, Prompt], end_tag: str | None)
 class _Log:
     id: int
     pieces: list[LogPiece]
-    boundaries: list[int]
-
-    def item(self) -> LogItem:
-        kept = int(self.pieces[0].role in ("system", "developer"))
-        texts = tuple(piece.text for piece in self.pieces)
-        return LogItem(texts, tuple(self.boundaries), kept)
+    item: LogItem
 
 
 class ScoringStage(BlockStage[int, ScoreEntry]):
@@ -172,9 +167,9 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         with self._project.reading() as conn:
             found = conversations.conversations_for(conn, block)
         logs = [_log(conversation_id, messages) for conversation_id, messages in found]
-        scorable = [log for log in logs if log.boundaries]
+        scorable = [log for log in logs if log.item.boundaries]
         results = self._work.each(
-            [log.item() for log in scorable],
+            [log.item for log in scorable],
             lambda items: self._work.process.score(items, self._question, report),
             lambda reason: ItemScore((), 0, unscored=reason),
         )
@@ -184,7 +179,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
 
 def _log(conversation_id: int, messages: Sequence[Message]) -> _Log:
     pieces = render_log(messages)
-    return _Log(conversation_id, pieces, boundaries(pieces))
+    return _Log(conversation_id, pieces, log_item(pieces))
 
 
 def _entry(log: _Log, score: ItemScore | None) -> ScoreEntry:

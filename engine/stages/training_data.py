@@ -5,22 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-from engine.completeness.block import LogItem
-from engine.completeness.boundaries import boundaries
+from engine.completeness.block import LogItem, log_item
 from engine.completeness.training_data import Usable, text_digest
-from engine.conversation import Message, render_log
+from engine.conversation import render_log
 from engine.store import conversations
 from engine.store.sql import id_pages
 
 AT_ONCE = 200
 """Conversations that are in memory together."""
-
-
-def log_item(messages: Sequence[Message]) -> LogItem:
-    """A conversation's log with its boundaries, of which there may be none; the leak guard has been over it."""
-    pieces = render_log(messages)
-    kept = int(bool(pieces) and pieces[0].role in ("system", "developer"))
-    return LogItem(tuple(piece.text for piece in pieces), tuple(boundaries(pieces)), kept)
 
 
 def usable(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[list[Usable]]:
@@ -29,7 +21,7 @@ def usable(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[list[Usa
         names = {row.id: row.external_id for row in conversations.rows(conn, page)}
         found = []
         for key, messages in conversations.conversations_for(conn, page):
-            item = log_item(messages)
+            item = log_item(render_log(messages))
             if item.boundaries:
                 found.append(
                     Usable(
@@ -47,4 +39,4 @@ def items(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[tuple[int
     """(id, log) of these conversations in id order."""
     for page in id_pages(conn, sorted(wanted), AT_ONCE):
         for key, messages in conversations.conversations_for(conn, page):
-            yield key, log_item(messages)
+            yield key, log_item(render_log(messages))

@@ -15,8 +15,8 @@ from engine.validation_rows import CompletenessTable
 from screens import training_view
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.test_real_store import services
-from tests.workbench.training_project import fake_trainers, fill_with_talks, wait_for_end
-from workbench import config, training_plan
+from tests.workbench.training_project import fake_trainers, talks_without_counting
+from workbench import config
 from workbench.app import WorkbenchApp
 from workbench.training_files import all_runs
 from workbench.training_process import works
@@ -31,18 +31,9 @@ def no_table(run: str | None) -> CompletenessTable:
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A project of forty conversations; no process is left behind."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
     monkeypatch.setattr(training_view, "POLL_SECONDS", 0.2)
-    monkeypatch.setattr(
-        training_plan, "count_tokens", lambda path, logs: [len("".join(log)) // 4 for log in logs]
-    )
-    found = tmp_path / "talks.wb"
-    with Project.open(found, create=True) as opened:
-        fill_with_talks(opened)
-    yield found
-    for run in all_runs(found):
-        fake_trainers().kill(run)
-        wait_for_end(run)
+    with talks_without_counting(tmp_path / "talks.wb", monkeypatch) as found:
+        yield found
 
 
 def app_on(project: Project) -> WorkbenchApp:

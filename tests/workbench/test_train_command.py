@@ -15,12 +15,11 @@ from engine.store.project import Project
 from tests.workbench.training_project import (
     bare_run,
     fake_trainers,
-    fill_with_talks,
+    talks_without_counting,
     wait_for,
-    wait_for_end,
 )
 from training.protocol import RunDirectory, read_events
-from workbench import adapter_in_use, training_plan, training_services
+from workbench import adapter_in_use, training_services
 from workbench.cli import main
 from workbench.training_files import about_data, all_runs
 from workbench.training_process import works
@@ -29,18 +28,9 @@ from workbench.training_process import works
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A project of forty conversations; trainers that write events only, tokens that are not counted."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
     monkeypatch.setattr(training_services, "Trainers", fake_trainers)
-    monkeypatch.setattr(
-        training_plan, "count_tokens", lambda path, logs: [len("".join(log)) // 4 for log in logs]
-    )
-    path = tmp_path / "p.wb"
-    with Project.open(path, create=True) as opened:
-        fill_with_talks(opened)
-    yield path
-    for run in all_runs(path):
-        fake_trainers().kill(run)
-        wait_for_end(run)
+    with talks_without_counting(tmp_path / "p.wb", monkeypatch) as path:
+        yield path
 
 
 def only_run(project: Path) -> RunDirectory:

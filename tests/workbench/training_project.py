@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 from engine.store.project import Project
 from tests.engine.store.support import fill, talk
 from tests.workbench import fake_trainer
 from training.config import TrainConfig
 from training.protocol import RunDirectory
-from workbench.training_files import runs_folder
+from workbench import training_plan
+from workbench.training_files import all_runs, runs_folder
 from workbench.training_process import Grace, Trainers, works
 
 QUICK = Grace(wish=0.3, term=0.3, look=0.02)
@@ -38,6 +42,21 @@ def fill_with_talks(project: Project, count: int = 40) -> None:
             for n in range(count)
         ],
     )
+
+
+@contextlib.contextmanager
+def talks_without_counting(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A project of forty conversations whose tokens are not counted; no process of a run is left behind."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    monkeypatch.setattr(
+        training_plan, "count_tokens", lambda path, logs: [len("".join(log)) // 4 for log in logs]
+    )
+    with Project.open(path, create=True) as opened:
+        fill_with_talks(opened)
+    yield path
+    for run in all_runs(path):
+        fake_trainers().kill(run)
+        wait_for_end(run)
 
 
 def bare_run(project: Path, name: str = "run-1") -> RunDirectory:

@@ -6,18 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from engine.completeness.block import LogItem
+from engine.completeness.block import LogItem, log_item
 from engine.completeness.boundaries import boundaries
 from engine.conversation import Conversation, Message, render_log
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.blocks import blocks
-
-
-def item(messages: Sequence[Message]) -> LogItem:
-    """A conversation as the model process gets it."""
-    pieces = render_log(messages)
-    kept = int(pieces[0].role in ("system", "developer"))
-    return LogItem(tuple(piece.text for piece in pieces), tuple(boundaries(pieces)), kept)
 
 
 def scoring_blocks(chars: int) -> list[list[LogItem]]:
@@ -25,7 +18,7 @@ def scoring_blocks(chars: int) -> list[list[LogItem]]:
     items: list[LogItem] = []
     lengths: list[int] = []
     for conversation in sample_conversations():
-        found = item(conversation.messages)
+        found = log_item(render_log(conversation.messages))
         length = sum(map(len, found.texts))
         if found.boundaries and sum(lengths) + length <= chars:
             items.append(found)
@@ -52,7 +45,7 @@ def _joined(world: Sequence[Conversation], turns: int) -> Iterator[LogItem]:
         pieces = render_log(messages)
         ends = boundaries(pieces)
         if len(ends) >= turns:
-            yield item(messages[: pieces[ends[turns - 1]].message + 1])
+            yield log_item(pieces[: ends[turns - 1] + 1])
             messages = []
 
 

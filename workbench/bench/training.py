@@ -12,12 +12,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from engine.completeness.block import log_item
+from engine.conversation import render_log
 from engine.errors import WorkbenchError
 from engine.model.catalog import embedded_model
 from engine.simulate.samples import sample_conversations
 from training.config import TrainConfig
 from training.protocol import RunDirectory
-from workbench.bench.material import item
 
 EXAMPLES, BATCH = 32, 8
 
@@ -39,7 +40,7 @@ def bench_training(
     with tempfile.TemporaryDirectory(prefix="workbench-bench-") as folder:
         run = RunDirectory(Path(folder))
         TrainConfig(base=str(embedded_model()), batch=batch).save(run.config)
-        items = [item(one.messages) for one in sample_conversations(examples)]
+        items = [log_item(render_log(one.messages)) for one in sample_conversations(examples)]
         run.train.write_text(
             "".join(
                 json.dumps({"id": str(number), **asdict(one)}) + "\n"
