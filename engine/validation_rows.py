@@ -40,6 +40,8 @@ class TruncationRow:
         name: What a person reads, e.g. `tuned star-1` or `keyword rule`.
         mode, model, adapter, config_hash: Of the scores; None for the keyword rule.
         scored: Of the conversations asked for, those that it has a score for.
+        recipe, conversations, cut: Of the adapter: how it was trained, on how many conversations, and how many of
+            them were cut off for an experiment; empty and None where nobody says.
     """
 
     name: str
@@ -50,6 +52,9 @@ class TruncationRow:
     model: str | None = None
     adapter: str | None = None
     config_hash: str | None = None
+    recipe: str = ""
+    conversations: int | None = None
+    cut: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,6 +176,8 @@ def _finish(
         | {"base": Path(config.base).name, "base_gguf": Path(config.base_gguf).name},
         "steps": state.global_step,
         "best_step": state.best_global_step,
+        "conversations": _lines(run.train),
+        "cut": _cut(run),
         "auroc": best["auroc"],
         "f1": best["f1"],
         "parity": _parity(run, config, events),
@@ -189,6 +191,20 @@ def _finish(
         adapter=run.adapter.name,
         adapter_gguf=run.adapter_gguf.name,
     )
+
+
+def _lines(file: Path) -> int:
+    with file.open("rb") as lines:
+        return sum(1 for _ in lines)
+
+
+def _cut(run: RunDirectory) -> int | None:
+    """How many of the conversations were cut to measure what incomplete ones cost; None where nobody said."""
+    try:
+        counts = json.loads(run.manifest.read_text("utf-8"))["counts"]
+        return int(counts["cut"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _parity(run: RunDirectory, config: TrainConfig, events: EventLog) -> dict[str, Any]:

@@ -167,6 +167,13 @@ def add_validation(sub: argparse.ArgumentParser) -> None:
         const=True,
         help="cut only after steps of the kind (assistant, tool) that a conversation ends with",
     )
+    test.add_argument("--plot", metavar="FILE", help="also draw the table, as .svg or .png")
+    test.add_argument(
+        "--against",
+        choices=["rows", "conversations", "cut"],
+        help="draw it row by row (default), by how many conversations an adapter was trained on, or by what share"
+        " of them was cut",
+    )
 
 
 def add_filter(sub: argparse.ArgumentParser) -> None:

@@ -53,7 +53,7 @@ class AdapterEntry:
     """One adapter of the catalogue.
 
     Attributes:
-        origin: `built in` or `added`.
+        origin: `built in`, `added` or `elsewhere`.
         made_of: What its file says; empty where the file is gone or from elsewhere.
         card: What the file beside it says; empty without one.
     """
@@ -69,6 +69,18 @@ class AdapterEntry:
         """Area under the curve of the truncation test on conversations that it was not trained on."""
         found = self.card.get("auroc")
         return float(found) if isinstance(found, int | float) else None
+
+    @property
+    def conversations(self) -> int | None:
+        """How many conversations it was trained on."""
+        found = self.card.get("conversations")
+        return found if isinstance(found, int) else None
+
+    @property
+    def cut(self) -> int | None:
+        """How many of them were cut off for an experiment."""
+        found = self.card.get("cut")
+        return found if isinstance(found, int) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +227,10 @@ class Catalog:
             if path.is_file() and self.sha256(path) == sha256:
                 return path
         return None
+
+    def adapter_entry(self, path: Path) -> AdapterEntry:
+        """What a file with an adapter says of itself, in the catalogue or not."""
+        return self._adapter_entry(adapter_name(path), path, "elsewhere")
 
     def _named_adapters(self) -> Iterator[tuple[str, Path, str]]:
         for path in sorted(BUNDLED_ADAPTERS.glob("*.gguf")):

@@ -74,6 +74,10 @@ class TestWhole:
         best = next(one for one in events(whole, "valid") if one["step"] == card["best_step"])
 
         assert (card["auroc"], card["f1"]) == (best["auroc"], best["f1"])
+        assert (card["conversations"], card["cut"]) == (
+            len(whole.train.read_text().splitlines()),
+            None,
+        )
         assert str(whole.path) not in whole.card.read_text()
 
     def test_samples_are_told_before_and_after(self, whole: RunDirectory) -> None:

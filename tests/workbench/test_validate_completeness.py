@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +65,10 @@ def score(
     keys: Sequence[int] = range(1, COUNT + 1),
     turns: int = 3,
     steps: int = 2,
+    adapter: Path | None = None,
 ) -> None:
     """Stores scores at the ends of the first turns of so many steps, or after each step of an agent's log."""
+    used = {} if adapter is None else {"adapter_sha256": sha256(adapter.read_bytes()).hexdigest()}
 
     def work(conn: sqlite3.Connection) -> None:
         run_id = runs.create(
@@ -73,7 +76,7 @@ def score(
             stage="complete",
             config_hash=config.config_hash,
             params={},
-            fingerprints={},
+            fingerprints=used,
             code_version="test",
         )
         scores.register(conn, config)
@@ -235,14 +238,17 @@ class TestTable:
     def test_an_adapter_of_the_catalogue(
         self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """It is found by the name it was added under, and its own file says the recipe."""
+        """It is found by the name it was added under; its file and its card say how it was trained."""
         file = adapter_file(tmp_path / "a.gguf", origin=AdapterOrigin(recipe="paper"))
+        file.with_suffix(".json").write_text('{"conversations": 200, "cut": 40}', "utf-8")
         assert main(["models", "add", str(file), "--name", "shop"]) == 0
         capsys.readouterr()
         with Project.open(path) as project:
-            score(project, config("tuned", "a.gguf"), rising)
-        row, _ = as_json(capsys, path, "--adapter", "shop")["rows"]
+            score(project, config("tuned", "a.gguf"), rising, adapter=file)
+        row, rule = as_json(capsys, path, "--adapter", "shop")["rows"]
         assert row["name"] == "tuned paper (a.gguf)"
+        assert (row["recipe"], row["conversations"], row["cut"]) == ("paper", 200, 40)
+        assert (rule["recipe"], rule["conversations"], rule["cut"]) == (None, None, None)
 
     def test_names_tell_rows_apart(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """Two sets of scores of one mode are named by as much more as it takes."""
@@ -386,3 +392,22 @@ class TestNothingToTell:
         code, _, told = asked(capsys, path)
         assert code == 2
         assert "does not say which conversations it held out" in told
+
+
+class TestPicture:
+    def test_it_is_drawn(
+        self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The table is still told, and the picture names every row."""
+        code, out, err = asked(capsys, path, "--plot", str(tmp_path / "t.svg"))
+        assert code == 0
+        assert "whole against cut" in out
+        assert "Drew" in err
+        drawn = (tmp_path / "t.svg").read_text("utf-8")
+        assert all(word in drawn for word in ("base", "judge", "keyword rule", "AUROC"))
+
+    def test_against_without_a_file(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Is refused before anything is computed."""
+        code, out, err = asked(capsys, path, "--against", "cut")
+        assert (code, out) == (2, "")
+        assert "--plot FILE" in err

@@ -13,11 +13,12 @@ from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import say, show, tell
 from workbench.exits import DONE
 from workbench.services import Workspace
+from workbench.validation import picture
 from workbench.validation.completeness import completeness_table, only_run
 from workbench.validation.trees import tree_validation
 
 OF_TREES = ("config",)
-OF_COMPLETENESS = ("run_name", "adapter", "mode", "seed", "limit", "same_kind")
+OF_COMPLETENESS = ("run_name", "adapter", "mode", "seed", "limit", "same_kind", "plot", "against")
 """Options that only one of the metrics has, as the parser stores them."""
 
 
@@ -59,6 +60,8 @@ def _trees(arguments: argparse.Namespace) -> int:
 def _completeness(arguments: argparse.Namespace) -> int:
     path = Path(arguments.project)
     query = ListQuery(asked_filter(arguments.filter))
+    if arguments.against and not arguments.plot:
+        raise UsageError("--against says how to draw.", "Name the picture with --plot FILE.")
     with Workspace(path, read_only=True) as workspace:
         found = completeness_table(
             workspace.project,
@@ -73,6 +76,9 @@ def _completeness(arguments: argparse.Namespace) -> int:
         )
     for note in validate_completeness.notes(found):
         tell(note)
+    if arguments.plot:
+        picture.draw(found, Path(arguments.plot), arguments.against or "rows")
+        tell(f"Drew {arguments.plot}.")
     if arguments.json:
         show(validate_completeness.as_json(found))
     else:

@@ -111,6 +111,9 @@ def as_json(found: CompletenessTable) -> dict[str, Any]:
                     "adapter": row.adapter,
                     "config_hash": row.config_hash,
                     "scored": row.scored,
+                    "recipe": row.recipe or None,
+                    "conversations": row.conversations,
+                    "cut": row.cut,
                     **{name: getattr(row.found, name).value for name in FIGURES},
                     "ci": {name: _ends(getattr(row.found, name)) for name in FIGURES},
                 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -22,9 +21,9 @@ from engine.validate.classification import THRESHOLD
 from engine.validate.completeness import Place, Values, cut_test, places, truth_tables
 from engine.validate.keywords import sounds_complete
 from engine.validation_rows import CompletenessTable, TruncationRow
-from training.config import ConfigError, TrainConfig
 from training.protocol import RunDirectory
 from workbench.training_files import all_runs, manifest_of, run_named
+from workbench.validation.adapters import Taught, taught
 
 KEYWORDS = "keyword rule"
 LEAST_SHARE = 0.5
@@ -66,7 +65,7 @@ def completeness_table(
     What an adapter with a row was trained on is left out, whichever run made it.
 
     Args:
-        catalog: Knows adapters by name, and their recipes.
+        catalog: Knows adapters by name and by what they hold, and how they came to be.
         run: Only the conversations that this training run held out; None: all.
         query: Only what it matches, in its order; None: all in id order.
         mode, adapter: Only rows of these, beside the keyword rule; an adapter by its name, its file or its run.
@@ -91,7 +90,8 @@ def completeness_table(
             config.config_hash: scores.values(conn, config.config_hash, keys) for config in configs
         }
         kept, left_out = _covered(configs, found)
-        titles = _titles(configs, _recipes(catalog, runs))
+        origins = taught(conn, catalog, configs, runs)
+        titles = _titles(configs, origins)
         ways: dict[str, Values] = {titles[c.config_hash]: found[c.config_hash] for c in kept}
         if not ways:
             raise UsageError(
@@ -118,7 +118,9 @@ def completeness_table(
         asked=len(names),
         single=len(where) - cuttable,
         n=cuttable,
-        rows=tuple(_row(title, way, where, by_title.get(title)) for title, way in ways.items()),
+        rows=tuple(
+            _row(title, way, where, by_title.get(title), origins) for title, way in ways.items()
+        ),
         truths=truth_tables(ways, where, truth),
         trained=asked.trained,
         same_kind=same_kind,
@@ -142,15 +144,6 @@ def _called(catalog: Catalog, adapter: str) -> str:
         return adapter_name(catalog.adapter_path(adapter))
     except UsageError:
         return adapter_name(Path(adapter))
-
-
-def _recipes(catalog: Catalog, runs: Mapping[str, RunDirectory]) -> dict[str, str]:
-    """The recipe of each adapter that says one, by what scores call it."""
-    found = {adapter_name(one.path): one.made_of.recipe for one in catalog.adapters()}
-    for name, run in runs.items():
-        with contextlib.suppress(ConfigError):
-            found[name] = TrainConfig.load(run.config).recipe
-    return found
 
 
 def _wanted(
@@ -202,9 +195,9 @@ def _covered(
     return kept, [config for config in configs if config not in kept]
 
 
-def _titles(configs: Sequence[ScoreConfig], recipes: Mapping[str, str]) -> dict[str, str]:
+def _titles(configs: Sequence[ScoreConfig], origins: Mapping[str, Taught]) -> dict[str, str]:
     """What a person reads of each configuration: the mode and recipe, and as much more as tells it from the others."""
-    titles = {config.config_hash: _title(config, recipes) for config in configs}
+    titles = {config.config_hash: _title(config, origins) for config in configs}
     more = {c.config_hash: (f", {c.model}", f", {c.config_hash[:8]}") for c in configs}
     for nth in range(2):
         times = Counter(titles.values())
@@ -214,12 +207,12 @@ def _titles(configs: Sequence[ScoreConfig], recipes: Mapping[str, str]) -> dict[
     return titles
 
 
-def _title(config: ScoreConfig, recipes: Mapping[str, str]) -> str:
+def _title(config: ScoreConfig, origins: Mapping[str, Taught]) -> str:
     if config.mode != "tuned":
         return config.mode
     if config.adapter is None:
         return "tuned, no adapter"
-    recipe = recipes.get(config.adapter, "")
+    recipe = origins.get(config.config_hash, Taught()).recipe
     words = ["tuned", _IN_WORDS.get(recipe, recipe), f"({config.adapter})"]
     return " ".join(filter(None, words))
 
@@ -259,11 +252,16 @@ def _keywords(
 
 
 def _row(
-    title: str, way: Values, where: Mapping[int, Place], config: ScoreConfig | None
+    title: str,
+    way: Values,
+    where: Mapping[int, Place],
+    config: ScoreConfig | None,
+    origins: Mapping[str, Taught],
 ) -> TruncationRow:
     found = cut_test(way, where, THRESHOLD)
     if config is None:
         return TruncationRow(title, "keywords", len(way), found)
+    origin = origins.get(config.config_hash, Taught())
     return TruncationRow(
         title,
         "scores",
@@ -273,4 +271,7 @@ def _row(
         config.model,
         config.adapter,
         config.config_hash,
+        origin.recipe,
+        origin.conversations,
+        origin.cut,
     )
