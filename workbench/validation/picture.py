@@ -137,7 +137,7 @@ def _by_rows(pyplot: Any, table: CompletenessTable, panels: Sequence[_Panel]) ->
             one = panel.values[name]
             axis.errorbar(one.value, at, xerr=_reach(one), fmt="o", color="C0", capsize=3)
     axes[0][0].set_yticks(range(len(names)), [one_line(name, _LONGEST_NAME) for name in names])
-    axes[0][0].invert_yaxis()
+    axes[0][0].set_ylim(len(names) - 0.5, -0.5)
     return picture
 
 
