@@ -114,7 +114,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--end-tag", help="text tag that a tuned model ends with (default: its end token)"
     )
     sub.add_argument("--context", type=positive, help="longest log in tokens")
-    sub.add_argument("--limit", type=positive, help="score the first so many conversations")
+    add_filter(sub)
+    sub.add_argument("--limit", type=positive, help="score only the first so many conversations")
     sub.add_argument("--no-tune", action="store_true", help="use the model file as it is")
     sub.add_argument("--no-remaining", action="store_true", help="do not spell out remaining tasks")
     sub.add_argument("--estimate", action="store_true", help="say what it would cost and stop")

@@ -66,7 +66,8 @@ class ScoringOptions:
         adapter: Name, file or run of an adapter; None in mode `tuned` is the one in use, otherwise none.
         end_tag: Text tag of a tuned model; None is its end-of-text token.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
-        limit: Score the first so many conversations only.
+        filter: Which conversations.
+        limit: The first so many of them.
         tune: Tune the model first if it never was on this machine.
         remaining: Spell out the remaining tasks of what is below the threshold.
     """
@@ -76,6 +77,7 @@ class ScoringOptions:
     adapter: str | Path | None = None
     end_tag: str | None = None
     context: int | None = None
+    filter: Filter = field(default_factory=Filter)
     limit: int | None = None
     tune: bool = True
     remaining: bool = True
@@ -233,6 +235,7 @@ class Workspace:
             lambda: self.model_for(options),
             options.mode,
             question_for(options.mode, prompts, options.end_tag),
+            query=ListQuery(options.filter),
             limit=options.limit,
             measured=self.catalog.record_speed,
         )

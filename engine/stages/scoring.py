@@ -61,6 +61,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         mode: Mode,
         question: Question,
         *,
+        query: ListQuery | None = None,
         limit: int | None = None,
         measured: Callable[[RunnableModel, float, float], None] | None = None,
     ) -> None:
@@ -68,11 +69,13 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
 
         Args:
             choose: Names the model when the stage's turn has come.
-            limit: Score only the first so many conversations of the project; None scores all.
+            query: Score only what it matches; None: all of the project.
+            limit: Score only the first so many of them; None scores all.
             measured: Gets tokens a second and noise of a model that had no figures yet.
         """
         super().__init__(project, process, choose)
-        self._mode, self._question, self._limit = mode, question, limit
+        self._mode, self._question = mode, question
+        self._query, self._limit = query or ListQuery(), limit
         self._measured = measured
         self._tokens = 0
         self.scored = self.unscored = self.skipped = 0
@@ -137,7 +140,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
 
     def _selected(self, conn: sqlite3.Connection) -> Sequence[int]:
         """Ids of all conversations that the run is about, scored or not, in id order."""
-        return conversations.ids(conn, ListQuery())[: self._limit]
+        return conversations.ids(conn, self._query)[: self._limit]
 
     def _measure(self, ids: Sequence[int]) -> float:
         """Speed and noise of the model on the project's own first logs."""

@@ -10,6 +10,7 @@ from engine.errors import UsageError
 from engine.rows import Estimate, Mode
 from screens.figures import duration
 from workbench import adapter_in_use
+from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
@@ -31,6 +32,7 @@ def options_from(arguments: argparse.Namespace) -> ScoringOptions:
         adapter=arguments.adapter or None,
         end_tag=arguments.end_tag,
         context=arguments.context,
+        filter=asked_filter(arguments.filter),
         limit=arguments.limit,
         tune=not arguments.no_tune,
         remaining=not arguments.no_remaining,

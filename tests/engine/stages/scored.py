@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.conversation import Conversation, Message
+from engine.filters import ListQuery
 from engine.jobs import JobRunner, Progress, RunOutcome
 from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions
@@ -89,13 +90,18 @@ def _told(progress: Iterator[Progress]) -> Iterator[Progress]:
 
 
 def stages(
-    project: Project, process: ModelProcess, *, telling: bool = False, limit: int | None = None
+    project: Project,
+    process: ModelProcess,
+    *,
+    telling: bool = False,
+    limit: int | None = None,
+    query: ListQuery | None = None,
 ) -> tuple[ScoringStage, RemainingStage]:
     """Scoring in mode `tuned`, and the remaining tasks for what it finds."""
     scoring_kind = _TellingScoring if telling else ScoringStage
     remaining_kind = _TellingRemaining if telling else RemainingStage
     question = question_for("tuned", {}, None)
-    scoring = scoring_kind(project, process, model, "tuned", question, limit=limit)
+    scoring = scoring_kind(project, process, model, "tuned", question, limit=limit, query=query)
     return scoring, remaining_kind(project, process, model, prompt(), lambda: scoring.config_hash)
 
 

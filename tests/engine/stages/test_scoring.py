@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from engine.errors import UsageError
+from engine.filters import ListQuery, parse_filter
 from engine.jobs import JobCancelled, JobDone, JobRunner
 from engine.model.prompting import parse_prompt, prompt_text
 from engine.rows import State
 from engine.stages.scoring import NO_BOUNDARY, question_for
-from engine.store import runs, scores
+from engine.store import conversations, runs, scores
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
@@ -245,3 +246,17 @@ def test_limit(project: Project, process: ModelProcess) -> None:
     with project.reading() as conn:
         found = conn.execute("SELECT conversation_id FROM score ORDER BY 1").fetchall()
         assert found == [(1,), (2,), (3,)]
+
+
+def test_filter(project: Project, process: ModelProcess) -> None:
+    """A filter scores what it matches, and the limit counts among that."""
+    with project.reading() as conn:
+        wanted = [int(key) for key in conversations.ids(conn, ListQuery(parse_filter("turns>1")))]
+        every = conversations.ids(conn, ListQuery())
+    scoring, _ = scored.stages(project, process, limit=2, query=ListQuery(parse_filter("turns>1")))
+    outcome = JobRunner(project, lambda event: None).run(scoring)
+    assert isinstance(outcome, JobDone)
+    with project.reading() as conn:
+        found = conn.execute("SELECT conversation_id FROM score ORDER BY 1").fetchall()
+    assert [key for (key,) in found] == wanted[:2]
+    assert 2 <= len(wanted) < len(every)
