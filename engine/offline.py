@@ -1,125 +1,256 @@
 """The run-time guard that keeps this process off the network.
 
-What is covered: every connection, datagram and name look-up that goes through Python's sockets, in any thread and
-any library, to anything but this machine itself and an endpoint that the user named, while it is asked (`reaching`). It
-is an audit hook, which nothing in the process can take off.
+What is covered: every connection, datagram and name look-up that goes through Python's sockets, in any thread and any
+library, this machine's own addresses included. All are refused but those to an endpoint or a hub that the user named,
+while it is asked (`reaching`), and those too while a switch is on (`switches`). It is an audit hook, which nothing in
+the process can take off. Sockets in the file system and pairs of sockets reach nobody else and are let pass.
 
 What is not covered: native code with sockets of its own; child programs, which need `install` themselves (the model
-process does that); a host name handed straight to `socket.connect`, which is looked up before the hook is asked, so
-the look-up leaves the machine and only the connection is refused; while an endpoint with a host name is asked, other
-machines on its port, for what its name stands for is known only after it was looked up.
+process and the trainer do that); a connection that was open before a switch was turned on; a host name handed straight
+to `socket.connect`, which is looked up before the hook is asked, so that the look-up leaves the machine and only the
+connection is refused; being connected to, which nothing here asks for.
 """
 
 from __future__ import annotations
 
+import logging
+import os
+import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
 from engine.errors import NetworkRefused
 
+log = logging.getLogger(__name__)
+
+VARIABLE = "WORKBENCH_OFFLINE"
+"""Set to anything but nothing, 0, no, off and false, it refuses endpoints and hubs that the user named as well."""
+
+FLAG = "--offline"
+"""The word of the command line that sets the variable to itself, so that children know who asked for it."""
+
+SILENT = {
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_UPDATE_CHECK": "1",
+    # Its downloads go through native sockets, which the guard cannot see.
+    "HF_HUB_DISABLE_XET": "1",
+}
+"""What keeps libraries from telling or asking anybody of their own accord."""
+
+LOCAL_ONLY = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+"""What makes the libraries of a child read files only: a hub is asked by the program itself, never by a child."""
+
+_OFF = frozenset({"", "0", "no", "off", "false"})
+_SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)S?$", re.IGNORECASE)
 _SENDING = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 _ASKING = frozenset(
     {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"}
 )
+
+
+class Endpoint(NamedTuple):
+    """What may be reached: a name in small letters or an address, and a port."""
+
+    host: str
+    port: int
+
+
+class Switch(NamedTuple):
+    """Why nothing is reached, as in "… is on", and how that is changed, one sentence."""
+
+    said: str
+    hint: str
+
+
+_BY_FLAG = Switch(f"`{FLAG}`", f"Run it again without `{FLAG}`.")
+_BY_VARIABLE = Switch(f"the variable {VARIABLE}", f"Unset {VARIABLE} and run it again.")
+
+_lock = threading.Lock()
 _installed = False
-_named = threading.local()
+_learning = False
+_turned_on: list[Switch] = []
+_addresses: dict[str, set[str]] = {}
+"""What each name that was reached stands for, as this process looked it up."""
+_named: ContextVar[tuple[Endpoint, ...]] = ContextVar("named", default=())
 
 
 def install() -> None:
-    """Refuses the network to this process from now on; a second call changes nothing.
+    """Refuses the network to this process from now on, and silences its libraries; a second call changes nothing.
 
     Whatever tries raises NetworkRefused, which is no OSError, so that no library takes it for a bad connection.
     """
     global _installed
-    if not _installed:
+    with _lock:
+        if _installed:
+            return
         _installed = True
-        sys.addaudithook(_refuse_network)
+    os.environ.update(SILENT)
+    sys.addaudithook(_refuse_network)
+
+
+def is_installed() -> bool:
+    """Whether the guard is on in this process."""
+    return _installed
+
+
+def switches() -> tuple[Switch, ...]:
+    """Which switches are on; while one is, nothing is reached."""
+    value = os.environ.get(VARIABLE, "").strip().lower()
+    if value in _OFF:
+        return tuple(_turned_on)
+    return (_BY_FLAG if value == FLAG else _BY_VARIABLE, *_turned_on)
+
+
+def turn_on(switch: Switch) -> Callable[[], None]:
+    """Reaches nothing until what is returned is called, which may be done twice."""
+    with _lock:
+        _turned_on.append(switch)
+    done = False
+
+    def turn_off() -> None:
+        nonlocal done
+        with _lock:
+            if not done:
+                done = True
+                _turned_on.remove(switch)
+
+    return turn_off
 
 
 @contextmanager
 def reaching(host: str, port: int) -> Iterator[None]:
     """Lets this thread reach one endpoint that the user named, until the block ends; other threads stay refused.
 
+    Blocks may stand inside each other, for a hub and where it sends a download. In code that awaits, the block holds
+    for the task that opened it.
+
     Args:
         host: Its name, which may be looked up, or its address.
         port: The port that may be connected to.
+
+    Raises:
+        NetworkRefused: A switch is on.
     """
-    before = getattr(_named, "endpoint", None)
-    _named.endpoint = (host.lower(), port)
+    if on := switches():
+        raise _switched_off(f"{host}:{port}", on)
+    _learn_addresses()
+    before = _named.get()
+    _named.set((*before, Endpoint(host.lower(), port)))
     try:
         yield
     finally:
-        _named.endpoint = before
+        _named.set(before)
+
+
+def child_environment() -> dict[str, str]:
+    """The variables for a child of this program: this process's own without what is named a key, a token or the like;
+    its libraries silent and reading files only."""
+    kept = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
+    return kept | SILENT | LOCAL_ONLY
 
 
 def _refuse_network(event: str, args: tuple[Any, ...]) -> None:
     # Called for every file opened and module imported too, so what does not concern it leaves at once.
     if event in _SENDING:
         connection, address = args
-        if (
-            address is not None
-            and not _is_local_socket(connection.family, address)
-            and not (event == "socket.connect" and _is_named_address(connection.family, address))
-        ):
+        if address is not None and not _may_send(event, connection.family, address):
             raise _refusal(address)
     elif event in _ASKING:
         host = args[0][0] if event == "socket.getnameinfo" else args[0]
-        if host is not None and not _is_this_machine(host) and not _is_named_host(host):
+        if host is not None and not _may_look_up(_text(host)):
             raise _refusal(host)
 
 
-def _is_local_socket(family: int, address: Any) -> bool:
+def _may_send(event: str, family: int, address: Any) -> bool:
     import socket
 
     if family == socket.AF_UNIX:
         return True
-    if family not in (socket.AF_INET, socket.AF_INET6):
+    if family not in (socket.AF_INET, socket.AF_INET6) or event != "socket.connect" or switches():
         return False
-    return _is_this_machine(address[0])
+    host, port = _text(address[0]), address[1]
+    return any(
+        port == named.port and (_same(host, named.host) or host in _addresses.get(named.host, ()))
+        for named in _named.get()
+    )
 
 
-def _is_this_machine(host: str | bytes | bytearray) -> bool:
+def _may_look_up(host: str) -> bool:
+    """This machine's own names are in a file; nothing is sent for them."""
+    if _is_this_machine(host):
+        return True
+    return not switches() and any(_same(host, named.host) for named in _named.get())
+
+
+def _same(host: str, named: str) -> bool:
     import ipaddress
 
-    name = host if isinstance(host, str) else host.decode("ascii", "replace")
-    if name.lower() == "localhost":
+    if host.lower() == named:
         return True
     try:
-        address = ipaddress.ip_address(name)
+        return ipaddress.ip_address(host) == ipaddress.ip_address(named)
+    except ValueError:
+        return False
+
+
+def _is_this_machine(host: str) -> bool:
+    import ipaddress
+
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
     except ValueError:
         return False
     mapped = getattr(address, "ipv4_mapped", None)
     return bool((mapped or address).is_loopback)
 
 
-def _is_named_host(host: str | bytes | bytearray) -> bool:
-    name = host if isinstance(host, str) else host.decode("ascii", "replace")
-    endpoint = getattr(_named, "endpoint", None)
-    return endpoint is not None and name.lower() == endpoint[0]
-
-
-def _is_named_address(family: int, address: Any) -> bool:
-    """Whether it may be that of the endpoint: its address where one was named, else any on its port."""
-    import ipaddress
+def _learn_addresses() -> None:
+    """From now on notes what named hosts stand for, which only the answer to a look-up tells and no hook is shown."""
     import socket
 
-    endpoint = getattr(_named, "endpoint", None)
-    if endpoint is None or family not in (socket.AF_INET, socket.AF_INET6):
-        return False
-    if address[1] != endpoint[1]:
-        return False
-    try:
-        named = ipaddress.ip_address(endpoint[0])
-    except ValueError:
-        return True
-    return bool(ipaddress.ip_address(address[0]) == named)
+    global _learning
+    with _lock:
+        if _learning:
+            return
+        _learning = True
+    look_up = socket.getaddrinfo
+
+    def getaddrinfo(host: Any, *args: Any, **options: Any) -> Any:
+        found = look_up(host, *args, **options)
+        name = _text(host).lower() if host is not None else ""
+        if any(name == named.host for named in _named.get()):
+            with _lock:
+                known = _addresses.get(name, set())
+                _addresses[name] = known | {str(entry[4][0]) for entry in found}
+        return found
+
+    socket.getaddrinfo = getaddrinfo
+
+
+def _text(host: str | bytes | bytearray) -> str:
+    return host if isinstance(host, str) else host.decode("ascii", "replace")
 
 
 def _refusal(target: object) -> NetworkRefused:
+    log.warning("refused to reach %r", target)
+    if on := switches():
+        return _switched_off(repr(target), on)
     return NetworkRefused(
-        f"Something tried to reach {target!r} over the network, which this program does not use.",
+        f"Something tried to reach {target!r} over the network, which nobody asked for.",
         "Report it as a fault of the program.",
+    )
+
+
+def _switched_off(target: str, on: tuple[Switch, ...]) -> NetworkRefused:
+    said = " and ".join(switch.said for switch in on)
+    return NetworkRefused(
+        f"{target} is not reached, because {said} {'is' if len(on) == 1 else 'are'} on.",
+        " ".join(switch.hint for switch in on),
     )

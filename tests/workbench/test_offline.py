@@ -138,7 +138,7 @@ class TestRefused:
         )
         assert done.returncode == 0, done.stderr
         assert "192.0.2.1" in done.stdout or "host.invalid" in done.stdout or "2001" in done.stdout
-        assert "which this program does not use" in done.stdout
+        assert "which nobody asked for" in done.stdout
 
     def test_in_threads_too(self) -> None:
         """A thread started before the guard is not exempt."""
@@ -165,19 +165,14 @@ class TestRefused:
 
 
 class TestAllowed:
-    def test_this_machine(self) -> None:
-        """Loopback, sockets in the file system, pairs and an event loop work as ever."""
+    def test_what_reaches_nobody(self) -> None:
+        """Sockets in the file system, pairs, an event loop and this machine's own name work as ever."""
         done = run(
             """
             import asyncio, json, socket, tempfile, os
             from engine import offline
             offline.install()
-            found = []
-            for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET, "localhost")):
-                server = socket.create_server((host, 0), family=family)
-                client = socket.create_connection(server.getsockname()[:2])
-                client.sendmsg([b"x"])
-                found.append(server.accept()[0].recv(1).decode())
+            found = [socket.getaddrinfo("localhost", 80, socket.AF_INET)[0][4][0]]
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "s")
                 server = socket.socket(socket.AF_UNIX)
@@ -195,4 +190,168 @@ class TestAllowed:
             """
         )
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout) == ["x", "x", "unix", "p", "loop"]
+        assert json.loads(done.stdout) == ["127.0.0.1", "unix", "p", "loop"]
+
+
+NAMED = """
+import json, socket, sys, threading
+from engine import offline
+from engine.errors import NetworkRefused
+offline.install()
+
+def server():
+    made = socket.create_server(("127.0.0.1", 0))
+    return made, made.getsockname()[1]
+
+def tried(host, port):
+    try:
+        socket.create_connection((host, port), timeout=5).close()
+    except NetworkRefused as error:
+        return "refused"
+    return "reached"
+
+(one, first), (two, second) = server(), server()
+"""
+
+
+def answers(code: str, **environment: str) -> list[str]:
+    """What code prints that begins with a guard and two servers on this machine."""
+    done = run(NAMED + textwrap.dedent(code), **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")[:-1]
+
+
+class TestNamed:
+    def test_this_machine_is_no_exception(self) -> None:
+        """A server on this machine is reached while it is asked, by the named port, and not before or after."""
+        assert answers(
+            """
+            print(tried("127.0.0.1", first))
+            with offline.reaching("127.0.0.1", first):
+                print(tried("127.0.0.1", first), tried("127.0.0.1", second))
+            print(tried("127.0.0.1", first))
+            """
+        ) == ["refused", "reached refused", "refused"]
+
+    def test_a_name_stands_for_its_own_addresses_only(self) -> None:
+        """Where a name was given, other machines on its port are refused."""
+        assert answers(
+            """
+            with offline.reaching("LocalHost", first):
+                print(tried("localhost", first), tried("127.0.0.2", first))
+            """
+        ) == ["reached refused"]
+
+    def test_inside_each_other(self) -> None:
+        """A second endpoint joins the first for as long as its block lasts."""
+        assert answers(
+            """
+            with offline.reaching("127.0.0.1", first):
+                with offline.reaching("localhost", second):
+                    print(tried("127.0.0.1", first), tried("localhost", second))
+                print(tried("127.0.0.1", first), tried("127.0.0.1", second))
+            """
+        ) == ["reached reached", "reached refused"]
+
+    def test_tasks(self) -> None:
+        """Of two tasks in one thread, only the one that asks is let pass."""
+        assert answers(
+            """
+            import asyncio
+
+            async def asking(inside, done):
+                with offline.reaching("127.0.0.1", first):
+                    inside.set()
+                    await done.wait()
+                    print(tried("127.0.0.1", first))
+
+            async def other(inside, done):
+                await inside.wait()
+                print(tried("127.0.0.1", first))
+                done.set()
+
+            async def both():
+                inside, done = asyncio.Event(), asyncio.Event()
+                await asyncio.gather(asking(inside, done), other(inside, done))
+
+            asyncio.run(both())
+            """
+        ) == ["refused", "reached"]
+
+
+class TestSwitches:
+    ASKING = """
+    try:
+        with offline.reaching("127.0.0.1", first):
+            print(tried("127.0.0.1", first))
+    except NetworkRefused as error:
+        print(error)
+    """
+
+    @pytest.mark.parametrize("value", ["1", "yes", "TRUE", "anything"])
+    def test_the_variable(self, value: str) -> None:
+        """It refuses what the user named as well, and says how to change that."""
+        (said,) = answers(self.ASKING, WORKBENCH_OFFLINE=value)
+        assert said.endswith(
+            "is not reached, because the variable WORKBENCH_OFFLINE is on."
+            " Unset WORKBENCH_OFFLINE and run it again."
+        )
+
+    @pytest.mark.parametrize("value", ["", "0", "off", " False "])
+    def test_the_variable_off(self, value: str) -> None:
+        """These values are as good as none."""
+        assert answers(self.ASKING, WORKBENCH_OFFLINE=value) == ["reached"]
+
+    def test_turned_on_while_it_is_asked(self) -> None:
+        """A switch holds at once, for the next connection of what is being asked, until all that turned it on turned it
+        off."""
+        assert answers(
+            """
+            with offline.reaching("127.0.0.1", first):
+                here = offline.Switch("this", "Turn it off.")
+                off, off_again = offline.turn_on(here), offline.turn_on(here)
+                print(tried("127.0.0.1", first), len(offline.switches()))
+                off(), off()
+                print(tried("127.0.0.1", first), len(offline.switches()))
+                off_again()
+                print(tried("127.0.0.1", first), len(offline.switches()))
+            """
+        ) == ["refused 2", "refused 1", "reached 0"]
+
+
+class TestChildren:
+    def test_environment(self) -> None:
+        """A child gets no key, silent libraries that read files only, the switch, and all else as it is."""
+        done = run(
+            """
+            import json
+            from engine import offline
+            print(json.dumps(offline.child_environment()))
+            """,
+            HF_TOKEN="canary", OPENAI_API_KEY="canary", my_secret="canary", WORKBENCH_OFFLINE="1", OTHER="kept",
+            HF_HUB_OFFLINE="0",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert "canary" not in done.stdout
+        assert (found["WORKBENCH_OFFLINE"], found["OTHER"]) == ("1", "kept")
+        for name in (
+            "DO_NOT_TRACK", "HF_HUB_DISABLE_TELEMETRY", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE",
+        ):  # fmt: skip
+            assert found[name] == "1", name
+
+    def test_a_library_heeds_it(self) -> None:
+        """What the libraries read is what is set: the hub's own library sees itself offline and without telemetry."""
+        pytest.importorskip("huggingface_hub", reason="no library of the hub is installed")
+        done = run(
+            """
+            import subprocess, sys
+            from engine import offline
+            code = (
+                "from huggingface_hub import constants as c;"
+                "print(c.is_offline_mode(), c.HF_HUB_DISABLE_TELEMETRY, c.HF_HUB_DISABLE_XET)"
+            )
+            subprocess.run([sys.executable, "-c", code], env=offline.child_environment(), check=True)
+            """
+        )
+        assert done.stdout == "True True True\n", done.stderr
