@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.signal import Signal
 
 from engine.events import Event, JobEnded, JobProgress
+from screens.training_port import TrainingRun
 
 
 class EngineMessage(Message, bubble=False):
@@ -35,12 +36,17 @@ class EngineMessage(Message, bubble=False):
 
 
 class EngineFeed:
-    """The events of the engine as a signal of the app."""
+    """The events of the engine as a signal of the app, and beside them the training run that works.
+
+    A run is a process of its own that sends no events: `training` is what was read of it last.
+    """
 
     def __init__(self, app: App[Any]) -> None:
         self._app = app
         self.signal: Signal[Event] = Signal(app, "engine events")
         self.last_ended: JobEnded | None = None
+        self.training: TrainingRun | None = None
+        self.training_signal: Signal[TrainingRun | None] = Signal(app, "training")
 
     def receive(self, event: Event) -> None:
         """The engine's listener; may be called from any thread."""
@@ -51,3 +57,9 @@ class EngineFeed:
         if isinstance(event, JobEnded):
             self.last_ended = event
         self.signal.publish(event)
+
+    def tell_training(self, run: TrainingRun | None) -> None:
+        """Tells which run works and how far it is, None for none; on the UI thread only."""
+        if run != self.training:
+            self.training = run
+            self.training_signal.publish(run)

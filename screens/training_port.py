@@ -152,6 +152,17 @@ class TrainingRun:
     adapter: bool = False
     in_use: bool = False
 
+    @property
+    def phase(self) -> str:
+        """What a run does that is not between its first and its last step, in a word; empty otherwise."""
+        if self.stopping:
+            return "stopping"
+        if self.state == "running" and self.step is None:
+            return "starting"
+        if self.state == "running" and self.step == self.steps:
+            return "finishing"  # validates, converts the adapter, compares it
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class LossPoint:

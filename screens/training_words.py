@@ -74,13 +74,7 @@ def _is_number(value: float | None) -> bool:
 
 def state_word(run: TrainingRun) -> str:
     """The state in a word or two."""
-    if run.stopping:
-        return "stopping"
-    if run.state == "running" and run.step is None:
-        return "starting"
-    if run.state == "running" and run.step is not None and run.step == run.steps:
-        return "finishing"  # validates, converts the adapter, compares it
-    return STATES[run.state].word
+    return run.phase or STATES[run.state].word
 
 
 def state_content(run: TrainingRun) -> Content:

@@ -1,4 +1,4 @@
-"""The bottom line of every screen: the job that runs, or what became of the last one."""
+"""The bottom line of every screen: the job that runs, else the training run, else what became of the last job."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from engine.text import one_line
 from screens import figures
 from screens.bridge import EngineFeed
 from screens.ports import Jobs
+from screens.training_port import TrainingRun
 
 _OUTCOMES = {
     "done": ("✓", "$tone-complete"),
@@ -37,6 +38,7 @@ class JobsBar(Widget):
         """Takes over what runs already, then listens."""
         self._live = {job.job_id: job for job in self._jobs.active()}
         self._feed.signal.subscribe(self, self._heard)
+        self._feed.training_signal.subscribe(self, lambda run: self.refresh())
 
     def _heard(self, event: Event) -> None:
         if isinstance(event, JobStarted):
@@ -72,6 +74,8 @@ class JobsBar(Widget):
         width = self.size.width
         if self._live:
             return _running_line(list(self._live.values()), width)
+        if self._feed.training is not None:
+            return _training_line(self._feed.training).truncate(width, ellipsis=True)
         ended = self._feed.last_ended
         if ended is not None:
             glyph, colour = _OUTCOMES[ended.outcome]
@@ -88,6 +92,18 @@ class JobsBar(Widget):
         else:
             line = Content.styled("no job is running", "$tone-muted")
         return line.truncate(width, ellipsis=True)
+
+
+def _training_line(run: TrainingRun) -> Content:
+    facts = [run.phase] if run.phase else []
+    if not facts and run.step is not None and run.steps:
+        facts.append(f"step {run.step:,} of {run.steps:,}")
+        if run.seconds_left is not None:
+            facts.append(f"{figures.duration(run.seconds_left)} left")
+    return Content.assemble(
+        (f"▸ Training {one_line(run.name)} ", "bold"),
+        " · ".join([*facts, "it goes on when you quit"]),
+    )
 
 
 def _running_line(jobs: list[JobProgress], width: int) -> Content:

@@ -171,6 +171,19 @@ class TestLive:
                 await poll(pilot)
             assert fake.training.read == before + 2
 
+    async def test_other_screens_tell_of_it(self) -> None:
+        """The bottom line of the other screens says how far the run is, and no longer when it has ended."""
+        fake = trained()
+        async with opened(fake, (120, 36), mode="7") as pilot:
+            await press(pilot, "2")
+            assert "▸ Training support-v4 step" in text(pilot)
+            assert "it goes on when you quit" in text(pilot)
+            fake.training.change("support-v4", state="finished", pid=None)
+            for _ in range(training_view.IDLE_POLLS):
+                await poll(pilot)
+            await pilot.pause()
+            assert "▸ Training support-v4" not in text(pilot)
+
     async def test_the_timer(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A run that is started elsewhere appears without a key, and is followed."""
         monkeypatch.setattr(training_view, "POLL_SECONDS", 0.2)
