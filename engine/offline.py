@@ -93,6 +93,12 @@ def install() -> None:
     sys.addaudithook(_refuse_network)
 
 
+def install_in_child() -> None:
+    """As `install`; libraries that are imported from now on read files only."""
+    os.environ.update(LOCAL_ONLY)
+    install()
+
+
 def is_installed() -> bool:
     """Whether the guard is on in this process."""
     return _installed

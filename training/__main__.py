@@ -13,6 +13,7 @@ import time
 import traceback
 from pathlib import Path
 
+from engine import offline
 from engine.errors import WorkbenchError
 from training.config import ConfigError, TrainConfig
 from training.protocol import EventLog, RunDirectory, is_out_of_memory, locked
@@ -29,7 +30,8 @@ def main(words: list[str]) -> int:
     run = RunDirectory(Path(words[0]).resolve())
     logging.basicConfig(level=logging.WARNING)
     # Nothing is fetched: weights and tokenizer are on the disk.
-    os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1")
+    offline.install_in_child()
+    os.environ.update(TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1")
     if os.environ.get("RANK", "0") != "0":
         # One of several that `accelerate launch` started: the first holds the lock and tells the events.
         return _run(run, EventLog(Path(os.devnull)))

@@ -20,6 +20,7 @@ import torch
 from torch.optim import AdamW
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
+from engine import offline
 from training.base import add_adapter, load_base
 from training.config import TrainConfig
 from training.curves import Validation
@@ -106,7 +107,8 @@ def _ours(model: Any, found: Sequence[Example], config: TrainConfig, run: RunDir
 
 def main(words: list[str]) -> int:
     """Prints the figures of one run directory."""
-    os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1")
+    offline.install_in_child()
+    os.environ.update(TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1")
     # What the libraries print is narration.
     shown = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

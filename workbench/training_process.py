@@ -20,20 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import UsageError, WorkbenchError
+from engine.offline import child_environment
 from training.protocol import RunDirectory, is_running, read_events, write_atomically
 
 NEEDED = ("torch", "transformers", "peft", "accelerate", "gguf")
 """What the extra `train` installs."""
 
 INSTALL = "`pip install 'conversation-workbench[train]'` installs it."
-
-_QUIET = {
-    # The trainer reads files only; these keep its libraries from asking the network about them.
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +121,7 @@ class Trainers:
                         stdout=log,
                         stderr=subprocess.STDOUT,
                         start_new_session=True,
-                        env={**os.environ, **_QUIET},
+                        env={**child_environment(), "TOKENIZERS_PARALLELISM": "false"},
                     )
             except OSError as error:
                 raise WorkbenchError(f"The training process cannot start: {error}.") from error

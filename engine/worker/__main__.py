@@ -31,7 +31,7 @@ def main() -> None:
     from engine import offline
     from engine.worker.server import Server
 
-    offline.install()
+    offline.install_in_child()
     Server(sys.stdin.buffer, answers).serve()
 
 

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, cast
 from engine import errors
 from engine.errors import Cancelled, ModelCrashed, ModelError, WorkbenchError
 from engine.model.interface import LoadOptions
+from engine.offline import child_environment
 from engine.worker import protocol
 from engine.worker.protocol import Frame
 
@@ -144,7 +145,10 @@ class WorkerProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+                env={
+                    **child_environment(),
+                    "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+                },
             )
         self._process = process
         self._check_open()

@@ -16,6 +16,7 @@ from engine.completeness.block import log_item
 from engine.conversation import render_log
 from engine.errors import WorkbenchError
 from engine.model.catalog import embedded_model
+from engine.offline import child_environment
 from engine.simulate.samples import sample_conversations
 from training.config import TrainConfig
 from training.protocol import RunDirectory
@@ -51,6 +52,7 @@ def bench_training(
         )
         done = subprocess.run(
             [sys.executable, "-m", "training.benching", folder],
+            env=child_environment(),
             capture_output=True,
             text=True,
             check=False,
