@@ -1,7 +1,10 @@
 """What a GGUF file says of itself, read without llama.cpp: its values, and where its tensors lie.
 
+What is read is checked: no count, size or place may point outside of the file. llama.cpp trusts more of a header than
+a file from elsewhere deserves, so every model goes through here first.
+
 The `gguf` package reads the same, but takes seconds for the vocabulary of a small model, which nobody here asks for:
-arrays are passed over.
+long arrays are passed over.
 """
 
 from __future__ import annotations
@@ -9,13 +12,14 @@ from __future__ import annotations
 import mmap
 import re
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import ModelFileError
+from engine.model.gguf_layout import Unsound, check_layout
 
 Value = int | float | bool | str
 
@@ -25,6 +29,14 @@ F32, F16, BF16 = 0, 1, 30
 _SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 _STRING, _ARRAY = 8, 9
 _ALIGNMENT = 32
+_LEAST_PAIR, _LEAST_TENSOR = 8 + 4 + 1, 8 + 4 + 4 + 8
+"""Bytes that a value and a tensor take in the header, at the least."""
+_LONGEST_KEY, _LONGEST_NAME, _MOST_SIZES = 65_535, 63, 4
+"""As llama.cpp has them."""
+_MOST_STRINGS = 1 << 24
+"""Of one array; the largest vocabularies hold a sixteenth of it."""
+_LONGEST_LIST = 1_024
+"""Numbers of an array that is kept: those with a figure for each layer."""
 _SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 
 
@@ -52,11 +64,15 @@ class GgufFile:
     Attributes:
         values: Metadata by key, without arrays.
         tensors: Tensors by name, those of all parts of a split model.
+        lists: Short arrays of whole numbers by key.
+        size: Bytes of the file, or of all parts together.
     """
 
     path: Path
     values: dict[str, Value]
     tensors: dict[str, TensorInfo]
+    lists: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    size: int = 0
 
     def text(self, key: str) -> str:
         """A value that should be text; empty where it is not there."""
@@ -93,22 +109,26 @@ _DAMAGED = "The file is damaged; get it again."
 
 
 def read_gguf(path: Path) -> GgufFile:
-    """Reads the values and the list of tensors of a file, and of its other parts where it is the first of several.
+    """Reads and checks the values and the list of tensors of a file, and of its other parts where it is the first of
+    several.
 
     Raises:
         ModelFileError: A file is missing, is no GGUF file, or is damaged.
     """
-    values, tensors = _read_one(path)
+    file = _read_one(path)
     found = _SPLIT.search(path.name)
-    if found and values.get("split.count") == int(found[2]):
-        stem = path.name[: found.start()]
-        for number in range(int(found[1]) + 1, int(found[2]) + 1):
-            part = path.with_name(f"{stem}-{number:05}-of-{found[2]}.gguf")
-            tensors.update(_read_one(part)[1])
-    return GgufFile(path, values, tensors)
+    if not found or file.values.get("split.count") != int(found[2]):
+        return file
+    stem = path.name[: found.start()]
+    tensors, size = dict(file.tensors), file.size
+    for number in range(int(found[1]) + 1, int(found[2]) + 1):
+        part = _read_one(path.with_name(f"{stem}-{number:05}-of-{found[2]}.gguf"))
+        tensors.update(part.tensors)
+        size += part.size
+    return GgufFile(path, file.values, tensors, file.lists, size)
 
 
-def _read_one(path: Path) -> tuple[dict[str, Value], dict[str, TensorInfo]]:
+def _read_one(path: Path) -> GgufFile:
     try:
         with path.open("rb") as file:
             head = file.read(8)
@@ -124,35 +144,62 @@ def _read_one(path: Path) -> tuple[dict[str, Value], dict[str, TensorInfo]]:
             f"The model file {path} cannot be read: {error.strerror}.",
             "`workbench models list` shows the models that can be used.",
         ) from error
-    except (struct.error, UnicodeDecodeError, KeyError, IndexError) as error:
-        raise ModelFileError(f"{path.name} is a damaged GGUF file.", _DAMAGED) from error
+    except struct.error as error:
+        raise ModelFileError(
+            f"{path.name} is a damaged GGUF file: it ends within its header.", _DAMAGED
+        ) from error
+    except (Unsound, UnicodeDecodeError) as error:
+        why = str(error) if isinstance(error, Unsound) else "a name in it is no text"
+        raise ModelFileError(f"{path.name} is a damaged GGUF file: {why}.", _DAMAGED) from error
 
 
 class _Cursor:
-    """Reads one after another what the head of a GGUF file holds; each read past the end is a `struct.error`."""
+    """Reads one after another what the head of a GGUF file holds.
+
+    A read past the end is a `struct.error`, what cannot be right is `Unsound`.
+    """
 
     def __init__(self, data: mmap.mmap, at: int) -> None:
         self._data, self._at = data, at
 
-    def contents(self, path: Path) -> tuple[dict[str, Value], dict[str, TensorInfo]]:
-        tensors, pairs = self._take("Q"), self._take("Q")
+    def contents(self, path: Path) -> GgufFile:
+        tensors = self._count(_LEAST_TENSOR, "tensors")
+        pairs = self._count(_LEAST_PAIR, "values")
         values: dict[str, Value] = {}
-        for _ in range(int(pairs)):
-            key = self._string()
-            value = self._value(int(self._take("I")))
-            if value is not None:
+        lists: dict[str, tuple[int, ...]] = {}
+        for _ in range(pairs):
+            key = self._string(_LONGEST_KEY)
+            if key in values or key in lists:
+                raise Unsound("a value stands in it twice")
+            value = self._value(self._number("I"))
+            if isinstance(value, tuple):
+                lists[key] = value
+            elif value is not None:
                 values[key] = value
-        found = []
-        for _ in range(int(tensors)):
-            name = self._string()
-            sizes = [int(self._take("Q")) for _ in range(int(self._take("I")))]
-            found.append((name, tuple(sizes), int(self._take("I")), int(self._take("Q"))))
-        alignment = int(values.get("general.alignment", _ALIGNMENT))
+        found: dict[str, TensorInfo] = {}
+        for _ in range(tensors):
+            name = self._string(_LONGEST_NAME)
+            if name in found:
+                raise Unsound("a tensor stands in it twice")
+            sizes = self._number("I")
+            if sizes > _MOST_SIZES:
+                raise Unsound(f"a tensor in it has {sizes:,} dimensions")
+            shape = tuple(self._number("Q") for _ in range(sizes))
+            found[name] = TensorInfo(shape, self._number("I"), path, self._number("Q"))
+        alignment = values.get("general.alignment", _ALIGNMENT)
+        if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
+            raise Unsound("its alignment is no power of two")
         start = -(-self._at // alignment) * alignment
-        return values, {
-            name: TensorInfo(shape, kind, path, start + offset)
-            for name, shape, kind, offset in found
+        check_layout(
+            [(one.shape, one.kind, one.offset) for one in found.values()],
+            alignment,
+            len(self._data) - start,
+        )
+        placed = {
+            name: TensorInfo(one.shape, one.kind, path, start + one.offset)
+            for name, one in found.items()
         }
+        return GgufFile(path, values, placed, lists, len(self._data))
 
     def _take(self, code: str) -> int | float | bool:
         (value,) = struct.unpack_from(f"<{code}", self._data, self._at)
@@ -160,27 +207,63 @@ class _Cursor:
         number: int | float | bool = value
         return number
 
+    def _number(self, code: str) -> int:
+        return int(self._take(code))
+
+    def _count(self, least: int, what: str) -> int:
+        count = self._number("Q")
+        if count > (len(self._data) - self._at) // least:
+            raise Unsound(f"it claims {count:,} {what}, more than fit into it")
+        return count
+
     def _skip(self, size: int) -> None:
         if size > len(self._data) - self._at:
             raise struct.error("past the end")
         self._at += size
 
-    def _string(self) -> str:
-        size = int(self._take("Q"))
+    def _string(self, longest: int | None = None) -> str:
+        size = self._number("Q")
+        if longest is not None and size > longest:
+            raise Unsound(f"a name in it is {size:,} bytes long")
         start = self._at
         self._skip(size)
         return self._data[start : self._at].decode("utf-8")
 
-    def _value(self, kind: int) -> Value | None:
+    def _value(self, kind: int) -> Value | tuple[int, ...] | None:
         if kind == _STRING:
             return self._string()
-        if kind != _ARRAY:
-            return self._take(_SCALARS[kind])
-        inner, count = int(self._take("I")), int(self._take("Q"))
+        if kind == _ARRAY:
+            return self._array()
+        return self._take(_code_of(kind))
+
+    def _array(self) -> tuple[int, ...] | None:
+        """The numbers of a short array of whole ones; None for one that was passed over."""
+        inner, count = self._number("I"), self._number("Q")
         if inner == _STRING:
-            for _ in range(count):
-                self._skip(int(self._take("Q")))
-        else:
-            # An array of arrays is a KeyError: the format has them, no writer makes them.
-            self._skip(count * struct.calcsize(f"<{_SCALARS[inner]}"))
-        return None
+            self._pass_strings(count)
+            return None
+        code = _code_of(inner)
+        start = self._at
+        self._skip(count * struct.calcsize(f"<{code}"))
+        if code in "fd?" or count > _LONGEST_LIST:
+            return None
+        return struct.unpack_from(f"<{count}{code}", self._data, start)
+
+    def _pass_strings(self, count: int) -> None:
+        if count > _MOST_STRINGS:
+            raise Unsound(f"an array in it claims {count:,} words")
+        size_at, end = struct.Struct("<Q").unpack_from, len(self._data)
+        data, at = self._data, self._at
+        for _ in range(count):
+            at += 8 + size_at(data, at)[0]
+            if at > end:
+                raise struct.error("past the end")
+        self._at = at
+
+
+def _code_of(kind: int) -> str:
+    """How a value of this kind is read. Arrays of arrays are in the format, and no writer makes them."""
+    try:
+        return _SCALARS[kind]
+    except KeyError:
+        raise Unsound(f"a value in it is of the unknown kind {kind:,}") from None

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import Cancelled, ModelError
+from engine.model.gguf_file import read_gguf
 from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
-from engine.model.llamacpp import LlamaModel, check_gguf, quantize
+from engine.model.llamacpp import LlamaModel, quantize
 
 FAITHFUL = 0.97
 CANDIDATES = ("bf16", "q8_0", "q4_0")
@@ -188,7 +189,7 @@ def expand(source: Path, target: Path) -> None:
         ModelFileError: The file is missing or no GGUF file.
         ModelError: They take too much of memory or disk, or llama.cpp could not write them.
     """
-    check_gguf(source)
+    read_gguf(source)
     if not _expandable(source, target.parent):
         raise ModelError(
             f"{source.name} takes too much memory or disk in F32.",

@@ -11,9 +11,7 @@ import numpy as np
 
 from engine.errors import ModelError
 from engine.model.interface import Span
-
-MAX_SEQUENCES = 64
-"""Sequence ids of one context; also how many sequences one token may belong to."""
+from engine.model.memory_plan import MAX_SEQUENCES
 
 
 class BatchBuffers:

@@ -1,4 +1,4 @@
-"""GGUF files: a first check, other formats of the same weights."""
+"""llama.cpp's own log, and other formats of the same weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import llama_cpp
 
-from engine.errors import ModelError, ModelFileError
+from engine.errors import ModelError
 
 log = logging.getLogger(__name__)
 _WARNING, _ERROR = 3, 4
@@ -23,26 +23,6 @@ def _forward_log(level: int, text: bytes, _data: object) -> None:
 def forward_log() -> None:
     """Sends llama.cpp's warnings to `logging`; the callback is a module attribute, so it outlives every call."""
     llama_cpp.llama_log_set(_forward_log, ctypes.c_void_p(0))
-
-
-def check_gguf(path: Path) -> None:
-    """Refuses what is not a GGUF file before llama.cpp sees it.
-
-    Raises:
-        ModelFileError: The file is missing or does not begin as a GGUF file does.
-    """
-    try:
-        with path.open("rb") as file:
-            head = file.read(8)
-    except OSError as error:
-        raise ModelFileError(
-            f"The model file {path} cannot be read: {error.strerror}.",
-            "`workbench models list` shows the models that can be used.",
-        ) from error
-    if head[:4] != b"GGUF" or not 2 <= int.from_bytes(head[4:8], "little") <= 3:
-        raise ModelFileError(
-            f"{path.name} is not a GGUF file.", "Convert the model to GGUF, or name another file."
-        )
 
 
 FILE_TYPES = {"f32": 0, "q4_0": 2, "q8_0": 7, "bf16": 32}

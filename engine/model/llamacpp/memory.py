@@ -11,14 +11,10 @@ from typing import Any
 import llama_cpp
 
 from engine.errors import ModelError, ModelFileError
+from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.llamacpp.files import check_gguf, forward_log
-
-MOST_CONTEXT = 8192
-"""Longest sequence unless a person asks for another."""
-
-ALL_F32 = "0"
-"""`general.file_type` of weights that are kept for exactness; their cache is F32 too."""
+from engine.model.llamacpp.files import forward_log
+from engine.model.memory_plan import estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +22,19 @@ class MemoryNeed:
     """Bytes that a model will take.
 
     Attributes:
-        weights: Size of the file, which is mapped.
-        cache: Key-value cache of all cells.
+        weights, cache, compute: See `engine.model.memory_plan.MemoryEstimate`.
         available: What the system could give now; None where it does not say.
     """
 
     weights: int
     cache: int
+    compute: int
     available: int | None
 
     @property
     def total(self) -> int:
-        """Weights and cache together."""
-        return self.weights + self.cache
+        """All together."""
+        return self.weights + self.cache + self.compute
 
 
 def memory_need(path: Path, options: LoadOptions) -> MemoryNeed:
@@ -48,7 +44,7 @@ def memory_need(path: Path, options: LoadOptions) -> MemoryNeed:
         ModelFileError: The file is missing, damaged or of an architecture llama.cpp does not know.
     """
     forward_log()
-    check_gguf(path)
+    need = estimate(read_gguf(path), options)
     params = llama_cpp.llama_model_default_params()
     params.vocab_only = True
     model = llama_cpp.llama_model_load_from_file(str(path).encode(), params)
@@ -57,16 +53,8 @@ def memory_need(path: Path, options: LoadOptions) -> MemoryNeed:
             f"llama.cpp cannot load {path.name}.",
             "The file is damaged or of a newer kind; the worker log says which.",
         )
-    try:
-        meta = metadata_of(model)
-        arch = meta("general.architecture") or ""
-        trained = int(meta(f"{arch}.context_length") or MOST_CONTEXT)
-        cells = cells_for(context_tokens(options, trained), options)
-        width = 4 if meta("general.file_type") == ALL_F32 else 2
-        cache = kv_bytes(meta, cells, width)
-    finally:
-        llama_cpp.llama_model_free(model)
-    return MemoryNeed(path.stat().st_size, cache, _available())
+    llama_cpp.llama_model_free(model)
+    return MemoryNeed(need.weights, need.cache, need.compute, available_memory())
 
 
 def refuse_if_too_large(path: Path, options: LoadOptions) -> None:
@@ -85,16 +73,6 @@ def refuse_if_too_large(path: Path, options: LoadOptions) -> None:
         )
 
 
-def context_tokens(options: LoadOptions, trained: int) -> int:
-    """Longest sequence for these options on a model trained for `trained` tokens."""
-    return min(options.context or min(trained, MOST_CONTEXT), trained)
-
-
-def cells_for(context: int, options: LoadOptions) -> int:
-    """Cells of the cache: one full sequence and four batches of forks and neighbours."""
-    return context + 4 * options.batch
-
-
 def metadata_of(model: Any) -> Callable[[str], str | None]:
     """A look-up of a loaded model's metadata values as text."""
     buffer = ctypes.create_string_buffer(1 << 16)
@@ -106,23 +84,8 @@ def metadata_of(model: Any) -> Callable[[str], str | None]:
     return value
 
 
-def kv_bytes(meta: Callable[[str], str | None], cells: int, width_of_one: int) -> int:
-    """Bytes of a key-value cache of `cells` tokens, `width_of_one` bytes a number, from the model's metadata."""
-    arch = meta("general.architecture") or ""
-
-    def figure(key: str, default: int) -> int:
-        value = meta(f"{arch}.{key}")
-        return int(value) if value and value.isdigit() else default
-
-    heads = figure("attention.head_count", 1)
-    width = figure("embedding_length", 0) // max(heads, 1)
-    kv_heads = figure("attention.head_count_kv", heads)
-    key = figure("attention.key_length", width)
-    value = figure("attention.value_length", width)
-    return figure("block_count", 0) * kv_heads * (key + value) * width_of_one * cells
-
-
-def _available() -> int | None:
+def available_memory() -> int | None:
+    """Bytes that the system could give now; None where it does not say."""
     try:
         for line in Path("/proc/meminfo").read_text("ascii").splitlines():
             if line.startswith("MemAvailable:"):

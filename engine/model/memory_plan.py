@@ -1,0 +1,194 @@
+"""How much memory a model takes, and how many of its layers a GPU holds: from the header of its file, loading nothing.
+
+The compute buffer was measured on llama.cpp 0.3.36 with the default model: it holds the larger of the distributions of
+one decode and of one layer's work on a batch. Where the formula errs, it errs upwards, by a few per cent.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from engine.model.gguf_file import GgufFile
+from engine.model.gguf_layout import bytes_of
+from engine.model.interface import LoadOptions
+
+MOST_CONTEXT = 8192
+"""Longest sequence unless a person asks for another."""
+
+ALL_F32 = 0
+"""`general.file_type` of weights that are kept for exactness; their cache is F32 too."""
+
+MAX_SEQUENCES = 64
+"""Sequence ids of one context, which share its cells; also how many sequences one token may belong to."""
+
+MAX_ROWS = 256
+"""Most distributions that one decode gives."""
+
+GPU_OVERHEAD = 600 << 20
+"""Bytes that a GPU's driver and kernels take beside what is reckoned here. Not measured: an allowance."""
+
+_LAYER = re.compile(r"^blk\.(\d+)\.")
+_OUTPUTS = ("output.weight", "output_norm.weight")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEstimate:
+    """Bytes that a loaded model takes.
+
+    Attributes:
+        weights: All tensors; they are mapped from the file.
+        cache: Keys and values of all cells.
+        compute: What a decode works in, and its distributions.
+        context: Tokens of the longest sequence it was reckoned for.
+    """
+
+    weights: int
+    cache: int
+    compute: int
+    context: int
+
+    @property
+    def total(self) -> int:
+        """All together."""
+        return self.weights + self.cache + self.compute
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPlan:
+    """What of a model goes onto a GPU.
+
+    Attributes:
+        layers: How many, the output counted as one; as llama.cpp's `n_gpu_layers` means it.
+        of: How many there are.
+        used: Bytes of the GPU that they take, cache and work included; 0 where none goes there.
+        free: Bytes that were free.
+    """
+
+    layers: int
+    of: int
+    used: int
+    free: int
+
+
+def estimate(file: GgufFile, options: LoadOptions | None = None) -> MemoryEstimate:
+    """What loading a model with these options takes."""
+    options = options or LoadOptions()
+    context = context_tokens(options, _figure(file, "context_length") or MOST_CONTEXT)
+    cells = cells_for(context, options)
+    return MemoryEstimate(
+        sum(_sizes(file).values()),
+        sum(_cache_of_layer(file, layer) for layer in range(_layers(file))) * cells,
+        _compute(file, options, cells),
+        context,
+    )
+
+
+def context_tokens(options: LoadOptions, trained: int) -> int:
+    """Longest sequence for these options on a model trained for `trained` tokens."""
+    return min(options.context or min(trained, MOST_CONTEXT), trained)
+
+
+def cells_for(context: int, options: LoadOptions) -> int:
+    """Cells of the cache: one full sequence and four batches of forks and neighbours."""
+    return context + 4 * options.batch
+
+
+def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -> GpuPlan:
+    """How many layers a GPU with so many free bytes holds.
+
+    llama.cpp fills it from the output downwards, and keeps the embedding of the tokens in main memory; where the
+    output shares that embedding, the GPU gets a copy. A layer brings its part of the cache.
+    """
+    options = options or LoadOptions()
+    need = estimate(file, options)
+    cells = cells_for(need.context, options)
+    sizes = _sizes(file)
+    layers = _layers(file)
+    weights = [0] * layers
+    for name, size in sizes.items():
+        found = _LAYER.match(name)
+        if found and int(found[1]) < layers:
+            weights[int(found[1])] += size
+    shared = 0 if "output.weight" in sizes else sizes.get("token_embd.weight", 0)
+    output = shared + sum(sizes.get(name, 0) for name in _OUTPUTS)
+    steps = [output] + [
+        weights[layer] + _cache_of_layer(file, layer) * cells for layer in reversed(range(layers))
+    ]
+    used, count = need.compute + GPU_OVERHEAD, 0
+    for step in steps:
+        if used + step > free:
+            break
+        used, count = used + step, count + 1
+    return GpuPlan(count, len(steps), used if count else 0, free)
+
+
+def _compute(file: GgufFile, options: LoadOptions, cells: int) -> int:
+    """The larger of the distributions of a decode and of one layer's work, and the output buffer."""
+    width = _figure(file, "embedding_length")
+    embedding = file.tensors.get("token_embd.weight")
+    vocabulary = embedding.shape[-1] if embedding and embedding.shape else 0
+    inner, heads = _widest(file, "feed_forward_length"), _widest(file, "attention.head_count")
+    batch, rows = options.batch, min(MAX_ROWS, options.batch)
+    if options.embedding:
+        distributions, output = 0, 4 * batch * width
+    else:
+        distributions, output = 4 * rows * (vocabulary + width), 4 * MAX_SEQUENCES * vocabulary
+    layer = 4 * batch * (2 * inner + 2 * width)
+    if _exact(file):
+        # Without flash attention every head holds its scores over all cells, and the mask is F32.
+        layer += 4 * batch * cells * (heads + 1)
+    else:
+        layer += 2 * batch * cells
+    return max(distributions, layer) + output
+
+
+def _cache_of_layer(file: GgufFile, layer: int) -> int:
+    """Bytes of keys and values of one token in one layer."""
+    heads = max(1, _at(file, "attention.head_count", layer))
+    width = _figure(file, "embedding_length") // heads
+    shared = _at(file, "attention.head_count_kv", layer, heads)
+    key = _figure(file, "attention.key_length") or width
+    value = _figure(file, "attention.value_length") or width
+    return shared * (key + value) * (4 if _exact(file) else 2)
+
+
+def _exact(file: GgufFile) -> bool:
+    return file.number("general.file_type") == ALL_F32
+
+
+def _layers(file: GgufFile) -> int:
+    # A header may claim more layers than there are tensors, which would only cost time.
+    return min(_figure(file, "block_count"), len(file.tensors))
+
+
+def _sizes(file: GgufFile) -> dict[str, int]:
+    """Bytes of each tensor; of one in a format that is not known here, as if it had a byte for each number."""
+    sizes = {}
+    for name, info in file.tensors.items():
+        known = bytes_of(info.shape, info.kind)
+        sizes[name] = math.prod(info.shape) if known is None else known
+    return sizes
+
+
+def _key(file: GgufFile, name: str) -> str:
+    return f"{file.text('general.architecture')}.{name}"
+
+
+def _figure(file: GgufFile, name: str) -> int:
+    return max(0, file.number(_key(file, name)) or 0)
+
+
+def _widest(file: GgufFile, name: str) -> int:
+    """A figure, or the largest where each layer has its own."""
+    return max((*file.lists.get(_key(file, name), ()), _figure(file, name)))
+
+
+def _at(file: GgufFile, name: str, layer: int, default: int = 0) -> int:
+    """The figure of a layer."""
+    each = file.lists.get(_key(file, name))
+    if each:
+        return max(0, each[layer]) if layer < len(each) else 0
+    found = file.number(_key(file, name))
+    return default if found is None else max(0, found)
