@@ -7,7 +7,8 @@ WorkbenchError
 ├── FormatError       an input cannot be read as conversations
 ├── ModelError        the model process cannot do what was asked
 │   ├── ModelFileError    the weights are missing, damaged or of an unsupported kind
-│   └── ModelCrashed      the model process died while working on a request
+│   ├── ModelCrashed      the model process died while working on a request
+│   └── RequestRefused    one request cannot be answered; others may be
 ├── NetworkRefused    something tried to reach another machine
 ├── Cancelled         a person cancelled the work; not a fault
 └── UsageError        the words of a command do not fit together
@@ -59,6 +60,10 @@ class ModelFileError(ModelError):
 
 class ModelCrashed(ModelError):
     """The model process died while it worked on a request."""
+
+
+class RequestRefused(ModelError):
+    """What was asked about one item cannot be answered honestly; other items may be."""
 
 
 class NetworkRefused(WorkbenchError):
