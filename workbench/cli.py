@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 done with unscored or quarantined items
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -29,7 +30,8 @@ from workbench.exits import CANCELLED, FAILED, USAGE
 
 DESCRIPTION = """\
 Offline terminal workbench for conversations between users and LLM systems: what users wanted, whether they
-got it, and how sure the model was. `workbench PROJECT` opens a project; nothing ever leaves this machine."""
+got it, and how sure the model was. `workbench PROJECT` opens a project. Nothing leaves this machine unless you name
+an endpoint or ask a hub; with --offline, not even then."""
 
 EPILOG = """\
 exit codes: 0 done · 1 failed · 2 usage · 3 done, with unscored or quarantined items · 130 cancelled
@@ -47,11 +49,13 @@ EXPORTS = (
 
 COMMANDS = (
     "open", "demo", "import", "run", "status", "list", "tree", "export", "calibrate", "validate", "train", "prompts",
-    "models", "keys", "doctor", "bench",
+    "models", "offline", "keys", "doctor", "bench",
 )  # fmt: skip
 
 
 TRAINING = ("start", "status", "stop")
+
+_OFFLINE = "reach nothing, not even the endpoints and hubs that are configured"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -70,6 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument(offline.FLAG, action="store_true", help=_OFFLINE)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
     def command(
@@ -78,6 +83,10 @@ def build_parser() -> argparse.ArgumentParser:
         sub = into.add_parser(name, help=text, description=text)
         sub.set_defaults(run=run)
         sub.add_argument("--json", action="store_true", help="print the result as JSON")
+        # Without a default of its own: that would undo the same word before the command.
+        sub.add_argument(
+            offline.FLAG, action="store_true", default=argparse.SUPPRESS, help=_OFFLINE
+        )
         return sub
 
     sub = command(
@@ -232,6 +241,15 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("model", nargs="?", help="path to add, or name to tune (default: built-in)")
     sub.add_argument("--name", help="name for an added model")
 
+    sub = command("offline", "say or change whether a project stays offline", "offline:offline")
+    sub.add_argument("project")
+    sub.add_argument(
+        "wanted",
+        nargs="?",
+        choices=["on", "off"],
+        help="on: it reaches nothing, not even what is configured (default: say what holds)",
+    )
+
     sub = command("keys", "list the keys and say where to change them", "keys:keys")
     sub.add_argument("--markdown", action="store_true", help="the default keys as documentation")
 
@@ -265,6 +283,9 @@ def _joined(words: Sequence[str]) -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    first = words[:1] == [offline.FLAG]
+    if first:
+        del words[0]
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
         words.insert(0, "open")
     if words[:1] == ["train"] and words[1:2] and words[1] not in (*TRAINING, "-h", "--help"):
@@ -284,6 +305,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser.print_help(sys.stderr)
         return USAGE
+    if first or arguments.offline:
+        os.environ[offline.VARIABLE] = offline.FLAG
     offline.install()
     module, function = arguments.run.split(":")
     try:

@@ -1,0 +1,35 @@
+"""`workbench offline`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from engine.store.project import Project
+from workbench.commands.narration import say, show
+from workbench.network import ProjectNetwork
+
+
+def offline(arguments: argparse.Namespace) -> int:
+    """Says whether a project stays offline, or changes it."""
+    wanted: str | None = arguments.wanted
+    with Project.open(Path(arguments.project), read_only=wanted is None) as project:
+        network = ProjectNetwork(project)
+        if wanted is not None:
+            network.stay_offline(wanted == "on")
+        stays, others = network.stays_offline(), network.others()
+        network.close()
+    if arguments.json:
+        show({"offline": stays, "others": others})
+        return 0
+    if stays:
+        say("This project reaches nothing, not even what is configured.")
+    else:
+        say("This project reaches what is configured, while it is asked for, and nothing else.")
+    if others:
+        say(f"Nothing is reached here at all: {' and '.join(others)} {_is(others)} on.")
+    return 0
+
+
+def _is(some: list[str]) -> str:
+    return "is" if len(some) == 1 else "are"
