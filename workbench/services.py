@@ -38,11 +38,11 @@ from workbench import adapter_in_use, config
 from workbench.adapter_in_use import ChosenAdapter
 from workbench.calibrations import ProjectCalibration
 from workbench.exports import ExportFiles
-from workbench.goal_services import ProjectGoals
-from workbench.goal_stages import GOAL_STAGES, GoalStages
+from workbench.goals.services import ProjectGoals
+from workbench.goals.stages import GOAL_STAGES, GoalStages
 from workbench.job_services import ProjectJobs
 from workbench.training_services import ProjectTraining
-from workbench.tree_services import Like, ProjectTrees, wished_options
+from workbench.trees.services import Like, ProjectTrees, wished_options
 
 PROMPT_KEY = "prompt."
 TABLES = {

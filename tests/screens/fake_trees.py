@@ -22,7 +22,7 @@ from screens.tree_rows import (
     TreeItem,
     TreeWish,
 )
-from workbench.tree_services import Like, ProjectTrees
+from workbench.trees.services import Like, ProjectTrees
 
 
 class NoTrees:

@@ -22,7 +22,7 @@ from tests.screens.exploring import LAST, explored, layout, view
 from tests.screens.tree_growth import Growing
 from tests.screens.tree_project import CONFIG, entry, grown, run_of, store, with_trees
 from workbench.app import WorkbenchApp
-from workbench.tree_meanings import AnswerMeanings, Comparison
+from workbench.trees.meanings import AnswerMeanings, Comparison
 
 
 @pytest.fixture

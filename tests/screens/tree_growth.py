@@ -29,7 +29,7 @@ from screens.tree_rows import TreeWish
 from tests.screens.test_real_store import NoJobs
 from tests.screens.test_real_store import services as stored_services
 from tests.screens.tree_project import Spelled
-from workbench.tree_services import Like, ProjectTrees
+from workbench.trees.services import Like, ProjectTrees
 
 MODELS = {
     name: RunnableModel(

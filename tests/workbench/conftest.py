@@ -11,7 +11,7 @@ from engine.store.project import Project
 from tests.workbench.goal_project import cluster, fill_topics, stored_goals
 from tests.workbench.tuned import tune
 from workbench import config
-from workbench.goal_services import ProjectGoals
+from workbench.goals.services import ProjectGoals
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from engine.store.project import Project
 from engine.worker.client import ModelProcess
 from screens.goal_port import Goals
 from tests.engine.store.support import fill, give_scores, talk
-from workbench.goal_services import ProjectGoals
-from workbench.goal_stages import ClusterOptions, GoalStages
+from workbench.goals.services import ProjectGoals
+from workbench.goals.stages import ClusterOptions, GoalStages
 
 TOPICS = {
     "book": (

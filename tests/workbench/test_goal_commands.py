@@ -13,7 +13,7 @@ from engine.store import settings
 from engine.store.project import Project
 from tests.engine.stages import goal_runs
 from workbench.cli import main
-from workbench.goal_stages import ABOUT_KEY
+from workbench.goals.stages import ABOUT_KEY
 
 CLUSTER = ("run", "cluster")
 

@@ -15,7 +15,7 @@ from engine.store.project import Project
 from screens.goal_port import Goals
 from tests.engine.store.support import give_scores
 from tests.workbench.goal_project import TOPIC, members, stored_goals, texts
-from workbench.goal_services import ProjectGoals
+from workbench.goals.services import ProjectGoals
 
 
 class TestLooking:

@@ -17,7 +17,7 @@ from engine.store.goal_answers import PairAnswer
 from engine.store.project import Project
 from screens.goal_port import Goals
 from tests.workbench.goal_project import TOPICS, members, merge_rightly, topic_of
-from workbench.goal_services import ProjectGoals
+from workbench.goals.services import ProjectGoals
 
 
 class TestProposals:

@@ -11,7 +11,7 @@ from engine.errors import UsageError
 from engine.trees.meaning import Vectors, letter_vectors
 from engine.trees.tree import TreeOptions
 from tests.screens.tree_project import grown
-from workbench.tree_meanings import AnswerMeanings, Comparison
+from workbench.trees.meanings import AnswerMeanings, Comparison
 
 TREE = grown(b"Is it?", TreeOptions(0.004, max_tokens=4)).tree
 

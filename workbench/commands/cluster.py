@@ -12,7 +12,7 @@ from engine.text import one_line
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
 from workbench.exits import DONE, WITH_GAPS
-from workbench.goal_stages import ABOUT_KEY, ClusterOptions
+from workbench.goals.stages import ABOUT_KEY, ClusterOptions
 from workbench.services import Workspace
 
 MOST_LINES = 40

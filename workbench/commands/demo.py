@@ -14,9 +14,9 @@ from screens.figures import duration
 from workbench.commands.narration import run_stages, say, show, tell
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
-from workbench.goal_stages import ClusterOptions
+from workbench.goals.stages import ClusterOptions
 from workbench.services import ScoringOptions, TreeRunOptions, Workspace
-from workbench.tree_services import STEP_STOP
+from workbench.trees.services import STEP_STOP
 
 TREES = TreeRunOptions(TreeOptions(alpha=0.02, max_tokens=32, stop=(STEP_STOP,)), limit=6)
 """One of each world; the others are grown when asked for."""

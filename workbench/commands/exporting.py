@@ -11,7 +11,8 @@ from engine.errors import UsageError
 from engine.filters import ListQuery
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import show, tell
-from workbench.exports import export_lines, write_file, write_lines
+from workbench.exports import export_lines
+from workbench.line_files import write_file, write_lines
 from workbench.services import Workspace
 
 OF_ALL = ("clusters", "decisions")

@@ -27,8 +27,8 @@ from workbench.commands.narration import say, show, tell
 from workbench.commands.trees import tree_options
 from workbench.exits import DONE
 from workbench.services import ScoringOptions, Workspace
-from workbench.tree_lines import meanings_line, tree_line
-from workbench.tree_meanings import AnswerMeanings
+from workbench.trees.lines import meanings_line, tree_line
+from workbench.trees.meanings import AnswerMeanings
 
 LINES = 60
 """Lines of a tree that are printed; the rest is counted."""

@@ -13,7 +13,7 @@ from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
 from workbench.exits import DONE, WITH_GAPS
 from workbench.services import TreeRunOptions, Workspace
-from workbench.tree_services import STEP_STOP
+from workbench.trees.services import STEP_STOP
 
 
 def tree_options(arguments: argparse.Namespace) -> TreeOptions:

@@ -1,4 +1,4 @@
-"""Looking at clusterings: groups, their members, the map and drift; `goal_desk` decides on them."""
+"""Looking at clusterings: groups, their members, the map and drift; `desk` decides on them."""
 
 from __future__ import annotations
 

@@ -38,9 +38,9 @@ from screens.tree_rows import (
     TreeItem,
     TreeWish,
 )
-from workbench.exports import write_file
-from workbench.tree_lines import stored_tree_line
-from workbench.tree_meanings import AnswerMeanings
+from workbench.line_files import write_file
+from workbench.trees.lines import stored_tree_line
+from workbench.trees.meanings import AnswerMeanings
 
 KINDS: tuple[NodeKind, ...] = ("frontier", "inner", "ended", "cut", "long")
 STEP_STOP = "\n\nTURN"

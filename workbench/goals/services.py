@@ -15,8 +15,8 @@ from engine.jobs import Stage
 from engine.rows import Estimate, RunRow
 from engine.store import clusterings, conversations, runs
 from engine.store.project import Project
-from workbench.goal_desk import GoalDesk
-from workbench.goal_stages import ClusterOptions, GoalStages
+from workbench.goals.desk import GoalDesk
+from workbench.goals.stages import ClusterOptions, GoalStages
 
 ASKING = "propose"
 """The stage that asks the model about pairs."""

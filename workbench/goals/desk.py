@@ -25,7 +25,7 @@ from engine.stages.goal_view import GoalView
 from engine.stages.kept_desk import WORDS, KeptDesk, Plan
 from engine.stages.standing import Standing
 from engine.store.project import Project
-from workbench.goal_queue import GoalQueue
+from workbench.goals.queue import GoalQueue
 
 SHOWN_OF_PART = 10
 """Members of a part in the preview of a split."""

@@ -23,7 +23,7 @@ from engine.stages.pair_queue import DESK, chosen, kept_evidence
 from engine.stages.standing import Moment, Standing
 from engine.store import goal_answers, settings
 from engine.store.project import Project
-from workbench.goal_looking import GoalLooking
+from workbench.goals.looking import GoalLooking
 
 CALLS = 4
 """Model calls of a pair, before any was asked."""
