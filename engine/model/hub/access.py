@@ -1,0 +1,233 @@
+"""Which hub is asked, with which token, and how its refusals are told.
+
+What is covered: the hub's own host is let through the guard while a request runs, and no other; the token comes from
+the environment or the keyring of the system, goes to the hub's host only, encrypted (or to this machine), and is in no
+message, no log and no file. What is not covered: what the hub notes of the requests that it answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import ssl
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from engine import offline
+from engine.errors import ModelError, NetworkRefused, UsageError, WorkbenchError
+from engine.text import one_line
+
+DEFAULT_HUB = "https://huggingface.co"
+KEYRING_SERVICE = "conversation-workbench"
+TOKEN = "HF_TOKEN"
+SECONDS = 10.0
+"""How long a hub may stay silent."""
+
+EXTRA = "Install it with `pip install 'conversation-workbench[hub]'`."
+SETTINGS = {
+    **offline.SILENT,
+    "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+}
+"""What `huggingface_hub` is told before it is imported, when it reads this."""
+
+_one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """A hub to ask.
+
+    Attributes:
+        url: Its address, without a slash at the end.
+        token: Empty where there is none.
+    """
+
+    url: str
+    token: str = field(default="", repr=False)
+
+    @property
+    def host(self) -> str:
+        """Its name or address."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def port(self) -> int:
+        """The port it answers on."""
+        return port_of(self.url)
+
+    @property
+    def sent_token(self) -> str | bool:
+        """The token as `huggingface_hub` takes it: False where none is sent, or the way to the hub is open."""
+        private = self.url.startswith("https://") or is_this_machine(self.host)
+        return self.token if self.token and private else False
+
+    @contextlib.contextmanager
+    def asked(self, about: str = "") -> Iterator[Any]:
+        """The client of the hub, while it is asked; one thread at a time.
+
+        Args:
+            about: The repository that is asked for, for messages.
+
+        Raises:
+            ModelError: The hub cannot be reached, does not know what was asked for, or refuses it.
+            NetworkRefused: A switch forbids the network.
+            UsageError: `about` is no name of a repository.
+        """
+        library = hub_library()
+        with _one_at_a_time, offline.reaching(self.host, self.port):
+            library.set_client_factory(lambda: self.client(follow=True))
+            try:
+                with self.told(about):
+                    yield library.HfApi(endpoint=self.url, token=self.sent_token)
+            finally:
+                # A connection that stayed open could be used later, when nobody asks for anything.
+                library.close_session()
+
+    def client(self, *, follow: bool) -> Any:
+        """A client of HTTP; `follow` goes where the hub sends it, as far as the guard lets it."""
+        import httpx2
+
+        return httpx2.Client(
+            follow_redirects=follow,
+            timeout=SECONDS,
+            trust_env=False,  # a proxy would be another machine than the one that was named
+            verify=ssl.create_default_context() if self.url.startswith("https://") else False,
+        )
+
+    @contextlib.contextmanager
+    def told(self, about: str) -> Iterator[None]:
+        """Turns what goes wrong with a request into an error for a person."""
+        import httpx2
+        from huggingface_hub import errors
+
+        try:
+            yield
+        except WorkbenchError:
+            raise
+        except errors.HFValidationError as error:
+            raise UsageError(
+                f"{about!r} is no name of a repository.", "Say OWNER/NAME, as the hub shows it."
+            ) from error
+        except errors.HfHubHTTPError as error:
+            raise self._refusal(error, about) from error
+        except httpx2.TransportError as error:
+            why = one_line(str(error)) or type(error).__name__
+            raise unreachable(self.host, why) from error
+
+    def _refusal(self, error: Any, about: str) -> ModelError:
+        """What a status of the hub means for a person; nothing of what it wrote is passed on."""
+        from huggingface_hub import errors
+
+        status = error.response.status_code if error.response is not None else 0
+        page = f"{self.url}/{about}"
+        if isinstance(error, errors.GatedRepoError):
+            if self.sent_token:
+                return ModelError(
+                    f"{about} is gated, and the token in use has no access to it.",
+                    f"Ask for access on {page} with the account of the token, then pull again.",
+                )
+            return ModelError(
+                f"{about} is gated: its owners give access to those who accept their terms.",
+                f"Accept them on {page}, put a token of that account into {TOKEN}, then pull again.",
+            )
+        if isinstance(error, errors.RevisionNotFoundError):
+            return ModelError(
+                f"{about} has no such revision.", "Leave --revision out, or see " + page
+            )
+        if isinstance(error, errors.RemoteEntryNotFoundError):
+            return ModelError(
+                f"{about} no longer has this file.", "Remove the pull and look for it again."
+            )
+        if status == 401 and self.sent_token:
+            return ModelError(
+                f"{self.host} does not accept the token.", f"Put a valid one into {TOKEN}, or none."
+            )
+        if isinstance(error, errors.RepositoryNotFoundError) or status in (401, 404):
+            return ModelError(
+                f"{self.host} has no repository {about!r} that may be seen with"
+                f" {'this' if self.sent_token else 'no'} token.",
+                f"Look for it with `workbench models search`; for a private one put a token into {TOKEN}.",
+            )
+        if status == 429:
+            return ModelError(f"{self.host} asks to wait.", "Run it again in some minutes.")
+        return ModelError(f"{self.host} answered {status}.", "Run it again later.")
+
+
+def hub_from_environment() -> Hub:
+    """The hub that `HF_ENDPOINT` names, else Hugging Face; its token from `HF_TOKEN`, else from the keyring.
+
+    Raises:
+        UsageError: `HF_ENDPOINT` is no URL.
+    """
+    url = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or DEFAULT_HUB
+    no_url = UsageError(f"HF_ENDPOINT is {one_line(url)!r}.", "It has to be http(s)://HOST[:PORT].")
+    try:
+        parts = urlsplit(url)
+        port_of(url)
+    except ValueError as error:
+        raise no_url from error
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise no_url
+    if parts.username or parts.password:
+        raise UsageError("HF_ENDPOINT has a password in it.", f"Put a token into {TOKEN} instead.")
+    return Hub(url, os.environ.get(TOKEN, "").strip() or _from_keyring())
+
+
+def _from_keyring() -> str:
+    """The token that the system's keyring keeps, where the package `keyring` is installed and has one."""
+    try:
+        import keyring
+
+        return str(keyring.get_password(KEYRING_SERVICE, TOKEN) or "")
+    except Exception:  # noqa: BLE001 - the many back ends of keyring raise what they like, and none is needed
+        return ""
+
+
+def hub_library() -> Any:
+    """`huggingface_hub`, told to be silent; imported when it is first needed.
+
+    Raises:
+        ModelError: It is not installed.
+        NetworkRefused: Its own variable forbids it the network.
+    """
+    os.environ.update(SETTINGS)
+    try:
+        import huggingface_hub
+    except ImportError as error:
+        raise ModelError(
+            "The hub is asked with huggingface-hub, which is missing.", EXTRA
+        ) from error
+    if huggingface_hub.constants.HF_HUB_OFFLINE:
+        raise NetworkRefused(
+            "The hub is not asked, because the variable HF_HUB_OFFLINE is set.",
+            "Unset it and run it again.",
+        )
+    return huggingface_hub
+
+
+def unreachable(host: str, why: str) -> ModelError:
+    """The error for a host that does not answer."""
+    return ModelError(
+        f"{host} cannot be reached ({why}).", "Look at the connection, then run it again."
+    )
+
+
+def port_of(url: str) -> int:
+    """The port of a URL; raises ValueError for one that is none."""
+    parts = urlsplit(url)
+    return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a name or address is that of this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

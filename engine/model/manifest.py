@@ -1,0 +1,133 @@
+"""What is known of a model that was pulled: from where, which files with which checksums, under which licence.
+
+The manifest lies beside the first file of the model. It is what makes a file in that folder a model of the catalogue,
+so that pulling needs to change no file that another program may be writing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+SUFFIX = ".manifest.json"
+PULLED = "models"
+"""Folder of pulled models inside the data folder: a folder for each repository."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartFile:
+    """One file of a model.
+
+    Attributes:
+        path: Its place in the repository.
+        sha256: In hex, as the hub said and as it was found after the download.
+        changed_ns: Its time of change when it was checked; another one means that somebody wrote to it since.
+    """
+
+    path: str
+    size: int
+    sha256: str
+    changed_ns: int = 0
+
+    @property
+    def name(self) -> str:
+        """What the file is called here: all files of a repository lie in one folder."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One pulled model.
+
+    Attributes:
+        name: In the catalogue.
+        hub: Address of the hub, without a key.
+        revision: Commit of the repository.
+        licence: As the repository names it; empty where it names none.
+        pulled_at: ISO 8601, UTC.
+        files: The parts of a split model in order, else one.
+    """
+
+    name: str
+    hub: str
+    repository: str
+    revision: str
+    licence: str
+    pulled_at: str
+    files: tuple[PartFile, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    def write(self, folder: Path) -> Path:
+        """Writes it beside its files, in one step; returns the path of the first of them."""
+        first = folder / self.files[0].name
+        path = manifest_path(first)
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(asdict(self), indent=1, sort_keys=True), "utf-8")
+        part.replace(path)
+        return first
+
+    @classmethod
+    def parse(cls, text: str) -> Manifest:
+        """Raises ValueError, KeyError or TypeError for what is no manifest."""
+        content: dict[str, Any] = json.loads(text)
+        files = tuple(PartFile(**file) for file in content.pop("files"))
+        found = cls(**content, files=files)
+        if not files or not all(isinstance(file.size, int) and file.name for file in files):
+            raise ValueError("no file is named in it")
+        return found
+
+
+def manifest_path(file: Path) -> Path:
+    """Where the manifest of a model's first file lies."""
+    return file.with_suffix(SUFFIX)
+
+
+def read_manifest(file: Path) -> Manifest | None:
+    """The manifest of a model by its first file; None where there is none that can be read."""
+    path = manifest_path(file)
+    try:
+        return Manifest.parse(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        logging.getLogger(__name__).warning("the manifest %s cannot be read: %s", path, error)
+        return None
+
+
+def pulled_models(data: Path) -> list[tuple[Path, Manifest]]:
+    """First file and manifest of every model that was pulled into a data folder, by name."""
+    found = []
+    for path in (data / PULLED).glob(f"*/*{SUFFIX}"):
+        file = path.with_name(path.name.removesuffix(SUFFIX) + ".gguf")
+        manifest = read_manifest(file)
+        if manifest is not None:
+            found.append((file, manifest))
+    return sorted(found, key=lambda pair: (pair[1].name, str(pair[0])))
+
+
+def known_sha256(file: Path) -> str | None:
+    """The checksum of a pulled file, None where there is no word on it or it was written to since."""
+    manifest = read_manifest(file)
+    if manifest is None:
+        return None
+    first = manifest.files[0]
+    status = file.stat()
+    unchanged = (status.st_size, status.st_mtime_ns) == (first.size, first.changed_ns)
+    return first.sha256 if unchanged else None
+
+
+def delete_pulled(file: Path, manifest: Manifest) -> None:
+    """Deletes the files of a model and its manifest, and their folder where it is empty then."""
+    for one in manifest.files:
+        (file.parent / one.name).unlink(missing_ok=True)
+    manifest_path(file).unlink(missing_ok=True)
+    if not any(file.parent.iterdir()):
+        file.parent.rmdir()
