@@ -316,7 +316,7 @@ class GoalWish:
 
     Attributes:
         k: Clusters, an overestimate; None proposes one from the data.
-        embedder: `tfidf`, `minilm`, the path of a GGUF embedding model, or the URL of an endpoint.
+        embedder: `tfidf`, `minilm`, `mixed` (both), the path of a GGUF embedding model, or the URL of an endpoint.
     """
 
     text: GoalText = "first-user"

@@ -62,7 +62,7 @@ def add_clustering(sub: argparse.ArgumentParser) -> None:
         "--embedder",
         default="tfidf",
         metavar="E",
-        help="tfidf, minilm, the path of a GGUF embedding model, or a URL (default: tfidf)",
+        help="tfidf, minilm, mixed (both), the path of a GGUF embedding model, or a URL (default: tfidf)",
     )
     sub.add_argument(
         "--k1", type=positive, metavar="K", help="clusters, an overestimate (default: proposed)"

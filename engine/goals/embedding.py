@@ -31,7 +31,7 @@ class Embedder(Protocol):
     """Makes vectors of texts.
 
     Attributes:
-        kind: `tfidf`, `minilm`, `gguf` or `http`.
+        kind: `tfidf`, `minilm`, `mixed`, `gguf` or `http`.
         recipe: What the vectors depend on beside the texts it was fitted on: known before `fit`.
         fitted: Whether `embed` may be called; true from the start where there is nothing to fit.
         fingerprint: Of all that the vectors depend on; two embedders of one fingerprint make the same vectors.
@@ -65,8 +65,8 @@ def embedder_for(
     """The embedder of this name.
 
     Args:
-        name: `tfidf`, `minilm`, the path of a GGUF file, or the URL of an OpenAI-compatible endpoint
-            (`http://host:8080/v1`, with `#model` where it serves several).
+        name: `tfidf`, `minilm`, `mixed` (both side by side), the path of a GGUF file, or the URL of an
+            OpenAI-compatible endpoint (`http://host:8080/v1`, with `#model` where it serves several).
         seed: Of what is fitted.
         serve: Starts a GGUF file; needed for a path only.
         key: Sent to an endpoint as bearer token.
@@ -82,6 +82,10 @@ def embedder_for(
         from engine.goals.sentence import MiniLmEmbedder
 
         return MiniLmEmbedder()
+    if name == "mixed":
+        from engine.goals.mixed import MixedEmbedder
+
+        return MixedEmbedder(seed=seed)
     if name.startswith(("http://", "https://")):
         from engine.goals.remote import HttpEmbedder
 
@@ -96,7 +100,7 @@ def embedder_for(
         return ServedEmbedder(serve(Path(name)))
     raise UsageError(
         f"There is no embedder {name!r}.",
-        "Use tfidf, minilm, the path of a GGUF file, or the URL of an endpoint.",
+        "Use tfidf, minilm, mixed, the path of a GGUF file, or the URL of an endpoint.",
     )
 
 
@@ -105,12 +109,18 @@ def embedder_from_state(kind: str, state: bytes) -> Embedder:
 
     Raises:
         ModelError: The state is damaged, or of a kind that keeps none.
+        UsageError: What it needs beside the state is not installed.
     """
-    if kind != "tfidf":
+    if kind not in ("tfidf", "mixed"):
         raise ModelError(f"An embedder of kind {kind!r} keeps no state.", "Embed again.")
     from engine.goals.tfidf import TfidfEmbedder
 
-    return TfidfEmbedder.from_state(state)
+    words = TfidfEmbedder.from_state(state)
+    if kind == "tfidf":
+        return words
+    from engine.goals.mixed import MixedEmbedder
+
+    return MixedEmbedder(words=words)
 
 
 class ServedEmbedder:

@@ -152,7 +152,7 @@ class EmbedStage(CpuStage):
         if known is not None:
             same_space(known.fingerprint, embedder.fingerprint)
         early: list[GoalEntry] = []
-        size = QUICK_BATCH if embedder.state() is not None else SLOW_BATCH
+        size = QUICK_BATCH if embedder.kind == "tfidf" else SLOW_BATCH
         for start in range(0, len(self.ids), size):
             batch = self.ids[start : start + size]
             wanted = missing.intersection(batch)

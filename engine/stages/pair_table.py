@@ -178,13 +178,13 @@ class PairTables:
             with self._project.reading() as conn:
                 config = vectors.config(conn, stored.vector_config)
             found: Embedder | None = None
-            if config is not None and config.state is not None:
-                found = embedder_from_state(config.embedder, config.state)
-            elif stored.embedder in LIVE_HERE:
-                try:
+            try:
+                if config is not None and config.state is not None:
+                    found = embedder_from_state(config.embedder, config.state)
+                elif stored.embedder in LIVE_HERE:
                     found = embedder_for(stored.embedder)
-                except UsageError:
-                    found = None  # made on another machine: words do for words
+            except UsageError:
+                found = None  # made on another machine: words do for words
             self._embedder = stored.vector_config, found
             self._said.clear()
         return self._embedder[1]
