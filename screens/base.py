@@ -23,8 +23,9 @@ from screens.background import background
 from screens.bridge import EngineFeed
 from screens.dialogs import ErrorDialog, TextDialog
 from screens.keyed import Keyed
-from screens.ports import ProjectInfo, Services
+from screens.ports import Network, ProjectInfo, Services
 from screens.run_dialog import RunDialog
+from screens.staying_offline import reason_of
 from screens.widgets.jobs_bar import JobsBar
 from screens.widgets.row_table import RowTable
 from screens.widgets.transcript import Transcript
@@ -53,16 +54,17 @@ LEAST_NAME = 8
 
 
 class TitleLine(Widget):
-    """Which mode this is, what stands in the middle, which project, and why it cannot be written.
+    """Which mode this is, what stands in the middle, which project, why it cannot be written, whether it is offline.
 
     Where there is no room for all, the modes that are not shown become their keys, then the name gives way.
     """
 
     DEFAULT_CSS = "TitleLine { height: 1; }"
 
-    def __init__(self, project: ProjectInfo, mode: str) -> None:
+    def __init__(self, project: ProjectInfo, network: Network, mode: str) -> None:
         super().__init__()
         self._project = project
+        self._network = network
         self._mode = mode
         self._middle = Content("")
         self._titles = titles_of(mode, brief=False)
@@ -96,7 +98,10 @@ class TitleLine(Widget):
         return Content.assemble(tabs, middle, " " * (room - middle.cell_length), right)
 
     def _right(self, width: int) -> Content:
-        """Why it cannot be written, and the name of the project."""
+        """That nothing is reached, why the project cannot be written, and its name."""
+        offline = Content("")
+        if reason_of(self._network) is not None:
+            offline = Content.styled(" offline ", "bold $tone-accent")
         why = self._project.read_only
         if why is None:
             told = Content("")
@@ -105,7 +110,7 @@ class TitleLine(Widget):
         else:
             told = Content.styled(" read-only ", "bold $tone-incomplete")
         name = one_line(self._project.name, NAME_WIDTH)
-        return Content.assemble(told, (f" {name} ", "$tone-muted"))
+        return Content.assemble(offline, told, (f" {name} ", "$tone-muted"))
 
     def _least(self, right: Content) -> int:
         """Cells of what stands on the right that must be seen: all but the end of a long name."""
@@ -113,7 +118,7 @@ class TitleLine(Widget):
         return right.cell_length - max(0, name - LEAST_NAME)
 
     async def on_click(self, event: events.Click) -> None:
-        """A click on a mode goes there; one on the right says why the project cannot be written."""
+        """A click on a mode goes there; one on the right says why the project cannot be written or reaches nothing."""
         end = 0
         for title, (name, _, _) in zip(self._titles, MODES, strict=True):
             end += len(title)
@@ -123,6 +128,9 @@ class TitleLine(Widget):
         why = self._project.read_only
         if why is not None:
             self.notify(one_line(why), title="Read-only", severity="warning", markup=False)
+        reason = reason_of(self._network)
+        if reason is not None:
+            self.notify(one_line(reason), title="Offline", markup=False)
 
 
 def titles_of(mode: str, *, brief: bool) -> list[str]:
@@ -157,7 +165,7 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         """The frame around what a screen shows."""
-        yield TitleLine(self.services.project, self.MODE)
+        yield TitleLine(self.services.project, self.services.network, self.MODE)
         yield from self.compose_body()
         yield Footer(compact=True, show_command_palette=False)
         yield JobsBar(self.services.jobs, self.feed)
@@ -177,6 +185,8 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
 
     def on_screen_resume(self) -> None:
         """Catches up with what changed while another screen was in front."""
+        for line in self.query(TitleLine):
+            line.refresh()
         if self._stale:
             self._stale = False
             self.refresh_data()

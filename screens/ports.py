@@ -290,6 +290,19 @@ class Trees(Protocol):
         """Writes a tree as one JSON line to a new file; raises ProjectError as `Exports.export` does."""
 
 
+class Network(Protocol):
+    """What keeps this program from reaching even what is configured. Both questions are *quick*."""
+
+    def stays_offline(self) -> bool:
+        """Whether this project's own setting is on."""
+
+    def others(self) -> list[str]:
+        """What else is on, as words of a sentence: the command line, the environment."""
+
+    def stay_offline(self, on: bool) -> None:
+        """Keeps the setting and obeys it at once; raises ProjectReadOnly."""
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """Everything a screen may use."""
@@ -304,3 +317,4 @@ class Services:
     trees: Trees
     goals: Goals
     training: Training
+    network: Network

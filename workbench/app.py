@@ -18,8 +18,8 @@ import screens
 from engine.errors import WorkbenchError
 from engine.events import JobEnded, Listener
 from engine.text import one_line
-from screens.background import all_written
-from screens.base import MODES
+from screens.background import all_written, in_thread
+from screens.base import MODES, TitleLine
 from screens.bridge import EngineFeed, EngineMessage
 from screens.control_guard import ControlGuard
 from screens.conversations import ConversationsScreen
@@ -30,6 +30,7 @@ from screens.keyed import Keyed
 from screens.overview import OverviewScreen
 from screens.ports import Services
 from screens.shell import Shell
+from screens.staying_offline import told_of
 from screens.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
 from screens.training import TrainingScreen
 from screens.tree_set import TreeSetScreen
@@ -68,6 +69,9 @@ class WorkbenchApp(Keyed, App[None], inherit_bindings=False):
         Binding("ctrl+p,colon", "command_palette", "Palette", show=False, tooltip="All commands"),
         Binding("semicolon", "jump", "Jump", show=False, tooltip="Go to a pane by its letter"),
         Binding("x", "cancel_job", "Cancel job", show=False, tooltip="Cancel the job that runs"),
+        Binding(
+            "ctrl+o", "stay_offline", "Offline", show=False, tooltip="Stay offline, or no longer"
+        ),
         Binding("T", "next_theme", "Theme", show=False, tooltip="Next theme"),
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("q", "quit", "Quit", show=False, id="app.quit"),
@@ -182,6 +186,19 @@ class WorkbenchApp(Keyed, App[None], inherit_bindings=False):
         """Changes the theme and remembers it."""
         self.theme = THEMES[name].name
         self.shell.remember_theme(name)
+
+    async def action_stay_offline(self) -> None:
+        """Keeps this project from reaching even what is configured, or lets it again."""
+        network = self._services.network
+        on = not network.stays_offline()
+        try:
+            await in_thread(lambda: network.stay_offline(on))
+        except WorkbenchError as error:
+            self.push_screen(ErrorDialog(error))
+            return
+        for line in self.screen.query(TitleLine):
+            line.refresh()
+        self.notify(one_line(told_of(network)), title="Offline", markup=False)
 
     def action_jump(self) -> None:
         """Puts a letter on every pane; the letter goes there."""

@@ -41,6 +41,7 @@ from workbench.exports import ExportFiles
 from workbench.goals.services import ProjectGoals
 from workbench.goals.stages import GOAL_STAGES, GoalStages
 from workbench.job_services import ProjectJobs
+from workbench.network import ProjectNetwork
 from workbench.training_services import ProjectTraining
 from workbench.trees.services import Like, ProjectTrees, wished_options
 
@@ -123,6 +124,7 @@ class Workspace:
         # The catalogue first: when it cannot be read, no project is left open and locked.
         self.catalog = Catalog(config.data_dir(), config.cache_dir())
         self.project = Project.open(path, create=create, read_only=read_only)
+        self.network = ProjectNetwork(self.project)
         self.process = ModelProcess(config.log_dir() / "model.log")
         self.desks = KeptDesk(self.project)
         self.standing = Standing(self.project, self.desks)
@@ -148,6 +150,7 @@ class Workspace:
         """Stops jobs at once, ends the model process and closes the project; what was committed stays."""
         self.process.close()
         self.runner.close()
+        self.network.close()
         self.project.close()
 
     # Events
@@ -392,6 +395,7 @@ class Workspace:
                 self._tell("goal_decision"),
             ),
             self.training,
+            self.network,
         )
 
     def _completeness(self, run: str | None) -> CompletenessTable:

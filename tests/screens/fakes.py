@@ -30,6 +30,7 @@ from screens.ports import ProjectInfo, Services
 from tests.screens.fake_calibration import FakeCalibration
 from tests.screens.fake_filter import matches
 from tests.screens.fake_goals import FakeGoals
+from tests.screens.fake_network import FakeNetwork
 from tests.screens.fake_saved import FakeExports, FakeSaved
 from tests.screens.fake_training import FakeTraining
 from tests.screens.fake_trees import NoTrees
@@ -150,12 +151,14 @@ class FakeProject(FakeTriage):
         self.trees = NoTrees()
         self.goals = FakeGoals(self.rows, self.emit)
         self.training = FakeTraining()
+        self.network = FakeNetwork()
 
     # The app's side
 
     def services(self) -> Services:
         info = ProjectInfo("support-october.wb", "support-october.wb", self.read_only)
         self.goals.read_only = self.training.read_only = self.read_only
+        self.network.read_only = self.read_only
         return Services(
             info,
             self,
@@ -167,6 +170,7 @@ class FakeProject(FakeTriage):
             self.trees,
             self.goals,
             self.training,
+            self.network,
         )
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 
 from engine.store.project import Project
@@ -13,12 +14,13 @@ from workbench.network import ProjectNetwork
 def offline(arguments: argparse.Namespace) -> int:
     """Says whether a project stays offline, or changes it."""
     wanted: str | None = arguments.wanted
-    with Project.open(Path(arguments.project), read_only=wanted is None) as project:
-        network = ProjectNetwork(project)
+    with (
+        Project.open(Path(arguments.project), read_only=wanted is None) as project,
+        closing(ProjectNetwork(project)) as network,
+    ):
         if wanted is not None:
             network.stay_offline(wanted == "on")
         stays, others = network.stays_offline(), network.others()
-        network.close()
     if arguments.json:
         show({"offline": stays, "others": others})
         return 0
