@@ -198,11 +198,12 @@ def hub_library() -> Any:
     os.environ.update(SETTINGS)
     try:
         import huggingface_hub
+        from huggingface_hub import constants
     except ImportError as error:
         raise ModelError(
             "The hub is asked with huggingface-hub, which is missing.", EXTRA
         ) from error
-    if huggingface_hub.constants.HF_HUB_OFFLINE:
+    if constants.HF_HUB_OFFLINE:
         raise NetworkRefused(
             "The hub is not asked, because the variable HF_HUB_OFFLINE is set.",
             "Unset it and run it again.",

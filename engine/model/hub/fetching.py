@@ -70,6 +70,7 @@ class Fetch:
             NetworkRefused: A switch forbids the network.
             Paused: It was asked to stop.
         """
+        hub_library()
         attempt = 0
         with self._hub.client(follow=False) as client:
             while (have := self._have()) < self._part.size:
@@ -95,12 +96,13 @@ class Fetch:
     def _connect(self, client: Any, have: int) -> None:
         """Asks for what is missing and follows the hub to where the file lies."""
         import httpx2
+        from huggingface_hub import hf_hub_url
+        from huggingface_hub.utils import build_hf_headers
 
-        library = hub_library()
-        url = library.hf_hub_url(
+        url = hf_hub_url(
             self._repository, self._part.path, revision=self._revision, endpoint=self._hub.url
         )
-        headers = library.utils.build_hf_headers(token=self._hub.sent_token)
+        headers = build_hf_headers(token=self._hub.sent_token)
         headers |= {"Range": f"bytes={have}-", "Accept-Encoding": "identity"}
         try:
             with contextlib.ExitStack() as stack:

@@ -1,0 +1,84 @@
+"""The models that are recommended by memory, and a person's own list in their place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.errors import UsageError
+from engine.model.recommended import SHIPPED, recommended_sets, set_for
+
+GB = 1_000_000_000
+OWN = """
+[[set]]
+memory = 32
+[[set.model]]
+role = "instruct"
+repository = "me/Mine-GGUF"
+file = "q8"
+size = 1.5
+licence = "mit"
+note = "Mine."
+[[set]]
+memory = 4
+model = []
+"""
+
+
+class TestShipped:
+    def test_every_machine_has_every_role(self, tmp_path: Path) -> None:
+        """For 8, 16, 24 and 80 GB there is something to run, to train on and to embed with, which fits."""
+        sets = recommended_sets(tmp_path)
+        assert [one.memory for one in sets] == [8 * GB, 16 * GB, 24 * GB, 80 * GB]
+        for one in sets:
+            assert {model.role for model in one.models} == {"instruct", "base", "embedder"}
+            for model in one.models:
+                assert 0 < model.size < one.memory * 0.75
+                assert model.repository.count("/") == 1
+                assert model.licence
+                assert model.note.endswith(".")
+
+    def test_says_that_nobody_checked(self) -> None:
+        """The file says itself that its names were not held against the hub."""
+        assert "NOT checked" in SHIPPED.read_text("utf-8")
+
+
+class TestOwn:
+    def test_takes_their_place(self, tmp_path: Path) -> None:
+        """A file in the config folder is read instead, smallest machine first."""
+        (tmp_path / "recommended.toml").write_text(OWN)
+        small, large = recommended_sets(tmp_path)
+        assert (small.memory, small.models, large.memory) == (4 * GB, (), 32 * GB)
+        assert (large.models[0].repository, large.models[0].size) == ("me/Mine-GGUF", 1_500_000_000)
+
+    def test_shipped_one_as_a_start(self, tmp_path: Path) -> None:
+        """A copy of the program's file is a list of one's own that says the same."""
+        (tmp_path / "recommended.toml").write_bytes(SHIPPED.read_bytes())
+        assert recommended_sets(tmp_path) == recommended_sets(tmp_path / "elsewhere")
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [
+            ("set = 3", "int"),
+            ("[[set]]\nmodel = []", "'memory' is missing"),
+            (OWN.replace("instruct", "poet"), "role is 'poet'"),
+            (OWN.replace('"mit"', "7"), "texts"),
+            ("[[set", "Expected"),
+        ],
+    )
+    def test_mistakes(self, text: str, why: str, tmp_path: Path) -> None:
+        """A file that cannot be read is named with what is wrong, never passed over."""
+        (tmp_path / "recommended.toml").write_text(text)
+        with pytest.raises(UsageError, match=why) as caught:
+            recommended_sets(tmp_path)
+        assert str(tmp_path) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("memory", "meant"), [(None, None), (4 * GB, None), (7.6 * GB, 8), (15.4 * GB, 16), (14 * GB, 8), (25 * GB, 24), (500 * GB, 80)]
+)  # fmt: skip
+def test_the_set_for_a_machine(memory: int | None, meant: int | None, tmp_path: Path) -> None:
+    """The largest that a machine holds; makers' figures may be a tenth more than what is there."""
+    found = set_for(recommended_sets(tmp_path), memory)
+    assert (None if found is None else found.memory // GB) == meant
