@@ -22,6 +22,7 @@ from engine.errors import ModelFileError, UsageError
 from engine.model.adapter_files import AdapterOrigin, card_of, is_adapter
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
+from engine.model.manifest import known_sha256, pulled_models
 from engine.model.merging import LARGEST
 
 DEFAULT_MODEL = "smollm2-135m"
@@ -38,7 +39,7 @@ class ModelEntry:
     """One model of the catalogue.
 
     Attributes:
-        origin: `built in` or `added`.
+        origin: `built in`, `added` or `pulled`; `file` where it is in no catalogue.
         tuning: What `tune` found on this machine, see `engine.model.tuning.tune`; None if it never ran.
     """
 
@@ -94,6 +95,7 @@ class RunnableModel:
         tokens_per_s: Prompt speed on this machine, if measured.
         long: Prompt speed on a long text and that text's tokens, if measured.
         merged: Where a copy of the weights with the adapter in them lies or shall be written; None: none is made.
+        endpoints: Names of the endpoints that serve the model; the path says nothing then.
     """
 
     label: str
@@ -105,6 +107,7 @@ class RunnableModel:
     tokens_per_s: float | None = None
     long: tuple[float, int] | None = None
     merged: Path | None = None
+    endpoints: tuple[str, ...] = ()
 
     @property
     def adapter_name(self) -> str | None:
@@ -116,7 +119,7 @@ class Catalog:
     """The models and adapters a person can choose from."""
 
     def __init__(self, data: Path, cache: Path) -> None:
-        self.file = data / "models.json"
+        self.data, self.file = data, data / "models.json"
         self.cache = cache / "models"
         self._content: dict[str, Any] = {
             "models": {}, "tuning": {}, "hashes": {}, "speed": {}, "adapters": {}, "adapters_used": {},
@@ -133,10 +136,15 @@ class Catalog:
 
     def entries(self) -> list[ModelEntry]:
         """All models, the built-in one first."""
-        found = [self._entry(DEFAULT_MODEL, embedded_model(), "built in")]
-        for name, path in sorted(self._content["models"].items()):
-            found.append(self._entry(name, Path(path), "added"))
-        return found
+        built_in = self._entry(DEFAULT_MODEL, embedded_model(), "built in")
+        found = [
+            self._entry(name, Path(path), "added") for name, path in self._content["models"].items()
+        ]
+        found += [
+            self._entry(manifest.name, path, "pulled")
+            for path, manifest in pulled_models(self.data)
+        ]
+        return [built_in, *sorted(found, key=lambda entry: entry.name)]
 
     def entry(self, name: str | None) -> ModelEntry:
         """A model by name, or by the path of a GGUF file; None is the default model.
@@ -166,13 +174,26 @@ class Catalog:
         """
         path = path.expanduser().resolve()
         name = name or path.stem
-        known = self._content["models"].get(name)
-        if name == DEFAULT_MODEL or (known and known != str(path)):
-            raise UsageError(f"The name {name!r} is taken.", "Choose another with --name.")
+        self.refuse_taken(name, path)
         self.sha256(path)
         self._content["models"][name] = str(path)
         self._save()
         return self.entry(name)
+
+    def refuse_taken(self, name: str, path: Path) -> None:
+        """Refuses a name that another file has.
+
+        Raises:
+            UsageError: It is taken.
+        """
+        if any(entry.name == name and entry.path != path for entry in self.entries()):
+            raise UsageError(f"The name {name!r} is taken.", "Choose another with --name.")
+
+    def forget(self, name: str) -> None:
+        """Takes a model or an adapter that was added out of the catalogue; its file stays."""
+        for kind in ("models", "adapters"):
+            self._content[kind].pop(name, None)
+        self._save()
 
     # Adapters
 
@@ -330,8 +351,7 @@ class Catalog:
             key = f"{path}:{status.st_size}:{status.st_mtime_ns}"
             if key in known:
                 return str(known[key])
-            with path.open("rb") as file:
-                known[key] = hashlib.file_digest(file, "sha256").hexdigest()
+            known[key] = known_sha256(path) or file_sha256(path)
         except OSError as error:
             raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from error
         self._save_if_possible()
@@ -356,6 +376,12 @@ class Catalog:
         part = self.file.with_suffix(f".{os.getpid()}.part")
         part.write_text(json.dumps(self._content, indent=1, sort_keys=True), "utf-8")
         part.replace(self.file)
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file in hex, computed now."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def adapter_name(path: Path) -> str:

@@ -12,6 +12,7 @@ import pytest
 from engine.errors import ModelFileError, UsageError
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
+from engine.model.manifest import PULLED, Manifest, PartFile, manifest_path
 from tests.engine.model.small_adapters import adapter_file
 
 TUNED: dict[str, Any] = {
@@ -216,3 +217,62 @@ class TestAdapters:
         assert again.adapter_with(digest) == added
         added.unlink()
         assert again.adapter_with(digest) is None
+
+
+class TestPulled:
+    def pulled(self, catalog: Catalog, name: str = "tiny", content: bytes = b"GGUF....") -> Path:
+        """A file as a pull leaves it."""
+        folder = catalog.data / PULLED / "someone--Tiny-GGUF"
+        folder.mkdir(parents=True, exist_ok=True)
+        path = weights(folder / f"{name}-q8.gguf", content)
+        digest = hashlib.sha256(content).hexdigest()
+        part = PartFile(path.name, len(content), digest, path.stat().st_mtime_ns)
+        Manifest(name, "http://hub", "someone/Tiny-GGUF", "c0ffee", "mit", "", (part,)).write(
+            folder
+        )
+        return path
+
+    def test_is_a_model_of_the_catalogue(self, catalog: Catalog) -> None:
+        """A pulled file is found by the name in its manifest, also by a catalogue that was open before."""
+        path = self.pulled(catalog)
+        assert catalog.entry("tiny").path == path
+        assert [(entry.name, entry.origin) for entry in catalog.entries()] == [
+            (DEFAULT_MODEL, "built in"),
+            ("tiny", "pulled"),
+        ]
+
+    def test_its_name_is_taken(self, catalog: Catalog, tmp_path: Path) -> None:
+        """No other file can be added under the name of a pulled model."""
+        self.pulled(catalog)
+        with pytest.raises(UsageError, match="taken"):
+            catalog.add(weights(tmp_path / "tiny.gguf"))
+
+    def test_checksum_of_the_pull(self, catalog: Catalog) -> None:
+        """The checksum that the pull found holds until the file is written to; a large file is not read again."""
+        path = self.pulled(catalog, content=b"GGUF one")
+        manifest = manifest_path(path)
+        text = manifest.read_text()
+        right = hashlib.sha256(b"GGUF one").hexdigest()
+        manifest.write_text(text.replace(right, "ab" * 32))
+        assert Catalog(catalog.data, catalog.cache).sha256(path) == "ab" * 32
+        path.write_bytes(b"GGUF two")
+        found = Catalog(catalog.data, catalog.cache).sha256(path)
+        assert found == hashlib.sha256(b"GGUF two").hexdigest()
+
+    def test_manifest_that_cannot_be_read(self, catalog: Catalog) -> None:
+        """A manifest that is damaged costs its own model only."""
+        broken, whole = self.pulled(catalog, "broken"), self.pulled(catalog, "whole")
+        for text in ("{", "[]", '{"files": []}', '{"files": [{"path": 1}]}'):
+            manifest_path(broken).write_text(text)
+            assert [entry.path for entry in catalog.entries()][1:] == [whole]
+
+
+def test_forgetting(catalog: Catalog, tmp_path: Path) -> None:
+    """What was added is forgotten for good, and its file stays where it is."""
+    path = weights(tmp_path / "mine.gguf")
+    catalog.add(path)
+    catalog.forget("mine")
+    assert [entry.name for entry in Catalog(catalog.data, catalog.cache).entries()] == [
+        DEFAULT_MODEL
+    ]
+    assert path.is_file()
