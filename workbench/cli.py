@@ -20,6 +20,7 @@ from workbench.cli_options import (
     add_clustering,
     add_filter,
     add_model,
+    add_models,
     add_training,
     add_tree,
     add_validation,
@@ -236,10 +237,13 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--set", metavar="FILE", dest="file", help="use the prompt in this file")
     sub.add_argument("--reset", action="store_true", help="go back to the built-in prompt")
 
-    sub = command("models", "list, add or tune models", "models:models")
-    sub.add_argument("action", choices=["list", "add", "tune"])
-    sub.add_argument("model", nargs="?", help="path to add, or name to tune (default: built-in)")
-    sub.add_argument("--name", help="name for an added model")
+    models = commands.add_parser(
+        "models",
+        help="list, search, pull, add, check, tune and remove models",
+        description="What is on disk, and what a hub has. Only search and pull use the network.",
+    )
+    about = models.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add_models(lambda name, text, run: command(name, text, run, about))
 
     sub = command("offline", "say or change whether a project stays offline", "offline:offline")
     sub.add_argument("project")

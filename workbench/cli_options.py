@@ -4,11 +4,36 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import get_args
 
 from engine.goal_rows import Decide, GoalText
 from engine.rows import Mode
+
+
+def add_models(command: Callable[[str, str, str], argparse.ArgumentParser]) -> None:
+    """What can be done with models; `command` makes the parser of one action out of name, help and function."""
+    command("list", "list models, adapters and unfinished pulls", "models:list_models")
+    sub = command("search", "find models on the hub; without a word: recommended ones", "hub:find")
+    sub.add_argument("words", nargs="*", metavar="WORD", help="OWNER/NAME lists its files")
+    sub.add_argument("--limit", type=positive, default=20, help="at most so many (default: 20)")
+    sub = command("pull", "pull a model from the hub, or go on with a pull", "hub:pull")
+    sub.add_argument(
+        "repository", nargs="?", metavar="OWNER/NAME", help="default: what was begun and not ended"
+    )
+    sub.add_argument("file", nargs="?", help="its GGUF file, or a piece of its name like Q4_K_M")
+    sub.add_argument("--revision", metavar="R", help="branch, tag or commit (default: the newest)")
+    sub.add_argument("--name", help="name in the catalogue (default: that of the file)")
+    sub = command("add", "add a GGUF file, or the adapter of a training run", "models:add")
+    sub.add_argument("path", help="a file, a folder of them, or the directory of a run")
+    sub.add_argument("--name", help="name in the catalogue (default: that of the file)")
+    sub = command("remove", "delete what was pulled, forget what was added", "models:remove")
+    sub.add_argument("model", help="name of a model, an adapter or an unfinished pull")
+    sub.add_argument("--yes", action="store_true", help="delete without asking")
+    sub = command("verify", "compute checksums anew and read headers", "models:verify")
+    sub.add_argument("model", nargs="?", help="name of a model or an adapter (default: all)")
+    sub = command("tune", "find the fastest faithful format on this machine", "models:tune")
+    sub.add_argument("model", nargs="?", help="name or path of a model (default: the built-in one)")
 
 
 def add_model(sub: argparse.ArgumentParser) -> None:

@@ -1,99 +1,120 @@
-"""`workbench models`."""
+"""`workbench models`: what is on disk. Searching and pulling are in `hub`."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
+import sys
 from pathlib import Path
 from typing import Any
 
 from engine.errors import Cancelled, ModelFileError, UsageError
-from engine.model.adapter_files import is_adapter, refuse_other_base
-from engine.model.catalog import AdapterEntry, Catalog, ModelEntry
-from engine.model.gguf_file import read_gguf
-from engine.model.interface import LoadOptions
+from engine.model.catalog import RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
+from engine.model.hub.pulling import unfinished
 from engine.text import one_line
 from engine.worker.client import ModelProcess
 from workbench import config
 from workbench.commands.narration import say, show, tell
+from workbench.exits import FAILED
+from workbench.models import keeping
+from workbench.models.adding import add_file
+from workbench.models.facts import (
+    AdapterFacts,
+    ModelFacts,
+    adapter_facts,
+    find,
+    ggufs_in,
+    model_facts,
+)
+from workbench.models.memory import Room, room
+from workbench.models.pulls import Pulls
 from workbench.services import sample_text
 
-ENOUGH_CONTEXT = 256
-"""Tokens of context for finding out whether a file can be loaded."""
 
-
-def models(arguments: argparse.Namespace) -> int:
-    """Lists models and adapters, adds a file, or tunes a model to this machine."""
-    catalog = Catalog(config.data_dir(), config.cache_dir())
-    entries: list[ModelEntry] = []
-    adapters: list[AdapterEntry] = []
-    if arguments.action == "list":
-        entries, adapters = catalog.entries(), catalog.adapters()
-    elif arguments.action == "add":
-        if arguments.model is None:
-            raise UsageError("Which file?", "`workbench models add PATH`.")
-        path = Path(arguments.model).expanduser().resolve()
-        if path.is_dir() or is_adapter(read_gguf(path)):
-            adapters = [_add_adapter(catalog, path, arguments.name)]
-        else:
-            entries = [_add(catalog, path, arguments.name)]
-    else:
-        entries = [_tune(catalog, catalog.entry(arguments.model))]
-    described = [_described(catalog, entry) for entry in entries]
-    tuned = [_described_adapter(catalog, adapter) for adapter in adapters]
-    if arguments.json:
-        show({"models": described, "adapters": tuned})
-        return 0
-    for model in described:
-        tuning = model["tuning"]
-        state = "not tuned" if tuning is None else f"runs as {tuning['chosen']}"
-        if tuning is not None:
-            state += f", {tuning['tokens_per_s']:,.0f} tokens/s, {tuning['gain']:.1f} x as shipped"
-        say(f"{model['name']:<28} {model['bytes'] / 1e6:>9,.0f} MB  {model['origin']:<9} {state}")
-    for adapter in tuned:
-        size = f"{adapter['bytes'] / 1e6:>9,.1f} MB" if adapter["bytes"] else f"{'gone':>12}"
-        say(f"{one_line(adapter['name'], 28):<28} {size}  {adapter['origin']:<9} {_told(adapter)}")
+def list_models(arguments: argparse.Namespace) -> int:
+    """Lists models, adapters, and pulls that have not come to their end."""
+    catalog = open_catalog()
+    _tell_of(catalog, [*catalog.entries(), *catalog.adapters()], arguments.json)
     return 0
 
 
-def _add(catalog: Catalog, path: Path, name: str | None) -> ModelEntry:
-    """Adds a file after the model process has loaded it once, so a broken file is refused now."""
-    process = ModelProcess(config.log_dir() / "model.log")
-    try:
-        need = process.memory(path, LoadOptions())
-        facts = process.load(path, LoadOptions(context=ENOUGH_CONTEXT))
-    finally:
-        process.close()
-    tell(
-        f"{facts['name']}: {facts['architecture']}, {facts['vocabulary']:,} tokens of vocabulary,"
-        f" takes {(need['weights'] + need['cache']) / 1e9:.1f} GB of memory."
-    )
-    return catalog.add(path, name)
+def add(arguments: argparse.Namespace) -> int:
+    """Adds a file, those of a folder, or the adapter of a training run."""
+    catalog = open_catalog()
+    path = Path(arguments.path).expanduser().resolve()
+    if path.is_dir() and not (path / RUN_ADAPTER).is_file():
+        files = list(ggufs_in(path))
+        if arguments.name and len(files) > 1:
+            raise UsageError(f"{path} holds {len(files)} models.", "Leave --name out.")
+    else:
+        files = [path]
+    added = [add_file(catalog, file, arguments.name, tell) for file in files]
+    _tell_of(catalog, added, arguments.json)
+    return 0
 
 
-def _add_adapter(catalog: Catalog, path: Path, name: str | None) -> AdapterEntry:
-    """Adds an adapter after the model process has loaded it once on a base that it fits, where one is known."""
-    path = catalog.adapter_path(path)
-    base = _base_for(catalog, path)
-    if base is None:
-        tell("No model of the catalogue is its base; add that with `workbench models add` too.")
-        return catalog.add_adapter(path, name)
-    process = ModelProcess(config.log_dir() / "model.log")
-    try:
-        process.load(base.path, LoadOptions(context=ENOUGH_CONTEXT), path)
-    finally:
-        process.close()
-    tell(f"An adapter for {base.name}.")
-    return catalog.add_adapter(path, name)
+def tune(arguments: argparse.Namespace) -> int:
+    """Finds the fastest faithful format of a model on this machine."""
+    catalog = open_catalog()
+    entry = _tune(catalog, catalog.entry(arguments.model))
+    _tell_of(catalog, [entry], arguments.json)
+    return 0
 
 
-def _base_for(catalog: Catalog, adapter: Path) -> ModelEntry | None:
-    """The first model that an adapter fits, or None."""
-    for entry in catalog.entries():
-        with contextlib.suppress(ModelFileError):
-            refuse_other_base(adapter, entry.path)
-            return entry
-    return None
+def verify(arguments: argparse.Namespace) -> int:
+    """Computes the checksums of models and adapters anew and reads their headers."""
+    catalog = open_catalog()
+    if arguments.model is not None:
+        entries: list[ModelEntry | AdapterEntry] = [find(catalog, arguments.model)]
+    else:
+        entries = [*catalog.entries(), *catalog.adapters()]
+    found = []
+    for entry in entries:
+        try:
+            found.append({"name": entry.name, "ok": True, "said": keeping.verify(catalog, entry)})
+        except ModelFileError as error:
+            found.append({"name": entry.name, "ok": False, "said": str(error)})
+    if arguments.json:
+        show({"verified": found})
+    else:
+        for one in found:
+            say(f"{'ok ' if one['ok'] else 'BAD'}  {one['said']}")
+    return 0 if all(one["ok"] for one in found) else FAILED
+
+
+def remove(arguments: argparse.Namespace) -> int:
+    """Deletes what was pulled, whole or in part; forgets what was added."""
+    catalog = open_catalog()
+    name = arguments.model
+    if any(plan.name == name for plan in unfinished(catalog.data)):
+        done = f"delete what has arrived of {name}"
+        _ask(done, arguments.yes)
+        Pulls(catalog.data).give_up(name)
+    else:
+        entry = find(catalog, name)
+        done = keeping.removal(entry)
+        if entry.origin == "pulled":
+            _ask(done, arguments.yes)
+        keeping.remove(catalog, entry)
+    if arguments.json:
+        show({"removed": name, "done": done})
+    else:
+        say(f"{name} is removed.")
+    return 0
+
+
+def open_catalog() -> Catalog:
+    """The catalogue of this person."""
+    return Catalog(config.data_dir(), config.cache_dir())
+
+
+def _ask(what: str, sure: bool) -> None:
+    if sure:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"This would {what}.", "Say --yes to do it.")
+    tell(f"This will {what}. Go on? [y/N]")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Cancelled("Nothing was removed.")
 
 
 def _tune(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
@@ -118,43 +139,115 @@ def _tune(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
     return catalog.entry(entry.name)
 
 
-def _described(catalog: Catalog, entry: ModelEntry) -> dict[str, Any]:
-    there = entry.path.is_file()
+# Telling
+
+
+def _tell_of(catalog: Catalog, entries: list[ModelEntry | AdapterEntry], as_json: bool) -> None:
+    there = room()
+    models = [model_facts(catalog, one, there) for one in entries if isinstance(one, ModelEntry)]
+    adapters = [adapter_facts(catalog, one) for one in entries if isinstance(one, AdapterEntry)]
+    pulls = Pulls(catalog.data).rows() if len(entries) > 1 else []
+    if as_json:
+        show(
+            {
+                "models": [_described(catalog, one, there) for one in models],
+                "adapters": [_described_adapter(catalog, one) for one in adapters],
+                "pulls": [
+                    {"name": p.name, "repository": p.repository, "done": p.done, "total": p.total}
+                    for p in pulls
+                ],
+            }
+        )
+        return
+    for model in models:
+        say(_line(model.entry.name, model.size, model.entry.origin, _told(model)))
+    for adapter in adapters:
+        entry = adapter.entry
+        say(_line(entry.name, adapter.size, entry.origin, f"adapter {one_line(adapter.note, 160)}"))
+    for pull in pulls:
+        told = f"{pull.done / 1e6:,.0f} MB have arrived; `workbench models pull` goes on"
+        say(_line(pull.name, pull.total, "pulling", told))
+
+
+def _line(name: str, size: int | None, origin: str, told: str) -> str:
+    shown = f"{'gone':>12}" if size is None else f"{size / 1e6:>9,.0f} MB"
+    if size is not None and size < 10_000_000:
+        shown = f"{size / 1e6:>9,.1f} MB"
+    return f"{one_line(name, 28):<28} {shown}  {origin:<9} {told}"
+
+
+def _told(model: ModelFacts) -> str:
+    if model.problem:
+        return one_line(model.problem, 300)
+    parts = []
+    if model.takes is not None:
+        parts.append(f"takes {model.takes.need.total / 1e9:.1f} GB of memory")
+        if model.takes.fits is False:
+            parts[-1] += ", MORE THAN THERE IS"
+        if model.takes.plan is not None:
+            parts.append(f"{model.takes.plan.layers} of {model.takes.plan.of} layers on the GPU")
+    tuning = model.entry.tuning
+    if tuning is None:
+        parts.append("not tuned")
+    else:
+        parts.append(
+            f"runs as {tuning['chosen']}, {tuning['tokens_per_s']:,.0f} tokens/s,"
+            f" {tuning['gain']:.1f} x as shipped"
+        )
+    if model.licence:
+        parts.append(f"licence {one_line(model.licence, 30)}")
+    if model.manifest is not None:
+        parts.append(f"of {model.manifest.repository}")
+    return ", ".join(parts)
+
+
+def _described(catalog: Catalog, model: ModelFacts, there: Room) -> dict[str, Any]:
+    entry, manifest, takes = model.entry, model.manifest, model.takes
+    plan = takes.plan if takes else None
     return {
         "name": entry.name,
         "origin": entry.origin,
         "path": str(entry.path),
-        "bytes": entry.path.stat().st_size if there else 0,
-        "sha256": catalog.sha256(entry.path) if there else None,
+        "bytes": model.size or 0,
+        "sha256": catalog.sha256(entry.path) if model.size is not None else None,
         "tuning": entry.tuning,
+        "licence": model.licence or None,
+        "repository": manifest.repository if manifest else None,
+        "revision": manifest.revision if manifest else None,
+        "pulled_at": manifest.pulled_at if manifest else None,
+        "memory": None
+        if takes is None
+        else {
+            "weights": takes.need.weights,
+            "cache": takes.need.cache,
+            "compute": takes.need.compute,
+            "context": takes.need.context,
+            "fits": takes.fits,
+        },
+        "gpu": None
+        if plan is None
+        else {
+            "device": there.gpu,
+            "layers": plan.layers,
+            "of": plan.of,
+            "bytes": plan.used,
+            "free": plan.free,
+        },
+        "problem": model.problem or None,
     }
 
 
-def _described_adapter(catalog: Catalog, adapter: AdapterEntry) -> dict[str, Any]:
-    there = adapter.path.is_file()
-    base = _base_for(catalog, adapter.path) if there else None
+def _described_adapter(catalog: Catalog, adapter: AdapterFacts) -> dict[str, Any]:
+    entry = adapter.entry
     return {
-        "name": adapter.name,
-        "origin": adapter.origin,
-        "path": str(adapter.path),
-        "bytes": adapter.path.stat().st_size if there else 0,
-        "sha256": catalog.sha256(adapter.path) if there else None,
-        "model": base.name if base else None,
-        "base_name": adapter.made_of.base_name,
-        "base_fingerprint": adapter.made_of.base_fingerprint,
-        "recipe": adapter.made_of.recipe,
-        "auroc": adapter.auroc,
+        "name": entry.name,
+        "origin": entry.origin,
+        "path": str(entry.path),
+        "bytes": adapter.size or 0,
+        "sha256": catalog.sha256(entry.path) if adapter.size is not None else None,
+        "model": adapter.base,
+        "base_name": entry.made_of.base_name,
+        "base_fingerprint": entry.made_of.base_fingerprint,
+        "recipe": entry.made_of.recipe,
+        "auroc": entry.auroc,
     }
-
-
-def _told(adapter: dict[str, Any]) -> str:
-    """What an adapter is for, in a line. What files say of themselves is made safe to print."""
-    base = adapter["model"]
-    if base is None:
-        base = f"{adapter['base_name'] or 'an unknown base'}, which is not in this list"
-    parts = [f"adapter for {one_line(base)}"]
-    if adapter["recipe"]:
-        parts.append(f"recipe {one_line(adapter['recipe'], 20)}")
-    if adapter["auroc"] is not None:
-        parts.append(f"AUROC {adapter['auroc']:.3f} on held-out conversations")
-    return ", ".join(parts)

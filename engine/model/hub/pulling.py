@@ -95,14 +95,14 @@ class PullPlan:
 def plan_pull(
     data: Path, hub: Hub, repository: HubRepository, file: HubFile, name: str | None = None
 ) -> PullPlan:
-    """The plan for a file of a repository; nothing is written yet.
+    """The plan for a file of a repository, the one that was begun where there is one; nothing is written yet.
 
     Args:
         data: The data folder of the program.
         name: In the catalogue; None takes that of the file.
 
     Raises:
-        UsageError: It is here already, or the name does not fit into a line.
+        UsageError: It is here already, another version of it was begun, or the name does not fit into a line.
     """
     stem = file.name.rpartition("/")[2].removesuffix(".gguf")
     name = stem if name is None else name.strip()
@@ -118,6 +118,14 @@ def plan_pull(
         files=file.parts,
     )
     plan = PullPlan(data / PULLED / repository.name.replace("/", "--"), wanted)
+    begun = next((one for one in unfinished(data) if one.file == plan.file), None)
+    if begun is not None:
+        if [one.sha256 for one in begun.wanted.files] == [one.sha256 for one in wanted.files]:
+            return begun
+        raise UsageError(
+            f"A pull of another version of {file.name} was begun.",
+            f"Go on with `workbench models pull`, or give it up: `workbench models remove {begun.name}`.",
+        )
     here = read_manifest(plan.first)
     if here is not None:
         raise UsageError(

@@ -1,0 +1,207 @@
+"""`workbench models` against a hub: search, pull with an interruption, list, verify, remove; each its own process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.model.catalog import DEFAULT_MODEL
+from engine.model.gguf_file import read_gguf
+from tests.hub_server import TOKEN, Fault, HubServer, Repository, serving
+from tests.workbench.test_cli import data, workbench
+
+NAME = "someone/SmolLM2-135M-GGUF"
+FILE = "SmolLM2-135M-Q4_1.gguf"
+STEM = FILE.removesuffix(".gguf")
+
+
+@pytest.fixture
+def hub(shipped: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    """A hub that has the weights of the default model, and is the one that commands ask."""
+    with serving({NAME: Repository({FILE: shipped.read_bytes()})}) as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        monkeypatch.delenv("HF_TOKEN", raising=False)
+        monkeypatch.delenv("WORKBENCH_OFFLINE", raising=False)
+        yield server
+
+
+def said(done: subprocess.CompletedProcess[bytes]) -> str:
+    """What a command narrated."""
+    return done.stderr.decode()
+
+
+class TestPull:
+    def test_interrupted_resumed_redirected_and_used(self, hub: HubServer, shipped: Path) -> None:
+        """The real weights come over a connection that breaks and from another host, are checked, and can be loaded."""
+        hub.elsewhere = True
+        hub.faults.extend([Fault(cut=30_000_000), Fault(cut=1_000_000)])
+        done = workbench("models", "pull", NAME, "q4_1", "--json")
+        assert done.returncode == 0, said(done)
+        (one,) = data(done)["pulled"]
+        content = shipped.read_bytes()
+        assert one["sha256"] == [hashlib.sha256(content).hexdigest()]
+        assert (one["repository"], one["licence"], one["bytes"]) == (
+            NAME,
+            "apache-2.0",
+            len(content),
+        )
+        assert Path(one["path"]).read_bytes() == content
+        assert read_gguf(Path(one["path"])).text("general.architecture") == "llama"
+        ranges = [asked.headers["range"] for asked in hub.downloads if "localhost" in asked.host]
+        assert ranges == ["bytes=0-", "bytes=30000000-", "bytes=31000000-"]
+        assert "licence apache-2.0" in said(done)
+        assert "98 MB" in said(done)
+        assert "GB are free" in said(done)
+        assert "it comes from localhost" in said(done)
+
+        listed = data(workbench("models", "list", "--json"))
+        (model,) = [entry for entry in listed["models"] if entry["origin"] == "pulled"]
+        assert (model["name"], model["repository"], model["licence"]) == (STEM, NAME, "apache-2.0")
+        assert model["memory"]["fits"] is True
+        assert model["memory"]["cache"] > 200_000_000
+
+        checked = workbench("models", "verify", STEM)
+        assert checked.returncode == 0
+        assert f"is what {NAME} has" in checked.stdout.decode()
+
+    def test_killed_and_gone_on_with(self, hub: HubServer) -> None:
+        """A pull that was interrupted from the keyboard is listed, and goes on without being named again."""
+        hold = threading.Event()
+        hub.faults.append(Fault(cut=5_000_000, hold=hold))
+        command = [sys.executable, "-m", "workbench", "models", "pull", NAME]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, env=os.environ.copy())
+        try:
+            part = None
+            while part is None or part.stat().st_size < 5_000_000:
+                assert process.poll() is None
+                part = next(Path(os.environ["WORKBENCH_DATA"]).rglob("*.part"), None)
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=60)
+        finally:
+            hold.set()
+            process.kill()
+        assert process.returncode == 130, error
+        assert b"is paused at 5.0 MB" in error
+        assert b"goes on" in error
+
+        listed = workbench("models", "list").stdout.decode()
+        assert "5 MB have arrived" in listed
+        done = workbench("models", "pull")
+        assert done.returncode == 0, said(done)
+        assert hub.downloads[-1].headers["range"] == "bytes=5000000-"
+        assert "checksum and header are right" in done.stdout.decode()
+        assert workbench("models", "pull").returncode == 2
+
+    def test_gated(self, hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A gated repository is refused with what to do, and comes with the token, which no file and no output has."""
+        hub.repositories[NAME].gated = True
+        done = workbench("models", "pull", NAME)
+        assert done.returncode == 1
+        assert "is gated: its owners give access" in said(done)
+        assert "put a token of that account into HF_TOKEN" in said(done)
+
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        done = workbench("models", "pull", NAME, "--name", "mine")
+        assert done.returncode == 0, said(done)
+        assert {one.headers.get("authorization") for one in hub.requests[-2:]} == {
+            f"Bearer {TOKEN}"
+        }
+        assert TOKEN.encode() not in done.stdout + done.stderr
+        for folder in ("WORKBENCH_DATA", "WORKBENCH_CACHE"):
+            for path in Path(os.environ[folder]).rglob("*"):
+                if path.is_file() and path.suffix != ".gguf":
+                    assert TOKEN.encode() not in path.read_bytes(), path
+
+    def test_several_files(self, hub: HubServer) -> None:
+        """Where several files could be meant, what there is is listed, with sizes, and nothing is pulled."""
+        hub.repositories[NAME].files["other.gguf"] = b"x" * 400_000_000
+        done = workbench("models", "pull", NAME)
+        assert done.returncode == 2
+        assert "other.gguf (0.4 GB)" in said(done)
+        assert hub.downloads == []
+
+    def test_offline(self, hub: HubServer) -> None:
+        """With the switch nothing is asked, and the message names it."""
+        done = workbench("--offline", "models", "pull", NAME)
+        assert done.returncode == 1
+        assert "--offline" in said(done)
+        assert hub.requests == []
+
+
+class TestSearch:
+    def test_words_and_files(self, hub: HubServer) -> None:
+        """A word finds repositories, a name lists files."""
+        found = data(workbench("models", "search", "smollm2", "--json"))
+        assert [one["name"] for one in found["found"]] == [NAME]
+        files = workbench("models", "search", NAME)
+        assert FILE in files.stdout.decode()
+        assert "licence apache-2.0" in said(files)
+
+    def test_recommended(self, hub: HubServer) -> None:
+        """Without a word the recommended sets are shown, and nobody is asked."""
+        shown = data(workbench("models", "search", "--json"))["recommended"]
+        assert [one["memory"] // 10**9 for one in shown] == [8, 16, 24, 80]
+        text = workbench("models", "search").stdout.decode()
+        assert "embedder" in text
+        assert hub.requests == []
+
+    def test_hostile_names(self, hub: HubServer) -> None:
+        """What a hub says is made safe to print."""
+        hub.repositories[NAME].licence = "mit\x1b[2J\x9b1m"
+        done = workbench("models", "search", "smollm2")
+        assert b"\x1b" not in done.stdout + done.stderr
+        assert "\x9b" not in (done.stdout + done.stderr).decode()
+
+
+class TestKeeping:
+    def test_removing(self, hub: HubServer, tmp_path: Path, shipped: Path) -> None:
+        """What was pulled is deleted, once that is said; what was added is forgotten; what came with it stays."""
+        pulled = data(workbench("models", "pull", NAME, "--json"))["pulled"][0]
+        asked = workbench("models", "remove", pulled["name"])
+        assert asked.returncode == 2
+        assert "--yes" in said(asked)
+        assert Path(pulled["path"]).exists()
+        assert workbench("models", "remove", pulled["name"], "--yes").returncode == 0
+        assert not Path(pulled["path"]).parent.exists()
+
+        mine = tmp_path / "mine"
+        mine.mkdir()
+        for name in ("a.gguf", "b.gguf"):
+            (mine / name).write_bytes(shipped.read_bytes())
+        added = data(workbench("models", "add", mine, "--json"))["models"]
+        assert [one["name"] for one in added] == ["a", "b"]
+        assert workbench("models", "remove", "a").returncode == 0
+        assert (mine / "a.gguf").exists()
+        names = [one["name"] for one in data(workbench("models", "list", "--json"))["models"]]
+        assert names == [DEFAULT_MODEL, "b"]
+        assert workbench("models", "remove", DEFAULT_MODEL).returncode == 2
+
+    def test_verifying_what_was_changed(self, hub: HubServer) -> None:
+        """A bit that changed on disk is found though size and time are what they were; so is a file that was cut."""
+        path = Path(data(workbench("models", "pull", NAME, "--json"))["pulled"][0]["path"])
+        status = path.stat()
+        content = bytearray(path.read_bytes())
+        content[-1000] ^= 1
+        path.write_bytes(content)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        done = workbench("models", "verify", "--json")
+        assert done.returncode == 1
+        found = {one["name"]: one for one in json.loads(done.stdout)["verified"]}
+        assert found[DEFAULT_MODEL]["ok"] is True
+        assert found[STEM]["ok"] is False
+        assert "its checksum differs" in found[STEM]["said"]
+
+        path.write_bytes(content[:-1000])
+        done = workbench("models", "verify", STEM)
+        assert done.returncode == 1
+        assert "ends before its tensors do" in done.stdout.decode()
+        assert "ends before its tensors do" in workbench("models", "list").stdout.decode()

@@ -1,0 +1,186 @@
+"""`workbench models search` and `workbench models pull`."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from dataclasses import asdict
+from typing import Any
+
+from engine.errors import Cancelled, UsageError
+from engine.events import JobEnded, JobProgress, JobStarted
+from engine.model.hub.access import hub_from_environment
+from engine.model.hub.looking import HubRepository, look_at, search
+from engine.model.hub.pulling import (
+    PullPlan,
+    PullProgress,
+    carry_out,
+    free_space,
+    plan_pull,
+    refuse_without_room,
+    unfinished,
+)
+from engine.model.recommended import RecommendedSet, recommended_sets, set_for
+from engine.text import one_line
+from workbench import config
+from workbench.commands.models import open_catalog
+from workbench.commands.narration import Narrator, say, show, tell
+from workbench.models.memory import room
+from workbench.models.pulls import Rate
+from workbench.models.services import hub_of
+
+MB = 1_000_000
+
+
+def find(arguments: argparse.Namespace) -> int:
+    """Searches the hub, looks at one repository, or shows what is recommended."""
+    words = " ".join(arguments.words).strip()
+    if not words:
+        return _recommended(arguments.json)
+    hub = hub_from_environment()
+    if "/" in words:
+        return _files(look_at(hub, words), arguments.json)
+    found = search(hub, words, arguments.limit)
+    if arguments.json:
+        show({"found": [asdict(one) for one in found]})
+        return 0
+    for one in found:
+        gated = "gated, " if one.gated else ""
+        say(
+            f"{one_line(one.name, 60):<60} {one.downloads:>11,} downloads  {gated}"
+            f"licence {one_line(one.licence, 24) or 'not said'}, {one.changed}"
+        )
+    tell(f"{len(found)} found on {hub.host}; `workbench models search OWNER/NAME` lists files.")
+    return 0
+
+
+def pull(arguments: argparse.Namespace) -> int:
+    """Pulls a model, goes on with one that was begun, or with all of them."""
+    catalog = open_catalog()
+    if arguments.repository is None:
+        plans = unfinished(catalog.data)
+        if not plans:
+            raise UsageError(
+                "Nothing is left to go on with.", "`workbench models pull OWNER/NAME FILE`."
+            )
+    else:
+        hub = hub_from_environment()
+        found = look_at(hub, arguments.repository, arguments.revision)
+        if found.gated:
+            tell(f"{found.name} is gated: its owners hand it out to those who accept their terms.")
+        file = found.file(arguments.file)
+        plans = [plan_pull(catalog.data, hub, found, file, arguments.name)]
+    pulled = []
+    for plan in plans:
+        catalog.refuse_taken(plan.name, plan.first)
+        pulled.append(_pull(plan))
+    if arguments.json:
+        show({"pulled": pulled})
+    else:
+        for one in pulled:
+            say(f"{one['name']}: {one['path']}, checksum and header are right")
+    return 0
+
+
+def _pull(plan: PullPlan) -> dict[str, Any]:
+    config.log_to_file()
+    wanted, title = plan.wanted, f"Pulling {plan.name}"
+    refuse_without_room(plan)
+    arrived = f", {plan.done / MB:,.0f} MB of it are here" if plan.done else ""
+    tell(
+        f"{wanted.files[0].path} of {wanted.repository} at {wanted.revision[:8]}, {wanted.size / MB:,.0f} MB{arrived};"
+        f" licence {wanted.licence or 'not said'}; {free_space(plan.folder) / 1e9:,.1f} GB are free in {plan.folder}."
+    )
+    narrator, rate, told = Narrator(), Rate(), set[str]()
+    state = ""
+
+    def progress(at: PullProgress) -> None:
+        nonlocal rate, state
+        if at.said and at.said not in told:
+            told.add(at.said)
+            tell(f"  {wanted.hub} sends the download on: it comes {at.said}")
+        if at.state != state:
+            rate, state = Rate(), at.state
+        rate.add(at.done)
+        speed = rate.value
+        left = (at.total - at.done) / speed if speed else None
+        note = "checksum" if at.state == "checking" else ""
+        narrator(
+            JobProgress(0, "pull", title, at.done // MB, at.total // MB, "MB", speed, left, note)
+        )
+
+    narrator(JobStarted(0, "pull", title))
+    outcome = "the pull ended early"
+    try:
+        manifest = carry_out(hub_of(wanted.hub), plan, threading.Event(), progress)
+        outcome = f"{manifest.size / MB:,.0f} MB, checksum and header are right"
+    except KeyboardInterrupt:
+        raise Cancelled(
+            f"The pull of {plan.name} is paused at {plan.done / MB:,.1f} MB.",
+            "`workbench models pull` goes on.",
+        ) from None
+    finally:
+        narrator(JobEnded(0, "pull", title, "done", outcome))
+    return {
+        "name": manifest.name,
+        "path": str(plan.first),
+        "bytes": manifest.size,
+        "sha256": [one.sha256 for one in manifest.files],
+        "hub": manifest.hub,
+        "repository": manifest.repository,
+        "revision": manifest.revision,
+        "licence": manifest.licence or None,
+        "pulled_at": manifest.pulled_at,
+    }
+
+
+def _files(found: HubRepository, as_json: bool) -> int:
+    there = room()
+    if as_json:
+        files = [{"name": f.name, "bytes": f.size, "parts": len(f.parts)} for f in found.files]
+        show(
+            {
+                "repository": found.name,
+                "revision": found.revision,
+                "licence": found.licence or None,
+                "gated": found.gated,
+                "files": files,
+            }
+        )
+        return 0
+    for file in found.files:
+        large = there.system is not None and file.size > there.system + there.gpu_free
+        parts = f"  {len(file.parts)} parts" if len(file.parts) > 1 else ""
+        say(
+            f"{file.name:<64} {file.size / MB:>9,.0f} MB{parts}"
+            f"{'  larger than the memory of this machine' if large else ''}"
+        )
+    gated = "gated, " if found.gated else ""
+    tell(f"{found.name} at {found.revision[:8]}, {gated}licence {found.licence or 'not said'}.")
+    if found.left_out:
+        tell(
+            f"{found.left_out} more cannot be pulled: no plain name, no checksum, or parts missing."
+        )
+    return 0
+
+
+def _recommended(as_json: bool) -> int:
+    sets = recommended_sets(config.config_dir())
+    there = room()
+    here = set_for(sets, max(there.gpu_free, there.system or 0) or None)
+    if as_json:
+        show({"recommended": [{**asdict(one), "here": one is here} for one in sets]})
+        return 0
+    for one in sets:
+        _say_set(one, one is here)
+    tell("Written down without asking the hub; `workbench models pull OWNER/NAME FILE` pulls one.")
+    return 0
+
+
+def _say_set(one: RecommendedSet, here: bool) -> None:
+    say(f"{one.memory / 1e9:.0f} GB of memory{', as here' if here else ''}")
+    for model in one.models:
+        say(
+            f"  {model.role:<9} {one_line(model.repository, 50)} {one_line(model.file, 50)}"
+            f"  ({model.size / 1e9:.1f} GB, {one_line(model.licence, 24)}) {one_line(model.note, 120)}"
+        )

@@ -1,0 +1,74 @@
+"""How much memory this machine has for models: of the system, and of the GPU as its driver says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+from engine.model.gguf_file import GgufFile
+from engine.model.interface import LoadOptions
+from engine.model.memory_plan import GpuPlan, MemoryEstimate, estimate, plan_layers
+
+GPU_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is there.
+
+    Attributes:
+        system: Bytes of memory; None where the system does not say.
+        gpu: Name of the first GPU, empty without one.
+        gpu_free: Bytes of it that are free.
+    """
+
+    system: int | None
+    gpu: str = ""
+    gpu_free: int = 0
+
+
+def room() -> Room:
+    """The memory of this machine. Asks the driver of a GPU, where there is one."""
+    try:
+        system = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        system = None
+    tool = shutil.which("nvidia-smi")
+    if tool:
+        try:
+            said = subprocess.run(
+                [tool, "--query-gpu=name,memory.free", "--format=csv,noheader,nounits"],
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=GPU_SECONDS,
+            ).stdout
+            name, _, mebibytes = said.splitlines()[0].rpartition(",")
+            return Room(system, name.strip(), int(mebibytes) << 20)
+        except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+            pass
+    return Room(system)
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a model takes on this machine.
+
+    Attributes:
+        plan: What of it would go onto the GPU; None without one.
+        fits: Whether it fits, into the GPU and the system together; None where the memory is not known.
+    """
+
+    need: MemoryEstimate
+    plan: GpuPlan | None
+    fits: bool | None
+
+
+def footprint(file: GgufFile, there: Room, options: LoadOptions | None = None) -> Footprint:
+    """What a file would take when it is loaded."""
+    need = estimate(file, options)
+    plan = plan_layers(file, there.gpu_free, options) if there.gpu else None
+    left = need.total - (plan.used if plan else 0)
+    return Footprint(need, plan, None if there.system is None else left <= there.system)
