@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import ModelError, ModelFileError
+from engine.model.gguf_file import read_gguf
 from training.config import TrainConfig
+
+_DIGITS_APART = frozenset(
+    ["smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"]
+)
+"""What llama.cpp calls the vocabularies whose texts are split at every digit first."""
 
 
 class HubTokenizer:
@@ -102,7 +108,23 @@ def load_tokenizer(config: TrainConfig) -> HubTokenizer:
     path = _there(config.base)
     folder, options = _source(path)
     with _read(path):
-        return HubTokenizer(AutoTokenizer.from_pretrained(folder, **options))
+        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+    if path.is_file() and read_gguf(path).text("tokenizer.ggml.pre") in _DIGITS_APART:
+        _split_digits(tokenizer)
+    return HubTokenizer(tokenizer)
+
+
+def _split_digits(tokenizer: Any) -> None:
+    """Splits text as llama.cpp does for these vocabularies, of which `transformers` reads a GGUF file as plain GPT-2's:
+    each digit apart, then words. They differ where two spaces stand before a digit."""
+    from tokenizers import Regex, pre_tokenizers
+
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r"\p{N}"), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+        ]
+    )
 
 
 def _there(base: str) -> Path:

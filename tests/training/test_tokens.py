@@ -1,0 +1,69 @@
+"""Training and scoring split text into the same tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.model.catalog import embedded_model
+from engine.model.interface import LoadOptions
+from engine.simulate.samples import sample_conversations
+from engine.worker.client import ModelProcess
+from training.base import HubTokenizer, load_tokenizer
+from training.config import TrainConfig
+
+HARD = [
+    "in this place?  9 or 10pm",
+    "  42\n\n  7",
+    "½ ² Ⅳ １２ ٣",
+    "a\t\t3",
+    "don't you'LL",
+    "\r\n \r\n1",
+    "12,345.6",
+]
+"""Spaces before digits, digits that are none of ASCII's, contractions, line ends, words of the vocabulary's own."""
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
+    """llama.cpp with the default model."""
+    made = ModelProcess(tmp_path_factory.mktemp("model") / "log")
+    made.load(Path(embedded_model()), LoadOptions(context=512))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> HubTokenizer:
+    """That of a run on the default model."""
+    return load_tokenizer(TrainConfig(base=str(embedded_model())))
+
+
+def test_hard_texts(process: ModelProcess, tokenizer: HubTokenizer) -> None:
+    """What splitting by words and by digits can disagree on."""
+    assert [tokenizer.tokenize(text) for text in HARD] == process.tokenize(HARD)
+
+
+def test_conversations(process: ModelProcess, tokenizer: HubTokenizer) -> None:
+    """Whole messages with tool calls, code and tables."""
+    texts = [one.seen for talk in sample_conversations(36) for one in talk.messages]
+    assert [tokenizer.tokenize(text) for text in texts] == process.tokenize(texts)
+
+
+CHARACTERS = st.one_of(
+    st.sampled_from(list(" \n\t09aZé'’.,?!-_<|>{}\"")),
+    st.characters(codec="utf-8", exclude_characters="\0"),
+)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(st.text(CHARACTERS, max_size=40), min_size=1, max_size=30))
+def test_any_text(process: ModelProcess, tokenizer: HubTokenizer, texts: list[str]) -> None:
+    """Any text at all."""
+    assert [tokenizer.tokenize(text) for text in texts] == process.tokenize(texts)
