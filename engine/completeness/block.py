@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from engine.completeness.boundaries import boundaries
 from engine.completeness.logs import SMALLEST_ROOM, pieces_within
 from engine.completeness.packing import Segment
-from engine.completeness.scoring import BoundaryScorer, Probe, Progress
-from engine.completeness.windows import plan_windows
+from engine.completeness.scoring import BoundaryScorer, Probe, Progress, Reading
+from engine.completeness.windows import Window, plan_windows
 from engine.conversation import LogPiece
-from engine.model.interface import TokenModel
+from engine.model.interface import Tokenizer
 from engine.model.prompting import Frame, Prompt, frame, opening_tokens
 
 
@@ -71,7 +71,7 @@ class Question:
     end_tag: str | None = None
 
 
-def probe_for(question: Question, model: TokenModel) -> tuple[Frame, Probe]:
+def probe_for(question: Question, model: Tokenizer) -> tuple[Frame, Probe]:
     """The frame around each log and the probe at each boundary, in tokens of this model."""
     around = frame(question.prompt, model)
     if question.prompt is None:
@@ -102,43 +102,62 @@ def score_block(
     limit = (
         model.capacity.context - len(around.head) - probe.forked_tokens - len(probe.continuation)
     )
-    prepared = [_prepare(model, item, around.head, limit) for item in items]
+    context = model.capacity.context
+    prepared = [prepare(model, item, around.head, limit, context) for item in items]
     segments = [segment for one in prepared for segment in one.segments]
     readings = iter(scorer.score(segments, probe, progress))
-    scores = []
-    for one in prepared:
-        curve = []
-        for window in one.boundaries:
-            for boundary, reading in zip(window, next(readings), strict=True):
-                curve.append(
-                    BoundaryProbability(
-                        boundary, math.exp(reading.log_end), math.exp(reading.log_continue)
-                    )
-                )
-        scores.append(ItemScore(tuple(curve), one.tokens, one.note, one.unscored))
-    return scores
+    return [one.score([next(readings) for _ in one.segments]) for one in prepared]
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class Prepared:
+    """One conversation in tokens, ready to be read.
+
+    Attributes:
+        segments: One for each window, with a mark for each boundary that the window gives.
+        windows: Which pieces stand in them.
+        tokens: Of the log up to its last boundary.
+        clipped: Pieces that were shortened.
+        note, unscored: As in `ItemScore`.
+    """
+
     segments: tuple[Segment, ...]
-    boundaries: tuple[tuple[int, ...], ...]
+    windows: tuple[Window, ...]
     tokens: int
+    clipped: int = 0
     note: str | None = None
     unscored: str | None = None
 
+    def score(self, readings: Sequence[Sequence[Reading]]) -> ItemScore:
+        """The score, given for each segment one reading per mark."""
+        curve = [
+            BoundaryProbability(boundary, math.exp(reading.log_end), math.exp(reading.log_continue))
+            for window, found in zip(self.windows, readings, strict=True)
+            for boundary, reading in zip(window.boundaries, found, strict=True)
+        ]
+        return ItemScore(tuple(curve), self.tokens, self.note, self.unscored)
 
-def _prepare(model: TokenModel, item: LogItem, head: list[int], limit: int) -> _Prepared:
+
+def prepare(
+    tokenizer: Tokenizer, item: LogItem, head: list[int], limit: int, context: int
+) -> Prepared:
+    """Lays a conversation into windows.
+
+    Args:
+        head: Tokens before every window.
+        limit: Tokens of the log that a window may hold.
+        context: Tokens that the model holds, to be told.
+    """
     if limit < SMALLEST_ROOM:
-        reason = f"a context of {model.capacity.context:,} tokens has no room for a log"
-        return _Prepared((), (), 0, unscored=reason)
+        reason = f"a context of {context:,} tokens has no room for a log"
+        return Prepared((), (), 0, unscored=reason)
     # What follows the last boundary is not needed to read it.
     texts = item.texts[: item.boundaries[-1] + 1]
-    pieces, clipped = pieces_within(model, texts, limit)
+    pieces, clipped = pieces_within(tokenizer, texts, limit)
     total = sum(map(len, pieces))
     note = None
     if total > limit or clipped:
-        note = f"over the context of {model.capacity.context:,} tokens"
+        note = f"over the context of {context:,} tokens"
         if clipped:
             note += f", {clipped} long {'step' if clipped == 1 else 'steps'} shortened"
     windows = plan_windows(list(map(len, pieces)), item.boundaries, item.kept, limit)
@@ -153,4 +172,4 @@ def _prepare(model: TokenModel, item: LogItem, head: list[int], limit: int) -> _
             if index in window.boundaries:
                 marks.append(len(tokens))
         segments.append(Segment(tokens, tuple(marks)))
-    return _Prepared(tuple(segments), tuple(window.boundaries for window in windows), total, note)
+    return Prepared(tuple(segments), tuple(windows), total, clipped, note)

@@ -48,9 +48,10 @@ def estimate_scoring(
         sample = conversations.conversations_for(conn, left[::stride][:SAMPLE])
     if not left:
         return Estimate(0, 0, model.tokens_per_s, 0.0, model.label)
-    loaded = process.load(model.path, model.options, model.adapter, model.merged)
+    client = process.client_for(model)
+    loaded = client.load(model.path, model.options, model.adapter, model.merged)
     logs = [render_log(messages) for _, messages in sample]
-    counted = sum(process.count_tokens([[piece.text for piece in log] for log in logs]))
+    counted = sum(client.count_tokens([[piece.text for piece in log] for log in logs]))
     counted_chars = sum(len(piece.text) for log in logs for piece in log)
     asked = sum(len(boundaries(log)) for log in logs) / len(logs)
     sampled = {conversation_id for conversation_id, _ in sample}
@@ -64,7 +65,7 @@ def estimate_scoring(
         return Estimate(len(left), round(tokens), None, None, model.label)
     long = model.long
     if long is None and sum(n * n for n in lengths) > LONG * sum(lengths):
-        long = process.measure_long("".join(piece.text for log in logs for piece in log))
+        long = client.measure_long("".join(piece.text for log in logs for piece in log))
         measured(model, *long)
     seconds = tokens / speed
     if long is not None:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from engine.errors import Cancelled, ModelCrashed
+from engine.errors import Cancelled, ModelCrashed, RequestRefused
 from engine.model.catalog import RunnableModel
 from engine.model.interface import Sampling
 from engine.model.prompting import Prompt
 from engine.worker.client import ModelProcess, OnProgress
+from engine.worker.model_client import ModelClient
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,7 +29,7 @@ class ModelWork:
     """
 
     def __init__(self, process: ModelProcess, choose: Callable[[], RunnableModel]) -> None:
-        self.process = process
+        self._process = process
         self._choose = choose
         self._interrupted = threading.Event()
 
@@ -36,6 +37,11 @@ class ModelWork:
     def model(self) -> RunnableModel:
         """The model that this stage runs."""
         return self._choose()
+
+    @property
+    def process(self) -> ModelClient:
+        """What answers for the model: its process, or endpoints."""
+        return self._process.client_for(self.model)
 
     def load(self) -> Mapping[str, Any]:
         """Loads the model unless it is loaded already; see `ModelProcess.load`."""
@@ -47,7 +53,7 @@ class ModelWork:
     def interrupt(self) -> None:
         """Makes the request in flight and every later one raise Cancelled."""
         self._interrupted.set()
-        self.process.cancel()
+        self._process.cancel()
 
     def check(self) -> None:
         """Raises Cancelled after `interrupt`."""
@@ -60,20 +66,24 @@ class ModelWork:
         work: Callable[[Sequence[Item]], Sequence[Result]],
         given_up: Callable[[str], Result],
     ) -> list[Result]:
-        """Does `work` on a block and goes on when the process dies on it.
+        """Does `work` on a block and goes on when the process dies on it or an endpoint refuses an item.
 
-        The whole block is tried again first, because the same block gives the same bits. Only when that keeps
-        failing are its items tried alone; one that still kills the process gets `given_up(reason)`.
+        The whole block is tried again first where the process died, because the same block gives the same bits. Only
+        when that keeps failing are its items tried alone; one that still fails gets `given_up(reason)`.
 
         Raises:
-            ModelCrashed: The process died on every single item, so the fault is not in the items.
+            ModelCrashed, RequestRefused: Every single item failed, so the fault is not in the items.
         """
+        failed: ModelCrashed | RequestRefused
         for _ in range(ATTEMPTS):
             self.check()
             try:
                 return list(work(items))
             except ModelCrashed as error:
-                crash = error
+                failed = error
+            except RequestRefused as error:
+                failed = error
+                break
         results: list[Result] = []
         survived = False
         for item in items:
@@ -82,10 +92,13 @@ class ModelWork:
                 results.extend(work([item]))
                 survived = True
             except ModelCrashed as error:
-                crash = error
+                failed = error
                 results.append(given_up(f"the model process died on it: {error.message}"))
+            except RequestRefused as error:
+                failed = error
+                results.append(given_up(error.message))
         if not survived:
-            raise crash
+            raise failed
         return results
 
     def replies(

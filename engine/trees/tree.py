@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal
@@ -163,35 +163,94 @@ class Tree:
             Ids of the new children whose distributions are wanted, most probable first.
         """
         node = self.nodes[node_id]
-        known = {self.nodes[child].token for child in node.children}
         odds = np.exp(distribution)
         # A token that cannot be drawn is then 0 times a number, not 0 times infinity.
         terms = odds * np.maximum(distribution, LEAST)
         node.entropy = -float(terms.sum()) / math.log(2)
-        lowest = max(self._floor - math.log(RESERVE), LEAST)
-        near = np.flatnonzero(distribution >= lowest - node.path)
+        near = np.flatnonzero(distribution >= self._lowest - node.path)
         if self.options.mode == "token":
             near = np.union1d(near, np.flatnonzero(distribution >= self._floor))
             near = np.union1d(near, [int(distribution.argmax())])
         # Most probable first, of equal ones the lower id: the order does not depend on how numpy sorts.
-        order = near[np.lexsort((near, -distribution[near]))][: self.options.widest or None]
-        candidates = [(int(token), float(distribution[token])) for token in order]
+        order = near[np.lexsort((near, -distribution[near]))]
+        added = self._take_in(
+            node_id, [(int(token), float(distribution[token])) for token in order]
+        )
+        inside = np.array([self.nodes[child].token for child in node.children], dtype=np.int64)
+        # What is left out is all less what is in, so that the vocabulary is gone through once.
+        left = max(0.0, float(odds.sum() - odds[inside].sum()))
+        surprise = float(terms.sum() - terms[inside].sum())
+        self._leave_out(node, left, surprise)
+        return [child for child in added if self.nodes[child].kind is Kind.FRONTIER]
+
+    def expand_listed(
+        self, node_id: int, listed: Sequence[tuple[int, float]], vocabulary: int
+    ) -> list[int]:
+        """The same where only the most probable tokens are told: what the others hold is pruned.
+
+        Entropies take it as spread evenly over the rest of the vocabulary, so they are upper bounds.
+
+        Args:
+            listed: Tokens with their natural log-probabilities.
+            vocabulary: Tokens that there are, at most.
+        """
+        node = self.nodes[node_id]
+        # A server rounds, so what it lists may be a millionth more than everything.
+        over = max(0.0, math.log(math.fsum(math.exp(log_p) for _, log_p in listed) or 1.0))
+        order = sorted(
+            ((token, log_p - over) for token, log_p in listed), key=lambda t: (-t[1], t[0])
+        )
+        odds = {token: math.exp(log_p) for token, log_p in order}
+        hidden = max(0.0, 1.0 - math.fsum(odds.values()))
+        rest = hidden * math.log(hidden / max(1, vocabulary - len(order))) if hidden else 0.0
+        terms = {token: odds[token] * max(log_p, LEAST) for token, log_p in order}
+        node.entropy = -(math.fsum(terms.values()) + rest) / math.log(2)
+        near = [
+            found
+            for at, found in enumerate(order)
+            if found[1] >= self._lowest - node.path
+            or (self.options.mode == "token" and (at == 0 or found[1] >= self._floor))
+        ]
+        added = self._take_in(node_id, near)
+        inside = [self.nodes[child].token for child in node.children]
+        left = max(0.0, 1.0 - math.fsum(odds[token] for token in inside))
+        surprise = math.fsum(terms.values()) + rest - math.fsum(terms[token] for token in inside)
+        self._leave_out(node, left, surprise)
+        return [child for child in added if self.nodes[child].kind is Kind.FRONTIER]
+
+    @property
+    def _lowest(self) -> float:
+        """Path log-probability down to which children are remembered."""
+        return max(self._floor - math.log(RESERVE), LEAST)
+
+    def _take_in(self, node_id: int, near: Sequence[tuple[int, float]]) -> list[int]:
+        """Adds the children that reach the limit and remembers the nearest others.
+
+        Args:
+            near: Tokens with their log-probabilities, most probable first.
+        """
+        node = self.nodes[node_id]
+        known = {self.nodes[child].token for child in node.children}
+        candidates = list(near[: self.options.widest or None])
         limit = self._limit(node, candidates)
         kept = [c for c in candidates if c[1] >= limit and c[0] not in known]
         rest = [c for c in candidates if c[1] < limit]
         node.reserve = rest[:MOST_RESERVED]
         node.complete_to = (
-            lowest if len(rest) <= MOST_RESERVED else node.path + rest[MOST_RESERVED - 1][1]
+            self._lowest if len(rest) <= MOST_RESERVED else node.path + rest[MOST_RESERVED - 1][1]
         )
-        added = [self._add(node_id, token, log_p) for token, log_p in kept]
-        inside = np.array([self.nodes[child].token for child in node.children], dtype=np.int64)
-        # What is left out is all less what is in, so that the vocabulary is gone through once.
-        left = max(0.0, float(odds.sum() - odds[inside].sum()))
-        surprise = float(terms.sum() - terms[inside].sum()) + node.path * left
+        return [self._add(node_id, token, log_p) for token, log_p in kept]
+
+    def _leave_out(self, node: Node, left: float, surprise: float) -> None:
+        """Accounts for the children that are not in the tree.
+
+        Args:
+            left: Their probability after the node.
+            surprise: Sum of p ln p over them.
+        """
         node.pruned = node.mass * left
-        node.pruned_entropy = max(0.0, -node.mass * surprise / math.log(2))
+        node.pruned_entropy = max(0.0, -node.mass * (surprise + node.path * left) / math.log(2))
         node.kind = Kind.INNER if node.children else Kind.CUT
-        return [child for child in added if self.nodes[child].kind is Kind.FRONTIER]
 
     def lower(self, alpha: float, below: int = ROOT) -> None:
         """Lets a grown tree grow on to a lower alpha, below one node or everywhere, without reading nodes again.

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from engine.goals.asker import Answer, LogProb
 from engine.model.interface import Sampling
 from engine.model.prompting import Prompt
-from engine.worker.client import ModelProcess, OnProgress
+from engine.worker.model_client import ModelClient, OnProgress
 
 
 class ProcessAsker:
     """An `engine.goals.asker.Asker`: each call is one request, so it is answered or cancelled as a whole."""
 
-    def __init__(self, process: ModelProcess, progress: OnProgress | None = None) -> None:
+    def __init__(self, process: ModelClient, progress: OnProgress | None = None) -> None:
         self._process, self._progress = process, progress
 
     def generate(

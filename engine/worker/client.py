@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.completeness.block import ItemScore, LogItem, Question
+from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import Prompt
 from engine.trees.growth import Budget
@@ -18,6 +19,7 @@ from engine.trees.places import Place
 from engine.trees.record import TreeRecord, options_frame
 from engine.trees.tree import TreeOptions
 from engine.worker import protocol
+from engine.worker.model_client import ModelClient
 from engine.worker.process import OnProgress, WorkerProcess
 from engine.worker.protocol import Frame, GrownTree
 from engine.worker.reading import Reading, readings_from
@@ -27,6 +29,14 @@ __all__ = ["ModelProcess", "OnProgress"]
 
 class ModelProcess(WorkerProcess):
     """The model process with a method for each request. Requests are answered one at a time; any thread may ask."""
+
+    def client_for(self, model: RunnableModel) -> ModelClient:
+        """What answers for a model: this process."""
+        return self
+
+    def spent(self) -> str:
+        """Nothing but time."""
+        return ""
 
     def score(
         self, items: Sequence[LogItem], question: Question, progress: OnProgress | None = None

@@ -8,6 +8,7 @@ from engine.completeness.logs import log_tokens
 from engine.errors import Cancelled
 from engine.model.interface import TokenModel
 from engine.trees.growth import Budget, Grower
+from engine.trees.lowering import lower_below
 from engine.trees.record import TreeRecord, options_from, record, restore
 from engine.trees.roster import Job
 from engine.trees.tree import Tree, TreeOptions
@@ -79,13 +80,5 @@ def _begun(model: TokenModel, on: Frame) -> Tree:
     tree = restore(TreeRecord.from_frame(on["tree"]))
     tree.spelling = model.token_bytes  # a record spells only the tokens that it holds
     if on["below"] is not None:
-        # Nodes elsewhere that an earlier budget left unread keep waiting: the lower alpha is not theirs.
-        inside = {on["below"]}
-        for at in range(on["below"] + 1, len(tree.nodes)):
-            if tree.nodes[at].parent in inside:
-                inside.add(at)
-        waiting = iter(tree.take, None)
-        for at in [at for at in waiting if at in inside]:
-            tree.give_back(at)
-        tree.lower(on["alpha"], on["below"])
+        lower_below(tree, on["alpha"], on["below"])
     return tree

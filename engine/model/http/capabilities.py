@@ -1,0 +1,148 @@
+"""What an endpoint can do, and what of the program's work that is enough for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from engine.model.prompting import Prompt
+
+Tokens = Literal["", "vllm", "llama-server", "llama-cpp-python"]
+Template = Literal["", "vllm", "llama-server"]
+Prefill = Literal["", "last", "continue"]
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a probe of one endpoint and model found. What could be tried was tried, not taken from a name.
+
+    Attributes:
+        server: What it calls itself, for people.
+        completions: Continues a raw text.
+        chat: Answers messages.
+        top: Most probable tokens that a completion lists, 0 for none.
+        chat_top: The same of an answer to messages.
+        ids: Takes a prompt as token ids.
+        named: Lists tokens with their ids; otherwise by their texts.
+        echo: Gives the log-probabilities of a prompt's own tokens, and they agree with those of its completions.
+        forced: Made to write a given text by a grammar, it gives the log-probabilities that the text has without one.
+        tokens: How it is asked for the tokens of a text; empty where it cannot be.
+        template: How it is asked to lay out messages; empty where it cannot be.
+        prefill: How the beginning of an answer is given: as `last` message, which is `continue`d where that has to be
+            said; empty where the model begins its answer anew.
+        seed: The same seed gives the same sampled text.
+        grammar: A reply follows a GBNF grammar.
+        schema: A reply follows a JSON schema.
+        embeddings: Gives vectors.
+        end_token: Id of the model's end-of-text token; None where the endpoint does not say.
+        end_text: How that token is written in a prompt.
+        controls: Reads control tokens in texts as such, so that they have to be taken out of conversations.
+        context: Longest sequence in tokens; None where it does not say.
+        parallel: Requests that it does at once; None where it does not say.
+        noise: Largest change of a probability seen when it did several requests at once.
+    """
+
+    server: str = "unknown"
+    completions: bool = False
+    chat: bool = False
+    top: int = 0
+    chat_top: int = 0
+    ids: bool = False
+    named: bool = False
+    echo: bool = False
+    forced: bool = False
+    tokens: Tokens = ""
+    template: Template = ""
+    prefill: Prefill = ""
+    seed: bool = False
+    grammar: bool = False
+    schema: bool = False
+    embeddings: bool = False
+    end_token: int | None = None
+    end_text: str = ""
+    controls: bool = True
+    context: int | None = None
+    parallel: int | None = None
+    noise: float | None = None
+
+    def as_params(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Capabilities:
+        """The inverse of `as_params`; what an older program wrote lacks what it did not know."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in params.items() if name in known})
+
+    @property
+    def decisive(self) -> dict[str, Any]:
+        """What results depend on, for the config hash: without what changes from day to day."""
+        params = self.as_params()
+        for name in ("parallel", "noise"):
+            del params[name]
+        return params
+
+
+# What each kind of work needs. Each gives the reason why it cannot be done honestly, or None.
+
+
+def no_reading(can: Capabilities) -> str | None:
+    """Of probabilities of given texts after a raw one."""
+    if not can.completions:
+        return "it answers messages only, and cannot continue a raw text"
+    if not can.top:
+        return "its completions give no log-probabilities"
+    if not can.tokens:
+        return "it cannot be asked which tokens a text has"
+    return None
+
+
+def no_curve(can: Capabilities, prompt: Prompt | None, end_tag: str | None) -> str | None:
+    """Of the probability of the end at each boundary."""
+    if prompt is None:
+        if reason := no_reading(can):
+            return reason
+        if end_tag is None and can.end_token is None:
+            return "it does not say what its model's end-of-text token is; say it with --end-token when adding it"
+        if end_tag is None and not can.named:
+            return "it names tokens by their texts, and the end-of-text token has none; an --end-tag can be read"
+        return None
+    if no_laid_out(can, prompt):
+        return no_answer_words(can, prompt)
+    return no_reading(can)
+
+
+def no_laid_out(can: Capabilities, prompt: Prompt) -> str | None:
+    """Of a prompt laid around a log as a raw text."""
+    if not can.completions:
+        return "it answers messages only, and cannot continue a raw text"
+    if prompt.chat and not can.template:
+        return "it does not say how it lays out messages"
+    return None
+
+
+def no_answer_words(can: Capabilities, prompt: Prompt) -> str | None:
+    """Of reading one word against another off the first token of an answer to messages."""
+    if not can.chat or not can.chat_top:
+        return "its answers to messages give no log-probabilities"
+    if prompt.reply and not can.prefill:
+        return "it cannot be given the beginning of an answer"
+    if len(prompt.end.split()) != 1 or len(prompt.continuation.split()) != 1:
+        return "answers of several words can be read with raw completions only"
+    return None
+
+
+def no_writing(can: Capabilities, prompt: Prompt | None) -> str | None:
+    """Of replies."""
+    if prompt is not None and prompt.chat and (can.chat or no_laid_out(can, prompt) is None):
+        return None
+    return None if can.completions else "it answers messages only, and cannot continue a raw text"
+
+
+def no_tree(can: Capabilities) -> str | None:
+    """Of response trees."""
+    if not can.completions:
+        return "it answers messages only, and cannot continue a raw text"
+    return None if can.top else "its completions give no log-probabilities"

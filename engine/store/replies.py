@@ -1,0 +1,74 @@
+"""Replies of endpoints, kept by what was asked, so that nothing is asked and paid for twice. A file of the cache folder
+that may be deleted at any time."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+MOST_BYTES = 2_000_000_000
+"""Replies over this are let go when the file is opened, those first that were not used for longest."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS reply (
+    key TEXT PRIMARY KEY, value TEXT NOT NULL, bytes INTEGER NOT NULL, used REAL NOT NULL
+) STRICT, WITHOUT ROWID
+"""
+
+
+class ReplyCache:
+    """Satisfies `engine.model.http.fleet.Replies`; any thread may use it."""
+
+    def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
+        """Opens the file; one that is no such file is begun anew, for it is only a cache."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._guard = threading.Lock()
+        try:
+            self._conn = _open(path)
+        except sqlite3.DatabaseError:
+            path.unlink(missing_ok=True)
+            self._conn = _open(path)
+        self._let_go(most_bytes)
+
+    def get(self, key: str) -> str | None:
+        """What was kept under a key."""
+        with self._guard:
+            found = self._conn.execute("SELECT value FROM reply WHERE key = ?", (key,)).fetchone()
+            if found is None:
+                return None
+            self._conn.execute("UPDATE reply SET used = ? WHERE key = ?", (time.time(), key))
+        return str(found[0])
+
+    def put(self, key: str, value: str) -> None:
+        """Keeps a reply."""
+        row = (key, value, len(value), time.time())
+        with self._guard:
+            self._conn.execute("INSERT OR REPLACE INTO reply VALUES (?, ?, ?, ?)", row)
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._guard:
+            self._conn.close()
+
+    def _let_go(self, most: int) -> None:
+        (held,) = self._conn.execute("SELECT coalesce(sum(bytes), 0) FROM reply").fetchone()
+        if held <= most:
+            return
+        oldest = "SELECT key, sum(bytes) OVER (ORDER BY used DESC, key) AS upto FROM reply"
+        self._conn.execute(
+            f"DELETE FROM reply WHERE key IN (SELECT key FROM ({oldest}) WHERE upto > ?)", (most,)
+        )
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    conn = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30.0)
+    try:
+        conn.execute("PRAGMA journal_mode = WAL")
+        conn.execute("PRAGMA synchronous = OFF")  # what a power cut takes is asked for again
+        conn.execute(_SCHEMA)
+    except BaseException:
+        conn.close()
+        raise
+    return conn

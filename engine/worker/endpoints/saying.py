@@ -1,0 +1,58 @@
+"""Questions put as messages, for endpoints that take no raw text or do not say how they lay messages out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.errors import RequestRefused
+from engine.model.http.answers import Step, Written, written
+from engine.model.http.capabilities import Capabilities
+from engine.model.prompting import Prompt
+from engine.worker.endpoints.reading import Reader
+
+BEGIN_WITH = '\n\nBegin your answer with: "{reply}"'
+"""Stands after a question where the endpoint cannot be given the beginning of the answer."""
+
+
+def message_body(can: Capabilities, prompt: Prompt, log: str) -> dict[str, Any]:
+    """A prompt around a log as messages, with the beginning of the answer as the endpoint takes it."""
+    question = prompt.before + log + prompt.question
+    if prompt.reply and not can.prefill:
+        question += BEGIN_WITH.format(reply=prompt.reply)
+    messages = [{"role": "user", "content": question}]
+    body: dict[str, Any] = {"messages": messages}
+    if prompt.reply and can.prefill:
+        messages.append({"role": "assistant", "content": prompt.reply})
+    if prompt.reply and can.prefill == "continue":
+        body |= {"continue_final_message": True, "add_generation_prompt": False}
+    return body
+
+
+async def said_after(reader: Reader, prompt: Prompt, log: str) -> Step | None:
+    """The most probable first tokens of the answer to a message; None where the endpoint lists nothing.
+
+    Raises:
+        RequestRefused: The endpoint refuses the message.
+    """
+    body = message_body(reader.can, prompt, log)
+    more = {"max_tokens": 1, "temperature": 0, "logprobs": True}
+    asked = {**body, **more, "top_logprobs": reader.can.chat_top}
+    steps = written(await reader.ask("chat/completions", asked)).steps
+    return steps[0] if steps and steps[0].top else None
+
+
+async def say(reader: Reader, prompt: Prompt, log: str, settings: Mapping[str, Any]) -> Written:
+    """The answer to a message, without the beginning that it was given or asked to have.
+
+    Raises:
+        RequestRefused: The endpoint refuses the message.
+    """
+    body = message_body(reader.can, prompt, log)
+    found = written(await reader.ask("chat/completions", {**body, **settings}))
+    begun = found.text.lstrip()
+    if prompt.reply and begun.startswith(prompt.reply):
+        return Written(begun[len(prompt.reply) :], found.ended, found.steps)
+    if prompt.reply and not reader.can.prefill:
+        raise RequestRefused(f"The model did not begin its answer with {prompt.reply!r}.")
+    return found

@@ -1,0 +1,173 @@
+"""Curves by requests: how probable the end of a conversation is at each of its boundaries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from engine.completeness.block import ItemScore, LogItem, Prepared, Question, prepare
+from engine.completeness.packing import Segment
+from engine.completeness.scoring import Reading
+from engine.completeness.windows import Window
+from engine.errors import RequestRefused
+from engine.model.http.capabilities import no_laid_out
+from engine.model.http.controls import without_controls
+from engine.model.http.dialects import text_of
+from engine.model.prompting import Frame, Prompt
+from engine.worker.endpoints.known import Around
+from engine.worker.endpoints.reading import Answer, Raw, Reader, listed
+from engine.worker.endpoints.saying import said_after
+
+HIDDEN = "the answer is not among the {top} most probable tokens at {count} of {all} boundaries"
+BROKEN_UP = "{count} control tokens in its text were broken up"
+
+
+async def score_items(
+    reader: Reader,
+    items: Sequence[LogItem],
+    question: Question,
+    context: int,
+    report: Callable[[int], None],
+) -> list[ItemScore]:
+    """Scores conversations side by side; one that cannot be scored honestly is unscored with the reason.
+
+    Args:
+        context: Longest sequence in tokens.
+        report: Gets the tokens of each conversation as it is done.
+
+    Raises:
+        ModelError: No endpoint is left.
+    """
+    way = await _Way.find(reader, question)
+
+    async def one(item: LogItem) -> ItemScore:
+        item, broken = _harmless(item) if reader.can.controls else (item, 0)
+        try:
+            score = await way.score(item, context)
+        except RequestRefused as error:
+            return ItemScore((), 0, unscored=error.message)
+        report(score.tokens)
+        if not broken:
+            return score
+        said = BROKEN_UP.format(count=broken)
+        return replace(score, note=f"{score.note}, {said}" if score.note else said)
+
+    return list(await asyncio.gather(*(one(item) for item in items)))
+
+
+def _harmless(item: LogItem) -> tuple[LogItem, int]:
+    found = [without_controls(text) for text in item.texts]
+    return replace(item, texts=tuple(text for text, _ in found)), sum(count for _, count in found)
+
+
+class _Way:
+    """How one question is put to one kind of endpoint: as raw text around the log, or as a message."""
+
+    def __init__(
+        self, reader: Reader, around: Around, end: Answer, other: Answer, said: Prompt | None
+    ) -> None:
+        self._reader, self._around, self._said = reader, around, said
+        self._end, self._other = end, other
+
+    @classmethod
+    async def find(cls, reader: Reader, question: Question) -> _Way:
+        prompt, known = question.prompt, reader.known
+        if prompt is not None and no_laid_out(reader.can, prompt):
+            words = Answer((), ("", prompt.end)), Answer((), ("", prompt.continuation))
+            return cls(reader, Around("", "", Frame([], [])), *words, said=prompt)
+        around = await known.learn_prompt(prompt)
+        if prompt is not None:
+            end = await reader.answer(prompt.end)
+            return cls(reader, around, end, await reader.answer(prompt.continuation), said=None)
+        opening = await known.opening()
+        begun = await text_of(reader.ask, reader.can.tokens, opening)
+        other = await reader.answer(begun, opening)
+        if question.end_tag:
+            return cls(reader, around, await reader.answer(question.end_tag), other, said=None)
+        end = Answer((known.end_token,), ("", ""))
+        return cls(reader, around, end, other, said=None)
+
+    async def score(self, item: LogItem, context: int) -> ItemScore:
+        """Reads one conversation."""
+        prepared = await self._prepare(item, context)
+        if prepared.unscored:
+            return ItemScore((), 0, unscored=prepared.unscored)
+        if prepared.clipped and not self._reader.can.ids:
+            raise RequestRefused(
+                "it has steps too long for the context, and this endpoint takes whole texts only"
+            )
+        readings: list[list[Reading | None]] = []
+        for window, segment in zip(prepared.windows, prepared.segments, strict=True):
+            prompts = self._prompts(item, window, segment)
+            if self._at_once:
+                readings.append(await self._read_along(prompts, segment.marks))
+            else:
+                found = await asyncio.gather(*(self._read(raw) for raw in prompts))
+                readings.append(list(found))
+        whole = [[one for one in window if one is not None] for window in readings]
+        hidden = sum(map(len, readings)) - sum(map(len, whole))
+        if hidden:
+            top = self._reader.can.chat_top if self._said else self._reader.can.top
+            count = sum(map(len, readings))
+            raise RequestRefused(HIDDEN.format(top=top, count=hidden, all=count))
+        return prepared.score(whole)
+
+    async def _prepare(self, item: LogItem, context: int) -> Prepared:
+        texts = item.texts[: item.boundaries[-1] + 1]
+        if not self._reader.can.tokens:
+            # Without tokens nobody can say what fits; the endpoint refuses what does not.
+            whole = Window(tuple(range(len(texts))), item.boundaries)
+            unknown = Segment([], (0,) * len(item.boundaries))
+            return Prepared((unknown,), (whole,), 0)
+        await self._reader.known.learn_log(texts)
+        around = self._around.tokens
+        asked = max(len(self._end.ids), len(self._other.ids)) + len(around.tail) + 1
+        room = context - len(around.head) - asked
+        return prepare(self._reader.known, item, around.head, room, context)
+
+    @property
+    def _at_once(self) -> bool:
+        """Whether one request tells of all boundaries: the endpoint reads prompts, and nothing stands after the log."""
+        can, one_token = self._reader.can, len(self._end.ids) == 1
+        return can.echo and can.ids and one_token and not self._said and not self._around.tail
+
+    def _prompts(self, item: LogItem, window: Window, segment: Segment) -> list[Raw]:
+        """The prompt at each boundary of a window."""
+        tokens, prompts = segment.tokens, []
+        for boundary, mark in zip(window.boundaries, segment.marks, strict=True):
+            text = "".join(item.texts[piece] for piece in window.pieces if piece <= boundary)
+            ids = (*tokens[:mark], *self._around.tokens.tail)
+            prompts.append(Raw(self._around.head + text + self._around.tail, ids))
+        return prompts
+
+    async def _read_along(
+        self, prompts: Sequence[Raw], marks: Sequence[int]
+    ) -> list[Reading | None]:
+        """Both answers at all boundaries: inside the log the next step's header follows, at its end it is put there."""
+        whole = Raw("", (*prompts[-1].ids, *self._other.ids))
+        steps = await self._reader.along(whole)
+        readings: list[Reading | None] = []
+        for raw, mark in zip(prompts, marks, strict=True):
+            header = steps[mark : mark + len(self._other.ids)]
+            if whole.ids[mark : mark + len(header)] != self._other.ids:
+                raise RequestRefused(
+                    f"The log does not continue with a step header after token {mark}."
+                )
+            found = listed(steps[mark], self._end.ids[0], "")
+            ends = found.log_p if found else await self._reader.log_p(raw, self._end)
+            goes_on = sum(step.chosen.log_p for step in header if step.chosen)
+            readings.append(None if ends is None else Reading(ends, goes_on))
+        return readings
+
+    async def _read(self, raw: Raw) -> Reading | None:
+        """Both answers at one boundary; None where the endpoint hides one."""
+        if self._said is not None:
+            step = await said_after(self._reader, self._said, raw.text)
+            found = [listed(step, -1, one.upto[-1]) for one in (self._end, self._other)]
+            if found[0] is None or found[1] is None:
+                return None
+            return Reading(found[0].log_p, found[1].log_p)
+        ends = await self._reader.log_p(raw, self._end)
+        goes_on = await self._reader.log_p(raw, self._other)
+        return None if ends is None or goes_on is None else Reading(ends, goes_on)
