@@ -1,0 +1,191 @@
+"""The whole program where there is no network: the demo, and training with what follows, watched in every process.
+
+Each command runs in a network namespace without interfaces where the kernel makes one, which stops native code too.
+Everywhere a module that Python loads by itself when it starts watches every process, children included: it writes down
+that the process began, and writes down and fails every use of a socket that could reach anybody, this machine included.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.store.project import Project
+from tests.workbench.training_project import fill_with_talks
+
+WATCH = """
+import os, socket, sys
+
+def note(name, text):
+    with open(os.path.join(FOLDER, name), "a") as file:
+        file.write(text + "\\n")
+
+def watch(event, args):
+    if event in SENDING:
+        if args[0].family == socket.AF_UNIX or args[1] is None:
+            return
+    elif event not in ASKING or args[0] is None:
+        return
+    note("reached", f"{event} {args[1:] or args} by {sys.orig_argv}")
+    raise RuntimeError(f"watched: {event}")
+
+SENDING = ("socket.connect", "socket.sendto", "socket.sendmsg")
+ASKING = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo")
+note("began", " ".join(sys.orig_argv))
+sys.addaudithook(watch)
+"""
+
+NAMESPACE = ("unshare", "--map-root-user", "--net")
+
+SECONDS = 600
+"""That one command may take on a machine that does other things too."""
+
+
+def namespace() -> tuple[str, ...]:
+    """What puts a command where no network is; nothing where the kernel or its owner does not allow that."""
+    if shutil.which(NAMESPACE[0]) is None:
+        return ()
+    tried = subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False)
+    return NAMESPACE if tried.returncode == 0 else ()
+
+
+class Watched:
+    """Runs commands under the watch; `began` and `reached` are what it wrote down."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._prefix = namespace()
+        (folder / "sitecustomize.py").write_text(f"FOLDER = {str(folder)!r}\n{WATCH}", "utf-8")
+
+    def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+        """Runs Python with these words."""
+        return subprocess.run(
+            [*self._prefix, sys.executable, *map(str, words)],
+            env={**os.environ, "PYTHONPATH": str(self._folder)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
+
+    def workbench(self, *words: str | Path) -> Any:
+        """What a command of the program prints as JSON; it has to succeed."""
+        done = self.run("-m", "workbench", *words, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    @property
+    def began(self) -> str:
+        return self._read("began")
+
+    @property
+    def reached(self) -> str:
+        return self._read("reached")
+
+    def _read(self, name: str) -> str:
+        file = self._folder / name
+        return file.read_text("utf-8") if file.exists() else ""
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Watched:
+    """A watch with nothing written down yet."""
+    folder = tmp_path / "watch"
+    folder.mkdir()
+    return Watched(folder)
+
+
+class TestTheWatch:
+    @pytest.mark.parametrize(
+        "attempt",
+        [
+            "socket.socket().connect(('127.0.0.1', 9))",
+            "socket.socket().connect_ex(('192.0.2.1', 9))",
+            "socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('192.0.2.1', 53))",
+            "socket.create_connection(('localhost', 9))",
+        ],
+    )
+    def test_sees_and_fails(self, watched: Watched, attempt: str) -> None:
+        """A use of the network in a child is written down and fails: the tests below can fail."""
+        inner = f"import socket; {attempt}"
+        code = (
+            f"import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', {inner!r}]))"
+        )
+        done = watched.run("-c", code)
+        assert done.returncode == 1
+        assert "RuntimeError: watched" in done.stderr
+        assert attempt in watched.reached
+        assert watched.began.count("\n") == 2
+
+    def test_a_namespace_without_interfaces(self) -> None:
+        """Where the kernel makes a namespace, not even this machine can be reached from it, by native code neither."""
+        prefix = namespace()
+        if not prefix:
+            pytest.skip("this machine gives us no network namespace; the tests here run without")
+        code = "import socket; print(socket.socket().connect_ex(('127.0.0.1', 9)))"
+        done = subprocess.run(
+            [*prefix, sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert os.strerror(int(done.stdout)) == "Network is unreachable"
+
+
+@pytest.mark.usefixtures("tuned")
+def test_the_demo(watched: Watched, tmp_path: Path) -> None:
+    """Samples, scores, remaining tasks, trees, goals and the doctor: all is done, and nobody is reached."""
+    built = watched.workbench("demo", tmp_path, "--headless", "--count", "11")
+    assert (built["scored"], built["coverage"]) == (11, 1.0)
+    project = tmp_path / "demo.wb"
+    status = watched.workbench("status", project)
+    assert {run["stage"] for run in status["runs"]} >= {"complete", "trees", "cluster"}
+    watched.workbench("doctor", project)
+    assert "-m engine.worker" in watched.began
+    assert watched.reached == ""
+
+
+if importlib.util.find_spec("peft") is not None:
+
+    def test_training(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An adapter is trained on a project and scores it: all is done, and nobody is reached."""
+        from tests.training.tiny_runs import tiny_base
+
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+        hub, base = tiny_base(tmp_path)
+        path = tmp_path / "p.wb"
+        with Project.open(path, create=True) as project:
+            fill_with_talks(project, 16)
+        settings = (
+            "batch=4",
+            "valid_every=2",
+            "precision=f32",
+            "max_tokens=400",
+            "rank=4",
+            "threads=1",
+        )
+        row = watched.workbench(
+            "train", path, "--name", "mine", "--base", hub, "--set", f"base_gguf={base}",
+            "--epochs", "1", *[word for one in settings for word in ("--set", one)],
+        )  # fmt: skip
+        assert (row["state"], row["adapter"]) == ("finished", True)
+        done = watched.workbench(
+            "run",
+            "complete",
+            path,
+            "--model",
+            base,
+            "--adapter",
+            "mine",
+            "--no-tune",
+            "--no-remaining",
+        )
+        assert done["scored"] == 16
+        assert "-m training" in watched.began
+        assert "-m engine.worker" in watched.began
+        assert watched.reached == ""
