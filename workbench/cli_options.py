@@ -24,9 +24,13 @@ def add_models(command: Callable[[str, str, str], argparse.ArgumentParser]) -> N
     sub.add_argument("file", nargs="?", help="its GGUF file, or a piece of its name like Q4_K_M")
     sub.add_argument("--revision", metavar="R", help="branch, tag or commit (default: the newest)")
     sub.add_argument("--name", help="name in the catalogue (default: that of the file)")
-    sub = command("add", "add a GGUF file, or the adapter of a training run", "models:add")
-    sub.add_argument("path", help="a file, a folder of them, or the directory of a run")
-    sub.add_argument("--name", help="name in the catalogue (default: that of the file)")
+    sub = command("add", "add a GGUF file, an adapter, or an endpoint", "models:add")
+    sub.add_argument(
+        "path",
+        help="a file, a folder of them, the directory of a run, or http://HOST:PORT/v1#MODEL",
+    )
+    sub.add_argument("--name", help="name in the catalogue (default: that of the file or model)")
+    add_endpoint(sub)
     sub = command("remove", "delete what was pulled, forget what was added", "models:remove")
     sub.add_argument("model", help="name of a model, an adapter or an unfinished pull")
     sub.add_argument("--yes", action="store_true", help="delete without asking")
@@ -36,9 +40,25 @@ def add_models(command: Callable[[str, str, str], argparse.ArgumentParser]) -> N
     sub.add_argument("model", nargs="?", help="name or path of a model (default: the built-in one)")
 
 
+def add_endpoint(sub: argparse.ArgumentParser) -> None:
+    """What is said of an endpoint when it is added."""
+    sub.add_argument("--key-env", metavar="VAR", help="environment variable with its key")
+    sub.add_argument("--end-token", metavar="TEXT", help="how its end-of-text token is written")
+    sub.add_argument(
+        "--prices",
+        nargs=2,
+        type=float,
+        metavar=("READ", "WRITTEN"),
+        help="what a million tokens cost, read and written",
+    )
+
+
 def add_model(sub: argparse.ArgumentParser) -> None:
     """Which model, and which adapter on it."""
-    sub.add_argument("--model", help="name or path of a model (default: the built-in one)")
+    sub.add_argument(
+        "--model",
+        help="name or path of a model, or endpoints as NAME,NAME2 (default: the built-in one)",
+    )
     sub.add_argument(
         "--adapter", help="name of an adapter, a GGUF file, or the directory of a training run"
     )

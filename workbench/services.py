@@ -31,7 +31,7 @@ from engine.store.triage import TriageStore
 from engine.trees.places import At
 from engine.trees.tree import TreeOptions
 from engine.validation_rows import CompletenessTable
-from engine.worker.client import ModelProcess
+from engine.worker.routing import RoutedProcess
 from screens.ports import ProjectInfo, Services
 from screens.tree_rows import TreeWish
 from workbench import adapter_in_use, config
@@ -41,6 +41,7 @@ from workbench.exports import ExportFiles
 from workbench.goals.services import ProjectGoals
 from workbench.goals.stages import GOAL_STAGES, GoalStages
 from workbench.job_services import ProjectJobs
+from workbench.models.endpoints import Endpoints
 from workbench.network import ProjectNetwork
 from workbench.training_services import ProjectTraining
 from workbench.trees.services import Like, ProjectTrees, wished_options
@@ -125,7 +126,8 @@ class Workspace:
         self.catalog = Catalog(config.data_dir(), config.cache_dir())
         self.project = Project.open(path, create=create, read_only=read_only)
         self.network = ProjectNetwork(self.project)
-        self.process = ModelProcess(config.log_dir() / "model.log")
+        self.endpoints = Endpoints(config.data_dir(), config.cache_dir())
+        self.process = RoutedProcess(config.log_dir() / "model.log", self.endpoints.connect)
         self.desks = KeptDesk(self.project)
         self.standing = Standing(self.project, self.desks)
         self.training = ProjectTraining(self.project, self.catalog, self._completeness)
@@ -150,6 +152,7 @@ class Workspace:
         """Stops jobs at once, ends the model process and closes the project; what was committed stays."""
         self.process.close()
         self.runner.close()
+        self.endpoints.close()
         self.network.close()
         self.project.close()
 
@@ -217,13 +220,14 @@ class Workspace:
         stages: list[Stage] = self._tuning(self._model_name(options)) if options.tune else []
         stages.append(scoring)
         if options.remaining:
-            name = "remaining-tuned" if options.mode == "tuned" else "remaining"
+            prompt = self.prompt("remaining-tuned" if options.mode == "tuned" else "remaining")
+            self.endpoints.check_writing(options.model, prompt)
             stages.append(
                 RemainingStage(
                     self.project,
                     self.process,
                     lambda: self.model_for(options),
-                    self.prompt(name),
+                    prompt,
                     lambda: scoring.config_hash,
                 )
             )
@@ -232,12 +236,14 @@ class Workspace:
     def scoring_stage(self, options: ScoringOptions) -> ScoringStage:
         """The stage that scores; see `scoring_stages`."""
         prompts = {name: self.prompt(name) for name in prompt_names()}
+        question = question_for(options.mode, prompts, options.end_tag)
+        self.endpoints.check_curve(options.model, question)
         return ScoringStage(
             self.project,
             self.process,
             lambda: self.model_for(options),
             options.mode,
-            question_for(options.mode, prompts, options.end_tag),
+            question,
             query=ListQuery(options.filter),
             limit=options.limit,
             measured=self.catalog.record_speed,
@@ -249,7 +255,10 @@ class Workspace:
         Raises:
             UsageError: There is no such model or adapter.
         """
+        remote = self.endpoints.model(options.model, LoadOptions(context=options.context))
         adapter = self.adapter_for(options)
+        if remote is not None:
+            return remote
         model = self.catalog.runnable(
             self.catalog.entry(self._model_name(options)), adapter.path if adapter else None
         )
@@ -263,6 +272,8 @@ class Workspace:
         Raises:
             UsageError: It is not there.
         """
+        if self.endpoints.serves(options.model, options.adapter):
+            return None
         if options.adapter is not None:
             return adapter_in_use.find(self.project, self.catalog, str(options.adapter))
         if options.mode != "tuned":
@@ -281,6 +292,7 @@ class Workspace:
         scoring = ScoringOptions(
             model=options.model, adapter=options.adapter, context=options.context
         )
+        self.endpoints.check_trees(options.model, options.tree)
         stages = self._tuning(self._model_name(scoring))
         stages.append(
             TreeStage(
@@ -341,10 +353,14 @@ class Workspace:
             self.prompt,
             lambda name: self.model_for(ScoringOptions(model=name)),
             self._tuning,
+            self.endpoints.check_writing,
+            self.endpoints.check_reading,
         )
 
     def _tuning(self, model: str | None) -> list[Stage]:
         """The stage that tunes a model, unless it was tuned on this machine."""
+        if self.endpoints.serves(model):
+            return []
         entry = self.catalog.entry(model)
         if entry.tuning is not None:
             return []

@@ -101,7 +101,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
         text = f"Labelled {self.written:,} clusters with {self._work.model.label}"
         if self.without:
             text += f"; {self.without:,} are named after their words"
-        return text + "."
+        return f"{text}.{self._work.spent()}"
 
     @cached_property
     def _stored(self) -> StoredClustering:

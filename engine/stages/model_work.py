@@ -50,6 +50,11 @@ class ModelWork:
             self.model.path, self.model.options, self.model.adapter, self.model.merged
         )
 
+    def spent(self) -> str:
+        """What the model's answers have cost, as a sentence after a summary; nothing where they cost only time."""
+        found = self.process.spent()
+        return f" {found}." if found else ""
+
     def interrupt(self) -> None:
         """Makes the request in flight and every later one raise Cancelled."""
         self._interrupted.set()

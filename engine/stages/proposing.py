@@ -121,7 +121,8 @@ class ProposeStage(ModelStage):
 
     def summary(self) -> str:
         """What came of it in one sentence with counts."""
-        return f"Asked {self._work.model.label} about {self.asked:,} pairs of groups."
+        text = f"Asked {self._work.model.label} about {self.asked:,} pairs of groups."
+        return text + self._work.spent()
 
     @cached_property
     def _stored(self) -> StoredClustering:

@@ -73,7 +73,8 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
     def summary(self) -> str:
         """What came of it in one sentence with counts."""
         text = f"Spelled out remaining tasks of {self.written:,} conversations"
-        return text + (f", the model named none for {self.empty:,}." if self.empty else ".")
+        text += f", the model named none for {self.empty:,}." if self.empty else "."
+        return text + self._work.spent()
 
     def _key_of(self, entry: RemainingEntry) -> int:
         return entry.conversation_id

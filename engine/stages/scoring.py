@@ -118,7 +118,9 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         yield Progress(0, total, "loading the model")
         self._work.load()
         model = self._work.model
-        noise = model.noise if model.noise is not None or not every else self._measure(every[:8])
+        noise = model.noise
+        if noise is None and every and not model.endpoints:
+            noise = self._measure(every[:8])
         config = ScoreConfig(
             config_hash=key,
             mode=self._mode,
@@ -136,7 +138,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             text += f", {self.unscored:,} have no honest score"
         if self.skipped:
             text += f", {self.skipped:,} were scored before"
-        return text + "."
+        return f"{text}.{self._work.spent()}"
 
     def _selected(self, conn: sqlite3.Connection) -> Sequence[int]:
         """Ids of all conversations that the run is about, scored or not, in id order."""

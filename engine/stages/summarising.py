@@ -83,7 +83,8 @@ class SummariseStage(BlockStage[int, GoalEntry]):
     def summary(self) -> str:
         """What came of it in one sentence with counts."""
         text = f"Summarised {self.written:,} conversations with {self._work.model.label}"
-        return text + (f"; the model named no goal for {self.without:,}." if self.without else ".")
+        text += f"; the model named no goal for {self.without:,}." if self.without else "."
+        return text + self._work.spent()
 
     def _key_of(self, entry: GoalEntry) -> int:
         return entry.conversation_id

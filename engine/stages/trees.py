@@ -113,7 +113,8 @@ class TreeStage(BlockStage[int, TreeEntry]):
     def summary(self) -> str:
         """What came of it in one sentence with counts."""
         text = f"Grew {self.grown:,} response trees with {self._work.model.label}"
-        return text + (f"; {self.without:,} conversations have none." if self.without else ".")
+        text += f"; {self.without:,} conversations have none." if self.without else "."
+        return text + self._work.spent()
 
     def _key_of(self, entry: TreeEntry) -> int:
         return entry.row.conversation_id

@@ -23,6 +23,7 @@ class TuningStage:
     ) -> None:
         """Prepares a run; `text` is real text of some thousand tokens to measure on."""
         self._catalog, self._entry, self._text = catalog, entry, text
+        self._process = process
         self._work = ModelWork(process, lambda: catalog.runnable(entry))
         self.result: dict[str, Any] | None = None
 
@@ -51,7 +52,7 @@ class TuningStage:
         found: list[dict[str, Any]] = []
         steps = 0
         for _, note in self._work.live(
-            lambda report: self._work.process.tune(
+            lambda report: self._process.tune(
                 self._entry.path, self._catalog.cache, self._text, report
             ),
             found.append,

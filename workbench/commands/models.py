@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from engine.errors import Cancelled, ModelFileError, UsageError
 from engine.model.catalog import RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
+from engine.model.http.book import EndpointBook, EndpointEntry
 from engine.model.hub.pulling import unfinished
 from engine.text import one_line
 from engine.worker.client import ModelProcess
@@ -17,6 +19,7 @@ from workbench.commands.narration import say, show, tell
 from workbench.exits import FAILED
 from workbench.models import keeping
 from workbench.models.adding import add_file
+from workbench.models.endpoints import add_endpoint, described, told
 from workbench.models.facts import (
     AdapterFacts,
     ModelFacts,
@@ -33,13 +36,17 @@ from workbench.services import sample_text
 def list_models(arguments: argparse.Namespace) -> int:
     """Lists models, adapters, and pulls that have not come to their end."""
     catalog = open_catalog()
-    _tell_of(catalog, [*catalog.entries(), *catalog.adapters()], arguments.json)
+    endpoints = EndpointBook(config.data_dir()).entries()
+    _tell_of(catalog, [*catalog.entries(), *catalog.adapters()], arguments.json, endpoints)
     return 0
 
 
 def add(arguments: argparse.Namespace) -> int:
-    """Adds a file, those of a folder, or the adapter of a training run."""
+    """Adds a file, those of a folder, the adapter of a training run, or an endpoint."""
     catalog = open_catalog()
+    if arguments.path.startswith(("http://", "https://")):
+        _tell_of(catalog, [], arguments.json, [add_endpoint(arguments)])
+        return 0
     path = Path(arguments.path).expanduser().resolve()
     if path.is_dir() and not (path / RUN_ADAPTER).is_file():
         files = list(ggufs_in(path))
@@ -85,7 +92,11 @@ def remove(arguments: argparse.Namespace) -> int:
     """Deletes what was pulled, whole or in part; forgets what was added."""
     catalog = open_catalog()
     name = arguments.model
-    if any(plan.name == name for plan in unfinished(catalog.data)):
+    book = EndpointBook(config.data_dir())
+    if name in {entry.name for entry in book.entries()}:
+        done = f"forget the endpoint {name}"
+        book.forget(name)
+    elif any(plan.name == name for plan in unfinished(catalog.data)):
         done = f"delete what has arrived of {name}"
         _ask(done, arguments.yes)
         Pulls(catalog.data).give_up(name)
@@ -142,7 +153,12 @@ def _tune(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
 # Telling
 
 
-def _tell_of(catalog: Catalog, entries: list[ModelEntry | AdapterEntry], as_json: bool) -> None:
+def _tell_of(
+    catalog: Catalog,
+    entries: list[ModelEntry | AdapterEntry],
+    as_json: bool,
+    endpoints: Sequence[EndpointEntry] = (),
+) -> None:
     there = room()
     models = [model_facts(catalog, one, there) for one in entries if isinstance(one, ModelEntry)]
     adapters = [adapter_facts(catalog, one) for one in entries if isinstance(one, AdapterEntry)]
@@ -156,6 +172,7 @@ def _tell_of(catalog: Catalog, entries: list[ModelEntry | AdapterEntry], as_json
                     {"name": p.name, "repository": p.repository, "done": p.done, "total": p.total}
                     for p in pulls
                 ],
+                "endpoints": [described(endpoint) for endpoint in endpoints],
             }
         )
         return
@@ -164,9 +181,11 @@ def _tell_of(catalog: Catalog, entries: list[ModelEntry | AdapterEntry], as_json
     for adapter in adapters:
         entry = adapter.entry
         say(_line(entry.name, adapter.size, entry.origin, f"adapter {one_line(adapter.note, 160)}"))
+    for endpoint in endpoints:
+        say(f"{one_line(endpoint.name, 28):<28} {'':>12}  {'endpoint':<9} {told(endpoint)}")
     for pull in pulls:
-        told = f"{pull.done / 1e6:,.0f} MB have arrived; `workbench models pull` goes on"
-        say(_line(pull.name, pull.total, "pulling", told))
+        so_far = f"{pull.done / 1e6:,.0f} MB have arrived; `workbench models pull` goes on"
+        say(_line(pull.name, pull.total, "pulling", so_far))
 
 
 def _line(name: str, size: int | None, origin: str, told: str) -> str:

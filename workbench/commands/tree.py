@@ -44,10 +44,11 @@ def tree(arguments: argparse.Namespace) -> int:
         chosen = workspace.model_for(ScoringOptions(model=arguments.model, adapter=adapter))
         steps = ", ".join(str(place.step) for place in wanted)
         tell(f"Growing a tree before step {steps} with {chosen.label}.")
-        workspace.process.load(chosen.path, chosen.options, chosen.adapter, chosen.merged)
+        model = workspace.process.client_for(chosen)
+        model.load(chosen.path, chosen.options, chosen.adapter, chosen.merged)
         most = None if arguments.nodes is None else arguments.nodes * len(wanted)
         budget = Budget(most, arguments.seconds)
-        grown, work = workspace.process.grow(wanted, options, budget)
+        grown, work = model.grow(wanted, options, budget)
     nodes = sum(len(one.tree.nodes) for one in grown)
     shown = []
     for place, one in zip(wanted, grown, strict=True):

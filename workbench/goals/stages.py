@@ -75,6 +75,10 @@ class ClusterOptions:
     limit: int | None = None
 
 
+def _answers(model: str | None, prompt: Prompt) -> None:
+    """Models of this machine answer every prompt."""
+
+
 @dataclass(frozen=True, slots=True)
 class GoalStages:
     """Makes the stages of goal runs.
@@ -83,6 +87,8 @@ class GoalStages:
         prompt: Gives a prompt as the project has it.
         model: Gives the model of a name when a stage's turn has come.
         tuning: Gives the stages that tune a model of a name, none where it was tuned.
+        writes, reads: Refuse a model of a name that cannot write replies to a prompt, or tell how probable given
+            answers to it are.
     """
 
     project: Project
@@ -93,6 +99,8 @@ class GoalStages:
     prompt: Callable[[str], Prompt]
     model: Callable[[str | None], RunnableModel]
     tuning: Callable[[str | None], list[Stage]]
+    writes: Callable[[str | None, Prompt], None] = _answers
+    reads: Callable[[str | None, Prompt], None] = _answers
 
     def cluster(self, options: ClusterOptions) -> list[Stage]:
         """Texts, vectors, clusters, labels, and what is said or decided of merges.
@@ -131,6 +139,7 @@ class GoalStages:
         stages += [embed, cluster]
         asking: ProposeStage | None = None
         if options.labels:
+            self.writes(options.model, self.prompt("label"))
             stages.append(
                 LabelStage(
                     self.project,
@@ -204,13 +213,16 @@ class GoalStages:
     def _propose(
         self, options: ClusterOptions, clustering_id: Callable[[], int | None]
     ) -> ProposeStage:
+        merge, reason = self.prompt("merge"), self.prompt("merge-reason")
+        self.reads(options.model, merge)
+        self.writes(options.model, reason)
         return ProposeStage(
             self.project,
             self.process,
             lambda: self.model(options.model),
             self.standing,
-            self.prompt("merge"),
-            self.prompt("merge-reason"),
+            merge,
+            reason,
             most=options.ask,
             clustering_id=clustering_id,
         )
@@ -218,11 +230,13 @@ class GoalStages:
     def _summarise(self, model: str | None, query: ListQuery, limit: int | None) -> SummariseStage:
         with self.project.reading() as conn:
             about = str(settings.get(conn, ABOUT_KEY, ""))
+        prompt = with_context(self.prompt("summary"), about)
+        self.writes(model, prompt)
         return SummariseStage(
             self.project,
             self.process,
             lambda: self.model(model),
-            with_context(self.prompt("summary"), about),
+            prompt,
             query=query,
             limit=limit,
         )

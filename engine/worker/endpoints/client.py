@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 
 from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.logs import log_tokens
-from engine.errors import Cancelled, ModelError, RequestRefused
+from engine.errors import Cancelled, ModelError, RequestRefused, UsageError
 from engine.model.http.capabilities import (
     Capabilities,
     no_curve,
+    no_laid_out,
     no_reading,
     no_tree,
     no_writing,
@@ -55,27 +56,30 @@ class EndpointModel:
     # What is refused before a run starts
 
     def refuse_curve(self, question: Question) -> None:
-        """Raises ModelError where this question cannot be answered honestly at each boundary."""
+        """Raises UsageError where this question cannot be answered honestly at each boundary."""
         self._refuse(
             "curves of completeness", no_curve(self._can, question.prompt, question.end_tag)
         )
 
     def refuse_writing(self, prompt: Prompt | None) -> None:
-        """Raises ModelError where replies cannot be written."""
+        """Raises UsageError where replies cannot be written."""
         self._refuse("replies", no_writing(self._can, prompt))
 
     def refuse_trees(self, options: TreeOptions) -> None:
-        """Raises ModelError where response trees cannot be grown this way."""
+        """Raises UsageError where response trees cannot be grown this way."""
         self._refuse("response trees", no_tree(self._can))
         growing.options_for(self._can, options)
 
-    def refuse_reading(self) -> None:
-        """Raises ModelError where probabilities of given texts cannot be read."""
-        self._refuse("probabilities of given answers", no_reading(self._can))
+    def refuse_reading(self, prompt: Prompt | None) -> None:
+        """Raises UsageError where probabilities of given answers cannot be read."""
+        reason = no_reading(self._can)
+        if reason is None and prompt is not None:
+            reason = no_laid_out(self._can, prompt)
+        self._refuse("probabilities of given answers", reason)
 
     def _refuse(self, what: str, reason: str | None) -> None:
         if reason:
-            raise ModelError(
+            raise UsageError(
                 f"{self._label} cannot give {what}: {reason}.",
                 "Use another endpoint or a model of this machine for that.",
             )
@@ -158,9 +162,7 @@ class EndpointModel:
         Raises:
             RequestRefused: The endpoint hides how probable one of the continuations is.
         """
-        self.refuse_reading()
-        if prompt is not None:
-            self.refuse_curve(Question(prompt))
+        self.refuse_reading(prompt)
 
         async def work() -> list[list[tuple[float, int]]]:
             reader = self._reader()
@@ -273,12 +275,12 @@ class EndpointModel:
         return self._run(work)
 
     def measure(self, text: str) -> tuple[float, float]:
-        """No speed, which depends on who else asks; the noise is what the probe saw."""
-        return 0.0, self._can.noise or 0.0
+        """Refused: how fast endpoints are depends on who else asks, and their noise was seen when they were added."""
+        raise UsageError(f"The speed of {self._label} cannot be measured.")
 
     def measure_long(self, text: str) -> tuple[float, int]:
-        """No speed either."""
-        return 0.0, 0
+        """Refused, as `measure`."""
+        raise UsageError(f"The speed of {self._label} cannot be measured.")
 
     def spent(self) -> str:
         """Requests, tokens and cost since `load`, and which endpoints were taken out."""

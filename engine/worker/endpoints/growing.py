@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.completeness.logs import SMALLEST_ROOM, log_tokens
-from engine.errors import ModelError, RequestRefused
+from engine.errors import RequestRefused, UsageError
 from engine.model.http.answers import Step
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.controls import without_controls
@@ -37,10 +37,10 @@ def options_for(can: Capabilities, options: TreeOptions) -> TreeOptions:
     """Options that an endpoint can follow: no node has more children than it lists.
 
     Raises:
-        ModelError: The sampler cannot be followed exactly where only the most probable tokens are listed.
+        UsageError: The sampler cannot be followed exactly where only the most probable tokens are listed.
     """
     if options.transform != Transform() and not 0 < options.transform.top_k <= can.top:
-        raise ModelError(
+        raise UsageError(
             f"The endpoint lists {can.top} tokens, which is not enough to follow this sampler exactly.",
             f"Grow the tree with a top-k of at most {can.top}, or without a sampler.",
         )
