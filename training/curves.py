@@ -12,7 +12,7 @@ from engine.model.prompting import opening_tokens
 from engine.validate.classification import figures
 from engine.validate.truncation import truncate
 from training.base import HubTokenizer
-from training.examples import Log, Reading, readings
+from training.examples import Log, Reading, readings, width
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,7 @@ def _points(model: Any, reading: Reading, opening: Sequence[int], end: int) -> l
 
     # The last boundary is asked too how the log would go on; nothing attends to what follows it.
     tokens = [*reading.tokens, *opening[:-1]]
+    tokens += [end] * (width(len(tokens)) - len(tokens))
     asked = [mark - 1 + offset for mark in reading.marks for offset in range(len(opening))]
     for mark in reading.marks[:-1]:
         if tokens[mark : mark + len(opening)] != list(opening):

@@ -19,6 +19,10 @@ from engine.model.interface import Tokenizer
 from engine.model.prompting import frame, opening_tokens
 from training.config import Recipe
 
+WIDTH_STEP = 64
+"""Lengths of what is computed are multiples of this: libraries prepare kernels and memory for every shape that they
+meet, and keep them. Of 40 conversations of 60 to 400 tokens each other length cost 25 MB on a CPU, these 3."""
+
 
 class DataError(WorkbenchError):
     """The data of a run cannot be trained on; the message says what is wrong with it."""
@@ -59,6 +63,11 @@ class Example:
 
     tokens: list[int]
     targets: list[int]
+
+
+def width(tokens: int) -> int:
+    """The length that so many tokens are padded to."""
+    return -(-tokens // WIDTH_STEP) * WIDTH_STEP
 
 
 def read_logs(path: Path) -> list[Log]:

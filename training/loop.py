@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, pad
 from torch.nn.utils.rnn import pad_sequence
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
@@ -20,7 +20,7 @@ from transformers.trainer_utils import get_last_checkpoint
 from engine.errors import ModelError
 from training.config import TrainConfig
 from training.curves import Validation
-from training.examples import Example
+from training.examples import Example, width
 
 IGNORED = -100
 """The label of what is not to be predicted."""
@@ -51,9 +51,11 @@ class Examples(torch.utils.data.Dataset[dict[str, Any]]):
 
 
 def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-    """Examples as one batch, padded at the end."""
+    """Examples as one batch, padded at the end, to a length that comes again."""
     tokens = pad_sequence([row["input_ids"] for row in rows], batch_first=True)
     labels = pad_sequence([row["labels"] for row in rows], batch_first=True, padding_value=IGNORED)
+    room = (0, width(tokens.shape[1]) - tokens.shape[1])
+    tokens, labels = pad(tokens, room), pad(labels, room, value=IGNORED)
     lengths = torch.tensor([row["length"] for row in rows])
     mask = torch.arange(tokens.shape[1]) < lengths[:, None]
     return {"input_ids": tokens, "labels": labels, "attention_mask": mask.long()}
@@ -83,11 +85,10 @@ class AdapterTrainer(Trainer):
         labels = inputs["labels"][:, 1:]
         asked = labels != IGNORED
         places = asked.any(0).nonzero().squeeze(1)
-        # Without padding the mask says nothing, and without a mask attention takes its fastest way.
-        mask = inputs["attention_mask"]
+        # No mask: padding stands at the end, where no token that counts attends to it, and without a mask attention
+        # takes its fastest way.
         outputs = model(
             input_ids=inputs["input_ids"],
-            attention_mask=None if bool(mask.all()) else mask,
             logits_to_keep=places,
             use_cache=False,
         )
