@@ -74,6 +74,7 @@ def run(code: str, *words: str, **environment: str) -> subprocess.CompletedProce
         [sys.executable, "-c", textwrap.dedent(code), *words],
         cwd=REPOSITORY,
         env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
@@ -339,6 +340,26 @@ class TestChildren:
             "DO_NOT_TRACK", "HF_HUB_DISABLE_TELEMETRY", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE",
         ):  # fmt: skip
             assert found[name] == "1", name
+
+    @pytest.mark.parametrize(
+        "start",
+        [
+            "from engine.worker.__main__ import main; main()",
+            "from training.__main__ import main; main([sys.argv[1]])",
+        ],
+    )
+    def test_guards_itself(self, start: str, tmp_path: Path) -> None:
+        """The model process and the trainer are guarded whoever starts them, and their libraries read files only."""
+        done = run(
+            f"""
+            import os, sys
+            {start}
+            from engine import offline
+            sys.stderr.write(f"{{offline.is_installed()}} {{os.environ['HF_HUB_OFFLINE']}}\\n")
+            """,
+            str(tmp_path),
+        )
+        assert done.stderr.endswith("True 1\n"), done.stderr
 
     def test_a_library_heeds_it(self) -> None:
         """What the libraries read is what is set: the hub's own library sees itself offline and without telemetry."""
