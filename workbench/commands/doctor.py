@@ -15,6 +15,7 @@ from workbench import config
 from workbench.commands.narration import show
 from workbench.doctor import report
 from workbench.exits import DONE, FAILED
+from workbench.reachable import network_checks
 
 MARKS = {"ok": "✓", "warn": "!", "bad": "✗"}
 
@@ -22,7 +23,8 @@ MARKS = {"ok": "✓", "warn": "!", "bad": "✗"}
 def doctor(arguments: argparse.Namespace) -> int:
     """Says what this machine can do and what is wrong, with the fix; fails when something is bad."""
     project = Path(arguments.project) if arguments.project else None
-    checks = report(config.data_dir(), config.cache_dir(), project)
+    data = config.data_dir()
+    checks = [*report(data, config.cache_dir(), project), *network_checks(data, project)]
     if arguments.json:
         show({"checks": [asdict(check) for check in checks]})
     else:

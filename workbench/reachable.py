@@ -1,0 +1,76 @@
+"""What this program may reach, and what keeps it from that, as the doctor tells it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from engine import offline
+from engine.errors import WorkbenchError
+from engine.model.http.book import EndpointBook
+from engine.model.hub.access import DEFAULT_HUB
+from engine.store import settings
+from engine.store.project import Project
+from engine.text import one_line
+from workbench.doctor import Check
+from workbench.network import KEY
+
+SWITCHES = (
+    f"`{offline.FLAG}`, {offline.VARIABLE}=1 or `workbench offline PROJECT on` refuse these too"
+)
+
+
+def network_checks(data: Path, project: Path | None = None) -> Iterator[Check]:
+    """Whether the guard is on, which hosts it lets pass while they are asked for, and which switches are on.
+
+    Args:
+        data: The folder with the list of endpoints.
+        project: A project whose own setting counts too.
+    """
+    if offline.is_installed():
+        yield Check("guard", "ok", "on, here and in the processes that are started from here")
+    else:
+        yield Check("guard", "bad", "off", "Start the program as `workbench`.")
+    try:
+        hosts = [_hub(), *_endpoints(data)]
+    except (WorkbenchError, ValueError) as error:
+        yield Check("network", "warn", f"what may be reached cannot be told: {error}")
+        return
+    on = [switch.said for switch in offline.switches()]
+    if project is not None and _stays_offline(project):
+        on.append("this project's setting")
+    if on:
+        verb = "is" if len(on) == 1 else "are"
+        found = f"nothing is reached: {' and '.join(on)} {verb} on; otherwise {', '.join(hosts)}"
+    else:
+        found = f"reached while it is asked for, and nothing else: {', '.join(hosts)}; {SWITCHES}"
+    yield Check("network", "ok", found)
+
+
+def _hub() -> str:
+    url = os.environ.get("HF_ENDPOINT", "").strip() or DEFAULT_HUB
+    return f"{_host(url)} (the hub)"
+
+
+def _endpoints(data: Path) -> list[str]:
+    return [
+        f"{_host(entry.url)} (endpoint {one_line(entry.name, 40)})"
+        for entry in EndpointBook(data).entries()
+    ]
+
+
+def _host(url: str) -> str:
+    parts = urlsplit(url)
+    host = one_line(parts.hostname or "?", 80)
+    return host if parts.port is None else f"{host}:{parts.port}"
+
+
+def _stays_offline(path: Path) -> bool:
+    """What cannot be read is told by another check."""
+    try:
+        with Project.open(path, read_only=True) as project, project.reading() as conn:
+            return bool(settings.get(conn, KEY, False))
+    except WorkbenchError:
+        return False
