@@ -1,0 +1,244 @@
+"""Keys from the environment go to the endpoint they are for and nowhere else.
+
+Commands run as processes with a canary for a key, against a server that answers and then refuses and repeats the key in
+its words and headers, as some do. Then every byte that was said or written is searched for the canary: output, data,
+cache, logs, config, project, exports.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.store.support import REPOSITORY
+from tests.workbench.training_project import wait_for
+from training.protocol import RunDirectory
+from workbench import training_process
+
+LAB, HUB = "sk-canary-of-the-lab-4711", "hf_canaryOfTheHub0815"
+
+
+class Repeating:
+    """An endpoint and a hub in one; `refusing` makes it refuse all and repeat what it was given.
+
+    Attributes:
+        given: The keys that came, each with the path it came to.
+    """
+
+    def __init__(self) -> None:
+        self.given: set[tuple[str, str]] = set()
+        self.refusing = False
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                known = {"/v1/models": {"data": [{"id": "small"}]}, "/api/models": []}
+                self._answer(known.get(self.path.partition("?")[0]))
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["content-length"]))
+                text = {
+                    "message": {"content": "The user wants to fly to Oslo."},
+                    "finish_reason": "stop",
+                }
+                said = {"/v1/chat/completions": {"choices": [text], "usage": {}}}
+                self._answer(said.get(self.path))
+
+            def _answer(self, said: Any) -> None:
+                key = self.headers.get("authorization", "")
+                outer.given.add((key.removeprefix("Bearer "), self.path))
+                status = 401 if outer.refusing else 404 if said is None else 200
+                words = {"error": f"no such key: {key}"} if status != 200 else said
+                raw = json.dumps(words).encode()
+                self.send_response(status)
+                self.send_header("X-Error-Message", key)
+                self.send_header("Content-Length", str(len(raw)))
+                self.end_headers()
+                self.wfile.write(raw)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Says nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@contextlib.contextmanager
+def repeating() -> Iterator[Repeating]:
+    """Runs for the time of a block."""
+    made = Repeating()
+    thread = threading.Thread(target=made.server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield made
+    finally:
+        made.server.shutdown()
+        made.server.server_close()
+        thread.join()
+
+
+class Told:
+    """Runs commands and keeps all that they said."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "workbench", *map(str, words)],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        self.text += done.stdout + done.stderr
+        return done
+
+    def well(self, *words: str | Path) -> str:
+        """Runs a command that has to succeed; what it printed."""
+        done = self.run(*words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+def forms(key: str) -> list[bytes]:
+    """How a key may lie somewhere: as it is, and in base64 at each of three offsets."""
+    raw = key.encode()
+    encoded = [base64.b64encode(bytes(shift) + raw)[4:-4] for shift in range(3)]
+    return [raw, *encoded]
+
+
+def places(folder: Path, key: str) -> list[str]:
+    """The files below a folder that hold a key."""
+    return [
+        str(path.relative_to(folder))
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and any(form in path.read_bytes() for form in forms(key))
+    ]
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
+    """All folders of the program in one place, with both keys in the environment."""
+    for name in ("DATA", "CACHE", "CONFIG"):
+        monkeypatch.setenv(f"WORKBENCH_{name}", str(tmp_path / name.lower()))
+    monkeypatch.setenv("LAB_KEY", LAB)
+    monkeypatch.setenv("HF_TOKEN", HUB)
+    return Told()
+
+
+class TestTheSearch:
+    def test_finds_what_is_there(self, tmp_path: Path) -> None:
+        """A key in the midst of a file is found, also in base64: the tests below can fail."""
+        for shift in range(3):
+            text = bytes(shift) + f"Bearer {LAB}".encode() + b"!"
+            (tmp_path / f"{shift}.bin").write_bytes(b"\0" + base64.b64encode(text) + b"\xff")
+        (tmp_path / "plain.log").write_text(f"x{LAB}x")
+        (tmp_path / "other").write_text(LAB[:-1])
+        assert places(tmp_path, LAB) == ["0.bin", "1.bin", "2.bin", "plain.log"]
+
+
+def test_the_key_of_an_endpoint(told: Told, tmp_path: Path) -> None:
+    """The key comes to the endpoint, in answers and in refusals that repeat it; it is said and written nowhere."""
+    path, out = tmp_path / "demo.wb", tmp_path / "out.jsonl"
+    told.well("demo", tmp_path, "--samples-only", "--count", "11", "--headless")
+    with repeating() as server:
+        told.well("models", "add", f"{server.url}/v1", "--key-env", "LAB_KEY", "--name", "lab")
+        told.well(
+            "run",
+            "cluster",
+            path,
+            "--text",
+            "summary",
+            "--model",
+            "lab",
+            "--no-labels",
+            "--limit",
+            "5",
+        )
+        server.refusing = True
+        failed = told.run(
+            "run", "cluster", path, "--text", "summary", "--model", "lab", "--no-labels"
+        )
+        assert failed.returncode == 1
+        assert "401" in failed.stderr
+        assert "no such key" in failed.stderr
+        refused = told.run("models", "add", f"{server.url}/v1#other", "--key-env", "LAB_KEY")
+        assert refused.returncode == 1
+        assert (LAB, "/v1/chat/completions") in server.given
+        assert {key for key, _ in server.given} == {LAB}
+    told.well("models", "list", "--json")
+    told.well("status", path, "--json")
+    told.well("export", path, "assignments", "-o", out)
+    assert "lab" in told.well("doctor", path, "--json")
+    assert "LAB_KEY" in (tmp_path / "data" / "endpoints.json").read_text("utf-8")
+    assert out.stat().st_size > 0
+    assert LAB not in told.text
+    assert places(tmp_path, LAB) == []
+
+
+def test_the_token_of_the_hub(told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token comes to the hub, also one that refuses and repeats it; it is said and written nowhere."""
+    pytest.importorskip("huggingface_hub", reason="no hub can be asked without it")
+    with repeating() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        told.well("models", "search", "flights")
+        server.refusing = True
+        failed = told.run("models", "search", "flights")
+        assert failed.returncode == 1
+        failed = told.run("models", "pull", "someone/flights")
+        assert failed.returncode == 1
+        assert {key for key, _ in server.given} == {HUB}
+    told.run("doctor", "--json")
+    assert HUB not in told.text
+    assert places(tmp_path, HUB) == []
+
+
+@pytest.mark.usefixtures("told")
+def test_the_model_process_gets_none(tmp_path: Path) -> None:
+    """The model process is started without the keys, which therefore are in no dump of it."""
+    code = (
+        "import pathlib, sys\n"
+        "from engine.worker.client import ModelProcess\n"
+        "process = ModelProcess(pathlib.Path(sys.argv[1]))\n"
+        "process.machine()\n"
+        "print(pathlib.Path(f'/proc/{process.pid}/environ').read_bytes())\n"
+        "process.close()\n"
+    )
+    if not Path("/proc/self/environ").exists():
+        pytest.skip("this system does not show the environment of a process")
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "log")],
+        cwd=REPOSITORY,
+        env=os.environ | {"HARMLESS": "kept-as-it-is"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "kept-as-it-is" in done.stdout
+    assert LAB not in done.stdout
+    assert HUB not in done.stdout
+
+
+@pytest.mark.usefixtures("told")
+def test_the_trainer_gets_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor do the keys reach the process of a training run, whose log may be passed on."""
+    monkeypatch.setenv("HARMLESS", "kept-as-it-is")
+    monkeypatch.setattr(training_process, "missing_libraries", lambda: "")
+    run = RunDirectory(tmp_path)
+    show = "import os; print(dict(os.environ), flush=True)"
+    training_process.Trainers((sys.executable, "-c", show)).start(run)
+    wait_for(lambda: "kept-as-it-is" in run.log.read_text("utf-8"))
+    assert places(tmp_path, LAB) == places(tmp_path, HUB) == []
