@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical, VerticalScroll
 from textual.content import Content
@@ -37,7 +39,7 @@ class RunPane(Vertical):
 
     def show(self, detail: RunDetail | None, memory: int | None) -> None:
         """Shows a run, None for none; `memory` is what a run may use, in bytes."""
-        before = None if self._detail is None else self._detail.run.name
+        before = self._detail
         self._detail, self._memory = detail, memory
         self.display = detail is not None
         if detail is None:
@@ -47,9 +49,11 @@ class RunPane(Vertical):
         told = self.query_one("#problem", Static)
         told.display = problem is not None
         told.update(problem or "")
+        if before is not None and _but_time(before) == _but_time(detail):
+            return  # a step takes long, and drawing costs the run its processor
         self._show_curves(detail)
         self._show_texts()
-        if detail.run.name != before:
+        if before is None or detail.run.name != before.run.name:
             self.query_one("#about", VerticalScroll).scroll_home(animate=False)
 
     def on_resize(self) -> None:
@@ -81,6 +85,10 @@ class RunPane(Vertical):
             marks=detail.resumed,
             empty="no validation yet",
         )
+
+
+def _but_time(detail: RunDetail) -> RunDetail:
+    return replace(detail, run=replace(detail.run, seconds=0.0))
 
 
 def last_step(detail: RunDetail) -> int:

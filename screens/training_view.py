@@ -23,7 +23,7 @@ from screens.training_port import RunDetail, TrainingOffers, TrainingRun
 from screens.widgets.marks import Marks
 from screens.widgets.row_table import RowTable
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = 1.0
 """How often it is asked how a run stands that works, while the screen is in sight."""
 IDLE_POLLS = 8
 """So many times less often while none works, or the screen is out of sight: one may be started elsewhere."""
