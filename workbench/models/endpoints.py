@@ -14,6 +14,7 @@ from engine.model.http.book import EndpointBook, EndpointEntry
 from engine.model.http.capabilities import (
     Capabilities,
     no_curve,
+    no_laid_out,
     no_reading,
     no_tree,
     no_writing,
@@ -116,14 +117,16 @@ def told(entry: EndpointEntry) -> str:
 
 def what_for(can: Capabilities) -> list[str]:
     """Which work an endpoint can do, and the reason for each that it cannot."""
-    summary, judge, base = (parse_prompt(n, prompt_text(n)) for n in ("summary", "judge", "base"))
+    summary, judge, base, merge = (
+        parse_prompt(name, prompt_text(name)) for name in ("summary", "judge", "base", "merge")
+    )
     asked: dict[str, str | None] = {
         "replies": no_writing(can, summary),
         "curves": no_curve(can, None, None),
         "curves with an end tag in words": no_curve(can, None, "END"),
         "curves by the paper's prompt": no_curve(can, base, None),
         "the judge": no_curve(can, judge, None),
-        "merge questions": no_reading(can),
+        "merge questions": no_reading(can) or no_laid_out(can, merge),
         "trees": no_tree(can),
     }
     able = [what for what, reason in asked.items() if reason is None]

@@ -109,8 +109,9 @@ def no_curve(can: Capabilities, prompt: Prompt | None, end_tag: str | None) -> s
         if end_tag is None and not can.named:
             return "it names tokens by their texts, and the end-of-text token has none; an --end-tag can be read"
         return None
-    if no_laid_out(can, prompt):
-        return no_answer_words(can, prompt)
+    if not_raw := no_laid_out(can, prompt):
+        not_said = no_answer_words(can, prompt)
+        return f"{not_raw}, and {not_said}" if not_said else None
     return no_reading(can)
 
 

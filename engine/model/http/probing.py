@@ -96,7 +96,7 @@ class _Probe:
             embeddings=await self._tried(self._embed()) is not None,
             end_token=await self._end_token(tokens, end_text),
             end_text=end_text,
-            controls=await self._controls(tokens),
+            controls=await self._controls(tokens, end_text),
             context=await self._context(props),
             parallel=_positive(props.get("total_slots")),
             noise=await self._noise(top) if top else None,
@@ -146,7 +146,10 @@ class _Probe:
 
     async def _top(self) -> int:
         for count in TOPS:
-            found = await self._tried(self._complete(_TEXT, max_tokens=1, logprobs=count))
+            asked = self._complete(
+                _TEXT, max_tokens=1, logprobs=count, return_tokens_as_token_ids=True
+            )
+            found = await self._tried(asked)
             if found is not None and found.steps and found.steps[0].top:
                 return min(count, len(found.steps[0].top))
         return 0
@@ -187,7 +190,9 @@ class _Probe:
         prompt: str | list[int] = _TEXT + first.text
         if ids:
             start = await token_ids(self._ask, tokens, _TEXT, start=True)
-            prompt = start + await token_ids(self._ask, tokens, first.text)
+            named = [step.chosen.token for step in first.steps if step.chosen]
+            more_ids = [token for token in named if token is not None]
+            prompt = start + (more_ids or await token_ids(self._ask, tokens, first.text))
         echoed = await self._tried(self._complete(prompt, max_tokens=1, echo=True, **more))
         if echoed is None or len(echoed.steps) <= len(first.steps) + 1:
             return False
@@ -200,12 +205,12 @@ class _Probe:
     async def _forced(self) -> bool:
         """Whether a token that the model would not have chosen, written because of a grammar, has the probability that
         it had in the list: some servers give what is left after the grammar."""
-        free = await self._complete(_TEXT, max_tokens=1, logprobs=5)
-        others = [one for one in free.steps[0].top[1:] if one.text and one.text.strip()]
-        if not others:
+        free = await self._complete(_TEXT, max_tokens=1, logprobs=20)
+        plain = [one for one in free.steps[0].top[1:] if (one.text or b"").strip().isalpha()]
+        if not plain:
             return False
-        wanted = others[0]
-        text = (wanted.text or b"").decode("utf-8", "replace")
+        wanted = plain[0]
+        text = (wanted.text or b"").decode()
         asked = self._complete(_TEXT, max_tokens=1, logprobs=1, grammar=grammar_for(text))
         forced = await self._tried(asked)
         if forced is None or len(forced.steps) != 1 or forced.steps[0].chosen is None:
@@ -232,11 +237,12 @@ class _Probe:
             return ""
         begun = [*asked, {"role": "assistant", "content": half}]
         continued = {"continue_final_message": True, "add_generation_prompt": False}
-        for kind, more in (("continue", continued), ("last", {})):
+        kinds: tuple[tuple[Prefill, dict[str, bool]], ...] = (("last", {}), ("continue", continued))
+        for kind, more in kinds:
             found = await self._tried(self._say(begun, max_tokens=6, **more))
             rest = whole.text[len(half) :].strip()[:6]
             if found is not None and rest and found.text.strip().startswith(rest):
-                return "continue" if kind == "continue" else "last"
+                return kind
         return ""
 
     async def _seed(self, completions: bool) -> bool:
@@ -280,12 +286,13 @@ class _Probe:
         found = found[len(bare) :] if found[: len(bare)] == bare else found
         return found[0] if len(found) == 1 else None
 
-    async def _controls(self, tokens: Tokens) -> bool:
+    async def _controls(self, tokens: Tokens, end_text: str) -> bool:
         """Whether control tokens in texts are read as such."""
         if not tokens:
             return True
         bare = len(await token_ids(self._ask, tokens, ""))
-        counts = [len(await token_ids(self._ask, tokens, text)) - bare for text in _ONE_TOKEN]
+        texts = [*_ONE_TOKEN, *([end_text] if end_text else [])]
+        counts = [len(await token_ids(self._ask, tokens, text)) - bare for text in texts]
         return min(counts) <= 1
 
     async def _context(self, props: Mapping[str, Any]) -> int | None:

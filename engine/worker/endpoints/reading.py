@@ -112,10 +112,11 @@ class Reader:
         Raises:
             RequestRefused: It refuses the prompt, or reads it together with the continuation as other tokens.
         """
-        if len(answer.ids) > 1:
-            if self.can.echo:
-                return await self._echoed(raw, answer)
-            forced = await self._forced(raw, answer) if self.can.forced else None
+        if self.can.echo and len(answer.ids) > 1:
+            return await self._echoed(raw, answer)
+        # In a list by texts a token may have the place of another of the same text; what is written has its own.
+        if self.can.forced and (len(answer.ids) > 1 or not self.can.named):
+            forced = await self._forced(raw, answer)
             if forced is not None:
                 return forced
         total = 0.0

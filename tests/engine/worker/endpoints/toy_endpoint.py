@@ -1,0 +1,52 @@
+"""A toy peer with what asks it, as a run would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+
+from engine.model.http.address import parse_address
+from engine.model.http.asking import Asker
+from engine.model.http.capabilities import Capabilities
+from engine.model.http.fleet import Fleet, Prices, Replies
+from engine.model.http.probing import probe
+from engine.model.interface import LoadOptions
+from engine.worker.endpoints.client import EndpointModel
+from tests.engine.model.http.toy_peer import NAMES, Manner, ToyPeer, running
+from tests.engine.model.toy import END
+
+
+async def at_once(seconds: float) -> None:
+    """Waits for nothing."""
+
+
+@cache
+def capabilities(manner: Manner) -> Capabilities:
+    """What a probe finds of a peer of this kind."""
+    with running(manner) as peer:
+        return probe(parse_address(peer.url), end_text=NAMES[END])
+
+
+def client(
+    peers: Sequence[ToyPeer],
+    can: Capabilities,
+    *,
+    replies: Replies | None = None,
+    prices: Prices | None = None,
+    context: int | None = None,
+) -> EndpointModel:
+    """What asks some peers alike, ready for requests."""
+    askers = [(Asker(parse_address(peer.url), sleep=at_once), prices) for peer in peers]
+    made = EndpointModel("toy", Fleet(askers, replies), can)
+    made.load(Path(), LoadOptions(context=context))
+    return made
+
+
+@contextmanager
+def endpoint(manner: Manner, count: int = 1) -> Iterator[tuple[EndpointModel, list[ToyPeer]]]:
+    """Peers of one kind, and what asks them."""
+    with ExitStack() as stack:
+        peers = [stack.enter_context(running(manner)) for _ in range(count)]
+        yield client(peers, capabilities(manner)), peers
