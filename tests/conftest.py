@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from engine import offline
 from engine.model.catalog import embedded_model
 
 os.environ.setdefault(
@@ -61,6 +62,14 @@ def nobodys_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
         monkeypatch.setenv(name, str(home))
     monkeypatch.setenv("WORKBENCH_DATA", str(home / "data"))
     monkeypatch.setenv("WORKBENCH_CACHE", str(home / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def no_guard_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that runs in the process of the tests installs no guard, which nothing could take off again: the tests
+    after it have clients of servers on this machine. The guard is tested in processes of its own."""
+    monkeypatch.setattr(offline, "install", lambda: None)
+    monkeypatch.delenv(offline.VARIABLE, raising=False)
 
 
 @pytest.fixture(scope="session")
