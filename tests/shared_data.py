@@ -18,6 +18,12 @@ def shared_file(name: str) -> Path | None:
     return path if path.exists() else None
 
 
+def original_folder(name: str) -> Path | None:
+    """Samples in their native formats from this folder, None where it is absent."""
+    path = _DATA / "original" / name
+    return path if path.is_dir() else None
+
+
 def original_files(*folders: str) -> list[Path]:
     """Samples in their native formats from these folders, sorted; empty where they are absent."""
     return sorted(

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from engine.conversation import MOST_MESSAGES
 from engine.errors import FormatError
@@ -34,7 +34,8 @@ def open_inputs(
     """Opens files, folders and `-` (standard input) in the order given; a folder's files come in sorted order.
 
     A file that was named and fits no format is an error; one found in a folder becomes an input of the format
-    `unknown` whose only record is rejected, so that one stray file does not keep the others out.
+    `unknown` whose only record is rejected, so that one stray file does not keep the others out. Conversations without
+    an id are called after their file, in a folder by its way from there, because each of many may hold a `1.json`.
 
     Args:
         format: One of `FORMATS`; None to detect it for each input.
@@ -46,21 +47,28 @@ def open_inputs(
     """
     if format is not None and format not in FORMATS:
         raise FormatError(f"There is no format {format!r}.", f"Choose one of {', '.join(FORMATS)}.")
-    plan: list[_Conversations | str] = []
+    plan: list[_Conversations | _Member] = []
     for given in paths:
         path = os.fspath(given)
         if path == "-":
             plan.append(_stream(STANDARD_INPUT, stdin or sys.stdin.buffer, format))
         elif os.path.isdir(path):
-            plan.extend(_files_in(path))
+            plan.extend(_Member(file, os.path.relpath(file, path)) for file in _files_in(path))
         else:
             plan.append(_named(path, format))
     return _opened(plan, format)
 
 
-def _opened(plan: list[_Conversations | str], format: str | None) -> Iterator[Input]:
+class _Member(NamedTuple):
+    """A file of a folder that was named, and what it is called in there."""
+
+    path: str
+    name: str
+
+
+def _opened(plan: list[_Conversations | _Member], format: str | None) -> Iterator[Input]:
     for entry in plan:
-        yield _found(entry, format) if isinstance(entry, str) else entry
+        yield _found(entry, format) if isinstance(entry, _Member) else entry
 
 
 def _files_in(folder: str) -> list[str]:
@@ -83,8 +91,7 @@ def _suffix(name: str) -> str:
 
 
 def _stem(name: str) -> str:
-    base = Path(name).name
-    base = base[:-3] if base.lower().endswith(".gz") else base
+    base = name[:-3] if name.lower().endswith(".gz") else name
     return base[: -len(_suffix(base))] if _suffix(base) in SUFFIXES else base
 
 
@@ -92,7 +99,7 @@ def _named(path: str, format: str | None) -> _Conversations:
     try:
         status = os.stat(path)
         if stat.S_ISREG(status.st_mode):
-            return _file(path, format)
+            return _file(path, Path(path).name, format)
         return _stream(path, open(path, "rb"), format)
     except FileNotFoundError:
         raise FormatError(f"There is no file or folder {path}.", "Check the path.") from None
@@ -107,27 +114,30 @@ def _cannot_open(path: str, error: OSError) -> FormatError:
     )
 
 
-def _file(path: str, format: str | None) -> _Conversations:
+def _file(path: str, name: str, format: str | None) -> _Conversations:
     with open(path, "rb") as file:
         reader, framing, detection = examine(Source(file), path, _suffix(path), format)
     size = os.path.getsize(path)
-    return _Conversations(path, size, detection, reader, framing, lambda: Source(open(path, "rb")))
+    return _Conversations(
+        path, _stem(name), size, detection, reader, framing, lambda: Source(open(path, "rb"))
+    )
 
 
 def _stream(label: str, stream: BinaryIO, format: str | None) -> _Conversations:
     source = Source(stream)
     reader, framing, detection = examine(source, label, "", format)
-    return _Conversations(label, None, detection, reader, framing, lambda: source)
+    name = "stdin" if label == STANDARD_INPUT else _stem(Path(label).name)
+    return _Conversations(label, name, None, detection, reader, framing, lambda: source)
 
 
-def _found(path: str, format: str | None) -> Input:
+def _found(file: _Member, format: str | None) -> Input:
     """A file of a folder; what cannot be read as conversations becomes one rejected record."""
     try:
-        return _file(path, format)
+        return _file(file.path, Path(file.name).as_posix(), format)
     except FormatError as error:
-        return _Unreadable(path, error.message)
+        return _Unreadable(file.path, error.message)
     except OSError as error:
-        return _Unreadable(path, _cannot_open(path, error).message)
+        return _Unreadable(file.path, _cannot_open(file.path, error).message)
 
 
 class _Conversations:
@@ -136,6 +146,7 @@ class _Conversations:
     def __init__(
         self,
         label: str,
+        name: str,
         size: int | None,
         detection: Detection,
         reader: Reader,
@@ -149,8 +160,7 @@ class _Conversations:
         self._framing = framing
         self._opened = opened
         self._source: Source | None = None
-        stem = "stdin" if label == STANDARD_INPUT else _stem(label)
-        self._stem = stem.encode("utf-8", "replace").decode("utf-8")
+        self._name = name.encode("utf-8", "replace").decode("utf-8")
 
     @property
     def label(self) -> str:
@@ -185,7 +195,7 @@ class _Conversations:
                 self._source.close()
 
     def _record(self, frame: Frame, ids: _Ids) -> Parsed | Rejected:
-        fallback = self._stem if frame.line is None else f"{self._stem}-{frame.line}"
+        fallback = self._name if frame.line is None else f"{self._name}-{frame.line}"
         try:
             draft = self._reader.read(frame.value, fallback)
         except BadRecord as bad:

@@ -81,6 +81,17 @@ VALID: dict[str, Any] = {
         "info": {},
         "traj": [{"role": "user", "content": "hi"}],
     },
+    "recllmsim": {
+        "task_context": "a gift",
+        "task_type": "礼物准备",
+        "history": [
+            {"role": "user", "content": "hi", "intent": ["推荐"]},
+            {"role": "assistant", "content": "ho", "hallucination": "否", "satisfaction": "3"},
+            {"role": "assistant", "content": "ho", "hallucination": {"hallucination": True}},
+        ],
+        "questionnaire": [{"summary": "Detail", "option": "详细"}],
+        "strategy_V3": {"final": {}},
+    },
     "messages": [{"role": "user", "content": "hi"}, {"from": "gpt", "value": "ho"}],
 }
 

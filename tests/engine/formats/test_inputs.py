@@ -45,6 +45,19 @@ def test_folder_is_walked_in_sorted_order(tmp_path: Path) -> None:
     assert [entry.detection.format for entry in found] == ["openai", "openai", "tau_bench"]
 
 
+def test_names_in_a_folder(tmp_path: Path) -> None:
+    """A conversation without an id is called by the way from the folder to its file, so that equal names differ; one
+    in a file that was named itself by that name."""
+    for parent in ("a", "b"):
+        (tmp_path / parent).mkdir()
+        (tmp_path / parent / "1.json").write_bytes(b'[{"role": "user", "content": "hello"}]')
+    (tmp_path / "2.jsonl.gz").write_bytes(
+        gzip.compress(2 * (b'[{"role": "user", "content": "hi"}]' + b"\n"))
+    )
+    assert external_ids(tmp_path) == ["2-1", "2-2", "a/1", "b/1"]
+    assert external_ids(tmp_path / "a" / "1.json") == ["1"]
+
+
 def test_stray_file_in_a_folder_keeps_nothing_out(tmp_path: Path) -> None:
     """A file of a folder that holds no conversations is one rejected record, and the others are read."""
     (tmp_path / "a.json").write_bytes(b'{"name": "settings"}')

@@ -10,7 +10,7 @@ import pytest
 
 from engine.formats import Parsed, open_inputs
 from engine.formats.normalise import RENDERED_CALLS
-from tests.shared_data import original_files, shared_files
+from tests.shared_data import original_files, original_folder, shared_file, shared_files
 
 ORIGINALS = original_files(
     "tau_bench", "openai_messages", "sharegpt", "code_feedback", "agent_flan"
@@ -65,3 +65,30 @@ if ORIGINALS:
         assert len(set(ids)) == len(ids)
         whole = path.read_bytes()
         assert all(record.raw in whole for record in records)
+
+
+SIMULATED = shared_file("recllmsim_agent")
+STUDIES = original_folder("recllmsim")
+
+if SIMULATED is not None and STUDIES is not None:
+
+    def test_studies_of_planning_are_read_with_their_annotations() -> None:
+        """All three schemas are recognised in their folders; those of simulated users say what the uniform form says."""
+        assert SIMULATED is not None
+        assert STUDIES is not None
+        with gzip.open(SIMULATED) as file:
+            uniform = {one["id"]: one for one in map(json.loads, file)}
+        first = next(iter(uniform.values()))["truth"]
+        for opened in open_inputs([STUDIES]):
+            assert opened.detection.format == "recllmsim"
+            (record,) = opened.records()
+            assert isinstance(record, Parsed)
+            truth = record.conversation.truth
+            assert truth is not None
+            assert truth["goal"] in {one["truth"]["goal"] for one in uniform.values()}
+            assert len(truth["hallucination"]) == sum(
+                message.role == "assistant" for message in record.conversation.messages
+            )
+            if truth["language"] == "en":
+                assert truth.keys() >= first.keys()
+                assert truth["rating"].keys() == first["rating"].keys()

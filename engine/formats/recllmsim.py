@@ -1,0 +1,139 @@
+"""RecLLMSim: people and simulated users who plan with an assistant, one conversation a file, in three schemas.
+
+Simulated users in English (`LLM_agent_user`), people in Chinese (`real_human_user`), and a second study with people
+(`human_exp_V2`). Everything that was annotated is truth, under its own name, and what the three have in common also
+under the names that the rest of the program knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.conversation import Conversation
+from engine.formats.normalise import (
+    BadRecord,
+    Draft,
+    created_at,
+    kind_of,
+    looks_like_messages,
+    read_messages,
+    record_id,
+)
+
+TASKS = {
+    "旅行规划": "travel planning",
+    "技能学习规划": "skills learning planning",
+    "礼物准备": "preparing gifts",
+    "菜谱规划": "recipe planning",
+    "new travel planning": "travel planning",
+}
+"""Names of the four goals; those that are not here are names already."""
+
+HALLUCINATED = {"是": True, "否": False, "无法判断": None}
+RATED = {
+    "Memorization": {"是": 1, "否": 0},
+    "Detail": {"详细": 2, "一般": 1, "简略": 0},
+    "Availability": {"很有用": 2, "有一定参考": 1, "不可用": 0},
+    "Diversity": {"结果多样": 2, "一般": 1, "结果单一": 0},
+}
+"""Numbers of the questionnaire's options; in `Memorization` 1 says that something was forgotten."""
+
+_SIMULATED, _ASKED = "preference_id", "questionnaire"
+_OF_A_MESSAGE = ("role", "content")
+_META = ("chat_model",)
+
+
+def recognise(record: Any) -> str | None:
+    """What speaks for this format."""
+    if not isinstance(record, dict) or not looks_like_messages(record.get("history")):
+        return None
+    if not isinstance(record.get("task_context"), str):
+        return None
+    known = next((name for name in (_SIMULATED, _ASKED, "profile") if name in record), None)
+    return None if known is None else f"the records have `history`, `task_context` and `{known}`"
+
+
+def read(record: Any, fallback_id: str) -> Draft:
+    """The conversation; all other fields but the model's name become truth.
+
+    Raises:
+        BadRecord: It is no such record.
+    """
+    if not isinstance(record, dict):
+        raise BadRecord(f"the record is {kind_of(record)}, not an object")
+    history = record.get("history")
+    messages = read_messages(history)
+    assert isinstance(history, list)  # read_messages refuses all else
+    meta = {name: record[name] for name in _META if name in record}
+    rest = {name: value for name, value in record.items() if name not in ("history", "id", *_META)}
+    found = record_id(record, ("id",), fallback_id)
+    truth = {**rest, **_of_record(record), **_of_turns(history)}
+    return Draft(Conversation(found, messages, meta, truth, created_at(record)))
+
+
+def _of_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    task = record.get("task", record.get("task_type"))
+    truth: dict[str, Any] = {"language": "en" if _SIMULATED in record else "zh"}
+    if isinstance(task, str):
+        truth |= {"task": task, "goal": TASKS.get(task, task)}
+    if isinstance(record.get("task_context"), str):
+        truth["goal_text"] = record["task_context"]
+    strategy = record.get("strategy_V3")
+    if isinstance(strategy, dict) and "final" in strategy:
+        truth["user_strategy"] = strategy["final"]
+    return truth | _questionnaire(record.get(_ASKED))
+
+
+def _questionnaire(asked: Any) -> dict[str, Any]:
+    """Numbers and words of what people answered; an option that is not known has its word only."""
+    if not isinstance(asked, list):
+        return {}
+    options = {
+        str(one["summary"]): one["option"]
+        for one in asked
+        if isinstance(one, dict) and "summary" in one and isinstance(one.get("option"), str)
+    }
+    numbers = {
+        name: RATED[name][option]
+        for name, option in options.items()
+        if option in RATED.get(name, {})
+    }
+    return {"rating": numbers, "rating_options": options} if options else {}
+
+
+def _of_turns(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One entry for each assistant message, or user message, of what is said of any of them; None where it is not."""
+    answers = [one for one in history if one.get("role") == "assistant"]
+    wishes = [one for one in history if one.get("role") == "user"]
+    found = {
+        "hallucination": [_hallucinated(one.get("hallucination")) for one in answers],
+        "hallucination_memo": [_memo(one.get("hallucination")) for one in answers],
+        "satisfaction": [_number(one.get("satisfaction")) for one in answers],
+        "unsatisfied_reason": [one.get("reason") for one in answers],
+        "user_intents": [one.get("intent") for one in wishes],
+    }
+    known = {name: said for name, said in found.items() if any(one is not None for one in said)}
+    others = [
+        {key: value for key, value in one.items() if key not in _OF_A_MESSAGE} for one in history
+    ]
+    return known | ({"messages": others} if any(others) else {})
+
+
+def _hallucinated(said: Any) -> bool | None:
+    if isinstance(said, dict):
+        said = said.get("hallucination")
+    if isinstance(said, bool):
+        return said
+    return HALLUCINATED.get(said) if isinstance(said, str) else None
+
+
+def _memo(said: Any) -> Any:
+    return said.get("memo") if isinstance(said, dict) else None
+
+
+def _number(said: Any) -> int | None:
+    """A number from 1 to 5 that stands there as text."""
+    if isinstance(said, str) and said.isdecimal():
+        return int(said)
+    return said if isinstance(said, int) else None
