@@ -137,7 +137,8 @@ class ToyPeer:
         if (body.get("logprobs") or 0) > self.top and self.manner == "vllm":
             raise Refused(f"at most {self.top} logprobs")
         written, ended = self._write(tokens, body)
-        choice: dict[str, Any] = {"finish_reason": ended, "text": self._spelled(written, "replace")}
+        text = self._spelled([token for token in written if token not in (END, 0)], "replace")
+        choice: dict[str, Any] = {"finish_reason": ended, "text": text}
         if body.get("logprobs") and self.manner != "bare":
             choice["logprobs"] = self._told(tokens, written, body)
         usage = {"prompt_tokens": len(tokens), "completion_tokens": len(written)}
@@ -149,10 +150,10 @@ class ToyPeer:
         continues = self.manner == "vllm" and body.get("continue_final_message")
         if begun and not (continues or self.manner == "llama-server"):
             begun = ""
-        text = self.toy.render_chat(messages) + begun
-        tokens = self.toy.tokenize(text, special=True)
+        tokens = self.toy.tokenize(self.toy.render_chat(messages) + begun, special=True)
         written, ended = self._write(tokens, body, plain=True)
-        said = {"role": "assistant", "content": self._spelled(written, "replace")}
+        text = self._spelled([token for token in written if token not in (END, 0)], "replace")
+        said = {"role": "assistant", "content": text}
         choice: dict[str, Any] = {"finish_reason": ended, "message": said}
         if body.get("logprobs") and self.manner != "bare":
             count = min(self.top, body["top_logprobs"])
@@ -180,7 +181,9 @@ class ToyPeer:
                 logits = np.where(_LETTERS, logits, np.float32(-100))
             token = forced[len(tokens)] if forced is not None else chooser.pick(logits)
             if token in (END, 0):
-                return tokens, "stop"
+                # Most servers list the probabilities of the token that ends a text; this one has no entry for it.
+                listed = [] if self.manner == "llama-cpp-python" else [token]
+                return tokens + listed, "stop"
             tokens.append(token)
             text = b"".join(map(self.toy.token_bytes, tokens))
             found = [at for stop in stops if (at := text.find(stop)) >= 0]
