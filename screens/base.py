@@ -44,6 +44,7 @@ MODES = (
     ("goals", "5", "Goals"),
     ("desk", "6", "Desk"),
     ("training", "7", "Training"),
+    ("models", "8", "Models"),
 )
 """The modes of the app: name, key and title."""
 

@@ -86,6 +86,13 @@ def amount(number: float) -> str:
     return f"{number / 1e9:.1f}G"
 
 
+def size(count: int | None) -> str:
+    """Bytes in words, `7.1 GB`, `98 MB`; a dash for None."""
+    if count is None:
+        return "–"
+    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
+
+
 def log_probability(value: float | None) -> str:
     """A natural log-probability, `−0.97`; a dash for None."""
     return "–" if value is None else f"{value:.2f}".replace("-", "−")

@@ -34,6 +34,7 @@ from engine.rows import (
     VerdictRow,
 )
 from screens.goal_port import Goals
+from screens.models_port import Models
 from screens.training_port import Training
 from screens.tree_rows import (
     AnswerRow,
@@ -318,3 +319,4 @@ class Services:
     goals: Goals
     training: Training
     network: Network
+    models: Models

@@ -17,6 +17,7 @@ from screens import training_words as words
 from screens.background import background
 from screens.clipboard import copy
 from screens.dialogs import Dialog, hint_line
+from screens.fact_lines import facts_table
 from screens.reading_dialog import ReadingDialog
 from screens.training_port import RunDetail, Setting, Training, ValidPoint
 from screens.widgets.text_pane import TextPane
@@ -74,14 +75,6 @@ def detail_content(detail: RunDetail) -> Content:
     if detail.last_lines:
         blocks.append(words.tail_content(detail))
     return Content("\n\n").join(blocks)
-
-
-def facts_table(lines: Sequence[tuple[str, str]]) -> Content:
-    """Names and values below each other; both are display-safe."""
-    width = max(len(name) for name, _ in lines) + 2
-    return Content("\n").join(
-        Content.assemble((f"{name:<{width}}", "$tone-muted"), value) for name, value in lines
-    )
 
 
 def _section(title: str, lines: Sequence[Content]) -> Content:

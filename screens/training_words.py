@@ -46,13 +46,6 @@ def when(created_at: str) -> str:
     return one_line(created_at[:16].replace("T", " "))
 
 
-def memory(count: int | None) -> str:
-    """Bytes in words, `7.1 GB`; a dash for None."""
-    if count is None:
-        return DASH
-    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
-
-
 def loss(value: float | None) -> str:
     """A loss in three digits that mean something, `2.31`, `.041`; a dash for None, `inf` and `nan` as they are."""
     if value is None:
@@ -101,8 +94,8 @@ def progress_parts(run: TrainingRun, available: int | None) -> list[str]:
     else:
         parts.append(figures.duration(run.seconds))
     if run.memory is not None:
-        of = f" of {memory(available)}" if available is not None else ""
-        parts.append(f"memory {memory(run.memory)}{of}")
+        of = f" of {figures.size(available)}" if available is not None else ""
+        parts.append(f"memory {figures.size(run.memory)}{of}")
     return parts
 
 
@@ -242,7 +235,9 @@ def estimate_content(estimate: TrainingEstimate) -> Content:
         else "time unknown"
     )
     lines.append(Content(" · ".join(facts)))
-    needs = "memory unknown" if estimate.memory is None else f"memory {memory(estimate.memory)}"
+    needs = (
+        "memory unknown" if estimate.memory is None else f"memory {figures.size(estimate.memory)}"
+    )
     if estimate.fits:
         lines.append(Content.assemble(f"{needs} · with ", (one_line(estimate.base, 50), "bold")))
     else:
@@ -269,7 +264,7 @@ def figures_of(detail: RunDetail) -> list[tuple[str, str]]:
         ("loss", loss(run.loss)),
         ("AUROC", f"{score(run.auroc)}{best}"),
         ("F1", f"{score(run.f1)}{best}"),
-        ("memory", memory(run.memory)),
+        ("memory", figures.size(run.memory)),
     ]
     if run.tokens_per_s is not None:
         lines.append(("speed", f"{run.tokens_per_s:,.0f} tok/s"))

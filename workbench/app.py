@@ -27,6 +27,7 @@ from screens.desk import MergeDeskScreen
 from screens.dialogs import ErrorDialog
 from screens.goals import GoalsScreen
 from screens.keyed import Keyed
+from screens.models import ModelsScreen
 from screens.overview import OverviewScreen
 from screens.ports import Services
 from screens.shell import Shell
@@ -104,6 +105,7 @@ class WorkbenchApp(Keyed, App[None], inherit_bindings=False):
         self.add_mode("goals", lambda: GoalsScreen(services, self._feed))
         self.add_mode("desk", lambda: MergeDeskScreen(services, self._feed))
         self.add_mode("training", lambda: TrainingScreen(services, self._feed))
+        self.add_mode("models", lambda: ModelsScreen(services, self._feed))
         register_themes(self)
         self.theme = THEMES[self.shell.theme].name
         self.set_keymap(self.shell.keymap)

@@ -12,7 +12,7 @@ from engine.conversation import render_log
 from engine.events import DataChanged, Event, Listener
 from engine.filters import Filter, ListQuery
 from engine.jobs import JobRunner, Stage
-from engine.model.catalog import Catalog, RunnableModel
+from engine.model.catalog import Catalog, ModelEntry, RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.prompting import Prompt, parse_prompt, prompt_names, prompt_text
 from engine.rows import Estimate, Mode
@@ -41,7 +41,9 @@ from workbench.exports import ExportFiles
 from workbench.goals.services import ProjectGoals
 from workbench.goals.stages import GOAL_STAGES, GoalStages
 from workbench.job_services import ProjectJobs
+from workbench.models.adding import add_file
 from workbench.models.endpoints import Endpoints
+from workbench.models.services import CatalogModels
 from workbench.network import ProjectNetwork
 from workbench.training_services import ProjectTraining
 from workbench.trees.services import Like, ProjectTrees, wished_options
@@ -53,7 +55,7 @@ TABLES = {
     "remaining": frozenset({"remaining"}),
     "trees": frozenset({"tree"}),
     "grow": frozenset({"tree"}),
-    "tune": frozenset[str](),
+    "tune": frozenset({"model"}),
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
 TUNING_CHARS = 24_000
@@ -131,6 +133,13 @@ class Workspace:
         self.desks = KeptDesk(self.project)
         self.standing = Standing(self.project, self.desks)
         self.training = ProjectTraining(self.project, self.catalog, self._completeness)
+        self.models = CatalogModels(
+            self.catalog,
+            config.config_dir(),
+            lambda path: add_file(self.catalog, path, None, lambda _: None).name,
+            lambda entry: self.runner.start([self._tuning_stage(entry)]),
+            self._tell("model"),
+        )
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
         self.runner = JobRunner(
@@ -150,6 +159,7 @@ class Workspace:
 
     def close(self) -> None:
         """Stops jobs at once, ends the model process and closes the project; what was committed stays."""
+        self.models.close()
         self.process.close()
         self.runner.close()
         self.endpoints.close()
@@ -364,7 +374,10 @@ class Workspace:
         entry = self.catalog.entry(model)
         if entry.tuning is not None:
             return []
-        return [TuningStage(self.process, self.catalog, entry, self._tuning_text())]
+        return [self._tuning_stage(entry)]
+
+    def _tuning_stage(self, entry: ModelEntry) -> TuningStage:
+        return TuningStage(self.process, self.catalog, entry, self._tuning_text())
 
     def _tuning_text(self) -> str:
         """The project's own logs when there are any, else sample conversations."""
@@ -412,6 +425,7 @@ class Workspace:
             ),
             self.training,
             self.network,
+            self.models,
         )
 
     def _completeness(self, run: str | None) -> CompletenessTable:

@@ -30,6 +30,7 @@ from screens.ports import ProjectInfo, Services
 from tests.screens.fake_calibration import FakeCalibration
 from tests.screens.fake_filter import matches
 from tests.screens.fake_goals import FakeGoals
+from tests.screens.fake_models import FakeModels
 from tests.screens.fake_network import FakeNetwork
 from tests.screens.fake_saved import FakeExports, FakeSaved
 from tests.screens.fake_training import FakeTraining
@@ -151,6 +152,7 @@ class FakeProject(FakeTriage):
         self.trees = NoTrees()
         self.goals = FakeGoals(self.rows, self.emit)
         self.training = FakeTraining()
+        self.models = FakeModels()
         self.network = FakeNetwork()
 
     # The app's side
@@ -171,6 +173,7 @@ class FakeProject(FakeTriage):
             self.goals,
             self.training,
             self.network,
+            self.models,
         )
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:

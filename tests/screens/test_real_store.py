@@ -19,6 +19,7 @@ from engine.store.triage import TriageStore
 from screens.ports import ProjectInfo, Services
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, press, settle, text
+from tests.screens.fake_models import FakeModels
 from tests.screens.fake_network import FakeNetwork
 from tests.screens.fake_training import FakeTraining
 from tests.screens.fake_trees import stored_trees
@@ -100,6 +101,7 @@ def services(project: Project) -> Services:
         stored_goals(project),
         FakeTraining(),
         FakeNetwork(),
+        FakeModels(),
     )
 
 

@@ -182,7 +182,7 @@ class Growing:
         info = ProjectInfo("trees.wb", self.project.path, self.project.read_only)
         return Services(
             info, s.conversations, s.triage, RunnerJobs(self.runner), s.saved, s.exports,
-            s.calibration, self.trees, s.goals, s.training, s.network,
+            s.calibration, self.trees, s.goals, s.training, s.network, s.models,
         )  # fmt: skip
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
