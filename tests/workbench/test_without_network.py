@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 
 from engine.store.project import Project
+from screens.base import MODES
+from tests.terminal.pty import Session
 from tests.workbench.training_project import fill_with_talks
 
 WATCH = """
@@ -61,7 +63,7 @@ class Watched:
     """Runs commands under the watch; `began` and `reached` are what it wrote down."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._prefix = namespace()
         (folder / "sitecustomize.py").write_text(f"FOLDER = {str(folder)!r}\n{WATCH}", "utf-8")
 
@@ -69,7 +71,7 @@ class Watched:
         """Runs Python with these words."""
         return subprocess.run(
             [*self._prefix, sys.executable, *map(str, words)],
-            env={**os.environ, "PYTHONPATH": str(self._folder)},
+            env={**os.environ, "PYTHONPATH": str(self.folder)},
             capture_output=True,
             text=True,
             check=False,
@@ -91,7 +93,7 @@ class Watched:
         return self._read("reached")
 
     def _read(self, name: str) -> str:
-        file = self._folder / name
+        file = self.folder / name
         return file.read_text("utf-8") if file.exists() else ""
 
 
@@ -138,8 +140,8 @@ class TestTheWatch:
 
 
 @pytest.mark.usefixtures("tuned")
-def test_the_demo(watched: Watched, tmp_path: Path) -> None:
-    """Samples, scores, remaining tasks, trees, goals and the doctor: all is done, and nobody is reached."""
+def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples, scores, remaining tasks, trees, goals, the doctor, every screen: all is done, and nobody is reached."""
     built = watched.workbench("demo", tmp_path, "--headless", "--count", "11")
     assert (built["scored"], built["coverage"]) == (11, 1.0)
     project = tmp_path / "demo.wb"
@@ -147,6 +149,16 @@ def test_the_demo(watched: Watched, tmp_path: Path) -> None:
     assert {run["stage"] for run in status["runs"]} >= {"complete", "trees", "cluster"}
     watched.workbench("doctor", project)
     assert "-m engine.worker" in watched.began
+    assert watched.reached == ""
+    monkeypatch.setenv("PYTHONPATH", str(watched.folder))
+    with Session(str(project)) as session:
+        session.wait("11 conversations")
+        for _, key, _ in MODES:
+            session.press(key)
+        session.press("1")
+        session.terminal.press(b"q")
+        assert session.end() == 0
+    assert f"-m workbench {project}" in watched.began
     assert watched.reached == ""
 
 
