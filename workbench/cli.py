@@ -49,8 +49,8 @@ EXPORTS = (
 
 
 COMMANDS = (
-    "open", "demo", "import", "run", "status", "list", "tree", "export", "calibrate", "validate", "train", "prompts",
-    "models", "offline", "keys", "doctor", "bench",
+    "open", "demo", "import", "run", "status", "list", "tree", "export", "calibrate", "validate", "analyse", "train",
+    "prompts", "models", "offline", "keys", "doctor", "bench",
 )  # fmt: skip
 
 
@@ -215,6 +215,11 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("metric", choices=["trees", "completeness"])
     add_filter(sub)
     add_validation(sub)
+
+    sub = command("analyse", "lay out what truth that came along says", "analyse:analyse")
+    sub.add_argument("what", choices=["turns"], help="turns: means by the number of turns")
+    sub.add_argument("project")
+    add_filter(sub)
 
     train = commands.add_parser(
         "train",

@@ -1,0 +1,71 @@
+"""What is known of conversations, by how many turns they have: the statistics table of RecLLMSim, for any truth."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+SINGLE = ("reward", "complete")
+"""Truths with one value a conversation, beside the ratings; `complete` counts as 1 or 0."""
+OF_ANSWERS = "satisfaction"
+"""A truth with a value for each answer; its mean over the answers that have one stands for the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean over the `count` conversations of a row that have the value."""
+
+    value: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """All conversations of so many turns, and the mean of each figure that any of them has."""
+
+    turns: int
+    conversations: int
+    means: Mapping[str, Mean]
+
+
+def by_turns(conversations: Iterable[tuple[int, Mapping[str, Any] | None]]) -> list[TurnRow]:
+    """A row for each number of turns that occurs, rising.
+
+    Args:
+        conversations: Turns and truth of each. Turns are times that the user spoke, as the data set counts them: what
+            an assistant says before is none.
+    """
+    counts: dict[int, int] = defaultdict(int)
+    found: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for turns, truth in conversations:
+        counts[turns] += 1
+        for name, value in figures(truth or {}).items():
+            found[turns][name].append(value)
+    return [
+        TurnRow(
+            turns,
+            counts[turns],
+            {
+                name: Mean(sum(values) / len(values), len(values))
+                for name, values in found[turns].items()
+            },
+        )
+        for turns in sorted(counts)
+    ]
+
+
+def figures(truth: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers that a truth holds: ratings by their names, and what stands in `SINGLE` and `OF_ANSWERS`."""
+    rating = truth.get("rating")
+    named = dict(rating) if isinstance(rating, Mapping) else {}
+    named |= {name: truth[name] for name in SINGLE if name in truth}
+    said = truth.get(OF_ANSWERS)
+    if isinstance(said, list) and (known := [one for one in said if _is_number(one)]):
+        named[OF_ANSWERS] = sum(known) / len(known)
+    return {str(name): float(value) for name, value in named.items() if _is_number(value)}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
