@@ -68,13 +68,18 @@ class Fleet:
         self._replies, self._identity = replies, identity
         self._running: Running | None = None
         self._cancelled = False
+        self._again_before = 0
         self._turns: _Round | None = None
         self.account = Account()
 
     def begin(self) -> None:
         """Begins a new account, after which `cancel` has to be called anew."""
         self._cancelled = False
+        self._again_before = self._again()
         self.account = Account(cost=0.0 if any(m.prices for m in self._members) else None)
+
+    def _again(self) -> int:
+        return sum(member.asker.again for member in self._members)
 
     @property
     def taken_out(self) -> list[str]:
@@ -125,7 +130,6 @@ class Fleet:
                     return json.loads(kept)
         while True:
             member = await turns.take()
-            before = member.asker.again
             try:
                 answer = await member.asker.ask(
                     turns.clients[id(member)], name, self._sent(member, body)
@@ -138,7 +142,7 @@ class Fleet:
                     self._replies.put(keys[self._members.index(member)], json.dumps(answer))
                 return answer
             finally:
-                self.account.again += member.asker.again - before
+                self.account.again = self._again() - self._again_before
                 turns.give_back(member)
 
     def _sent(self, member: _Member, body: Mapping[str, Any]) -> dict[str, Any]:
