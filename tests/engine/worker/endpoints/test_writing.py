@@ -124,7 +124,8 @@ class TestWhatIsRead:
     def test_long_logs(self) -> None:
         """What does not fit the context is left out in whole steps, and the reply says how many."""
         texts = tuple(f"step {number} with some words\n" for number in range(60))
-        for manner in ("vllm", "llama-cpp-python"):
+        manners: tuple[Manner, ...] = ("vllm", "llama-cpp-python")
+        for manner in manners:
             with endpoint(manner) as (_, peers):
                 model = client(peers, capabilities(manner), context=600)
                 (reply,) = model.generate([(texts, 1)], RAW, sampling=Sampling(), max_tokens=4)
@@ -134,7 +135,8 @@ class TestWhatIsRead:
 
     def test_grammar(self) -> None:
         """A grammar is sent to those that follow one, and to nobody else."""
-        for manner, sent in (("llama-server", True), ("vllm", False)):
+        manners: tuple[tuple[Manner, bool], ...] = (("llama-server", True), ("vllm", False))
+        for manner, sent in manners:
             with endpoint(manner) as (model, (peer,)):
                 grammar = 'root ::= "abc"'
                 found = model.generate(
