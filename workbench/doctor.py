@@ -18,10 +18,13 @@ from typing import Literal
 
 from engine.errors import ProjectError, WorkbenchError
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry, cpu_name
+from engine.model.hub.pulling import unfinished
 from engine.store.health import examine, sqlite_facts
 from engine.text import one_line
 from engine.worker.client import ModelProcess
 from workbench.config import APP
+from workbench.models.facts import ModelFacts, model_facts
+from workbench.models.memory import room
 
 Status = Literal["ok", "warn", "bad"]
 
@@ -203,13 +206,16 @@ def _models(data: Path, cache: Path) -> Iterator[Check]:
     except WorkbenchError as error:
         yield Check("models", "bad", error.message, error.hint or "Install the program anew.")
         return
+    there = room()
     for entry in entries:
+        facts = model_facts(catalog, entry, there)
         if entry.name == DEFAULT_MODEL:
-            yield _embedded(entry)
+            yield _embedded(facts)
             yield _tuned(catalog, entry)
         else:
-            yield _added(entry, catalog.file)
+            yield _added(facts)
     yield _adapters(catalog.adapters())
+    yield from _pulls(data)
 
 
 def _adapters(entries: Sequence[AdapterEntry]) -> Check:
@@ -222,7 +228,25 @@ def _adapters(entries: Sequence[AdapterEntry]) -> Check:
     return Check("adapters", "ok", f"{built_in} built in, {len(entries) - built_in} added")
 
 
-def _embedded(entry: ModelEntry) -> Check:
+def _pulls(data: Path) -> Iterator[Check]:
+    plans = unfinished(data)
+    if plans:
+        names = ", ".join(one_line(plan.name, 60) for plan in plans)
+        fix = "`workbench models pull` goes on; `workbench models remove NAME` gives one up."
+        yield Check("pulls", "warn", f"not come to their end: {names}", fix)
+
+
+def _takes(facts: ModelFacts) -> str:
+    """What a model takes of the memory and of the GPU, in words."""
+    if facts.takes is None:
+        return ""
+    need, plan = facts.takes.need, facts.takes.plan
+    told = f", takes {_size(need.total)} for logs of {need.context:,} tokens"
+    return told if plan is None else f"{told}, {plan.layers} of {plan.of} layers on the GPU"
+
+
+def _embedded(facts: ModelFacts) -> Check:
+    entry = facts.entry
     name = f"model {entry.name}"
     # Read anew: the catalogue knows the checksum by size and time, which damage does not change.
     try:
@@ -235,7 +259,8 @@ def _embedded(entry: ModelEntry) -> Check:
         found = f"{entry.path} is not what was installed: its checksum differs"
         return Check(name, "bad", found, _REINSTALL_MODEL)
     size = _size(entry.path.stat().st_size)
-    return Check(name, "ok", f"{size}, checksum {'as installed' if installed else digest[:16]}")
+    known = "as installed" if installed else digest[:16]
+    return Check(name, "ok", f"{size}, checksum {known}{_takes(facts)}")
 
 
 def _installed_sha256(path: Path) -> str | None:
@@ -264,23 +289,19 @@ def _tuned(catalog: Catalog, entry: ModelEntry) -> Check:
     return Check("tuning", "ok", found)
 
 
-def _added(entry: ModelEntry, catalogue: Path) -> Check:
-    name = f"model {entry.name}"
-    try:
-        with entry.path.open("rb") as file:
-            head = file.read(4)
-    except OSError as error:
-        return Check(
-            name,
-            "bad",
-            f"{entry.path}: {error.strerror}",
-            f"Put the file back, or take {entry.name} out of {catalogue}.",
-        )
-    if head != b"GGUF":
-        return Check(
-            name, "bad", f"{entry.path} is not a GGUF file", "Convert the model to GGUF again."
-        )
-    return Check(name, "ok", f"{_size(entry.path.stat().st_size)}, {entry.path}")
+def _added(facts: ModelFacts) -> Check:
+    entry = facts.entry
+    name = f"model {one_line(entry.name, 60)}"
+    if facts.size is None:
+        fix = f"Put the file back, or forget it: `workbench models remove {one_line(entry.name, 60)}`."
+        return Check(name, "bad", f"{entry.path} is not there", fix)
+    if facts.problem:
+        return Check(name, "bad", f"{entry.path}: {facts.problem}", "Get the file again.")
+    found = f"{_size(facts.size)}, {entry.path}{_takes(facts)}"
+    if facts.takes is not None and facts.takes.fits is False:
+        fix = "Use a smaller model or file, or a shorter context with --context."
+        return Check(name, "warn", f"{found}, more than there is", fix)
+    return Check(name, "ok", found)
 
 
 def folder_check(name: str, folder: Path) -> Check:

@@ -6,22 +6,28 @@ import fcntl
 import json
 import os
 import pty
+import re
 import shutil
 import struct
 import subprocess
 import sys
 import termios
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
+from engine.model.hub.pulling import PullPlan
+from engine.model.manifest import PULLED, Manifest, PartFile
 from engine.store import runs
 from engine.store.project import Project
 from tests.engine.model.small_adapters import adapter_file
+from tests.engine.model.tiny import write_sliding
 from tests.engine.store.support import REPOSITORY, fill, in_child, talk
 from workbench.doctor import Check, folder_check, report, terminal_check
+from workbench.models.memory import Room
 
 NOBODY = 65534
 
@@ -92,7 +98,9 @@ class TestModels:
         """A cache that was emptied is noticed; with the copy in place tuning is ok."""
         data, cache = folders
         catalog = Catalog(data, cache)
-        result = {"file": "m-bf16.gguf", "chosen": "bf16", "tokens_per_s": 900.0, "gain": 2.0}
+        result = {
+            "file": "m-bf16.gguf", "chosen": "bf16", "tokens_per_s": 900.0, "gain": 2.0, "threads": 2, "noise": 0.0,
+        }  # fmt: skip
         catalog.record_tuning(catalog.entry(None), result)
 
         assert "is gone" in named(report(*folders), "tuning").found
@@ -102,10 +110,11 @@ class TestModels:
 
     def test_added_model_missing(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
         """A model whose file was moved away is bad and its path is named."""
-        added = tmp_path / "mine.gguf"
-        added.write_bytes(b"GGUF\3\0\0\0")
+        added = write_sliding(tmp_path / "mine.gguf")
         Catalog(*folders).add(added)
-        assert named(report(*folders), "model mine").status == "ok"
+        check = named(report(*folders), "model mine")
+        assert check.status == "ok"
+        assert re.search(r"takes \d+ MB for logs of 2,048 tokens", check.found)
 
         added.unlink()
         check = named(report(*folders), "model mine")
@@ -121,6 +130,39 @@ class TestModels:
         Catalog(*folders).add(added)
         added.write_bytes(b"<html>sign in to download")
         assert "not a GGUF file" in named(report(*folders), "model mine").found
+
+    def test_added_model_is_damaged(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
+        """A model whose file was cut is bad, and what is wrong with it is told."""
+        added = write_sliding(tmp_path / "mine.gguf")
+        Catalog(*folders).add(added)
+        added.write_bytes(added.read_bytes()[:-500])
+        check = named(report(*folders), "model mine")
+        assert check.status == "bad"
+        assert "it ends before its tensors do" in check.found
+
+    def test_model_too_large(
+        self, folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A model that takes more than there is is told before it is loaded; a GPU is counted in, with its layers."""
+        Catalog(*folders).add(write_sliding(tmp_path / "mine.gguf"))
+        monkeypatch.setattr("workbench.doctor.room", lambda: Room(1_000_000))
+        check = named(report(*folders), "model mine")
+        assert (check.status, "more than there is" in check.found) == ("warn", True)
+        monkeypatch.setattr("workbench.doctor.room", lambda: Room(1_000_000, "A GPU", 8 << 30))
+        check = named(report(*folders), "model mine")
+        assert (check.status, "7 of 7 layers on the GPU" in check.found) == ("ok", True)
+
+    def test_pull_not_ended(self, folders: tuple[Path, Path]) -> None:
+        """A pull that rests is told with what goes on with it."""
+        data, _ = folders
+        file = PartFile("tiny.gguf", 1000, "ab" * 32)
+        wanted = Manifest("tiny", "http://hub", "someone/Tiny-GGUF", "c0ffee", "mit", "", (file,))
+        plan = PullPlan(data / PULLED / "someone--Tiny-GGUF", wanted)
+        plan.folder.mkdir(parents=True)
+        plan.file.write_text(json.dumps(asdict(wanted)))
+        check = named(report(*folders), "pulls")
+        assert check.found == "not come to their end: tiny"
+        assert "workbench models pull" in check.fix
 
     def test_default_model_damaged(
         self, folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
