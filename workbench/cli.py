@@ -212,7 +212,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = command("validate", "hold a metric against what is known", "validate:validate")
     sub.add_argument("project")
-    sub.add_argument("metric", choices=["trees", "completeness"])
+    sub.add_argument("metric", choices=["goals", "completeness", "trees", "all"])
     add_filter(sub)
     add_validation(sub)
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from workbench.commands import validate_completeness, validate_trees
+from workbench.commands import validate_completeness, validate_goals, validate_trees
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import say, show, tell
 from workbench.exits import DONE
 from workbench.services import Workspace
 from workbench.validation import picture
 from workbench.validation.completeness import completeness_table, only_run
+from workbench.validation.goals import goal_validation
 from workbench.validation.trees import tree_validation
 
 OF_TREES = ("config",)
@@ -23,16 +25,26 @@ OF_COMPLETENESS = ("run_name", "adapter", "mode", "seed", "limit", "same_kind", 
 
 
 def validate(arguments: argparse.Namespace) -> int:
-    """Holds a metric against what is known.
+    """Holds a metric against what is known, or every metric that the project has.
 
     Raises:
         UsageError: There is nothing to hold against anything, or an option cannot be understood here.
     """
-    if arguments.metric == "trees":
+    metric = arguments.metric
+    if metric != "trees":
+        _refuse(arguments, OF_TREES)
+    if metric != "completeness":
         _refuse(arguments, OF_COMPLETENESS)
-        return _trees(arguments)
-    _refuse(arguments, OF_TREES)
-    return _completeness(arguments)
+    if arguments.against and not arguments.plot:
+        raise UsageError("--against says how to draw.", "Name the picture with --plot FILE.")
+    teller = _every if metric == "all" else _TELLERS[metric]
+    with Workspace(Path(arguments.project), read_only=True) as workspace:
+        told = teller(workspace, arguments)
+    if arguments.json:
+        show(told.as_json)
+    else:
+        say("\n".join(told.lines))
+    return DONE
 
 
 def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
@@ -44,43 +56,69 @@ def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
             )
 
 
-def _trees(arguments: argparse.Namespace) -> int:
+class _Told(NamedTuple):
+    """What was found, in both forms."""
+
+    lines: list[str]
+    as_json: dict[str, Any]
+
+
+def _every(workspace: Workspace, arguments: argparse.Namespace) -> _Told:
+    """All metrics; what one has nothing to say of is told and left out.
+
+    Raises:
+        UsageError: None has anything to say.
+    """
+    lines: list[str] = []
+    found: dict[str, Any] = {}
+    for metric, teller in _TELLERS.items():
+        try:
+            told = teller(workspace, arguments)
+        except UsageError as nothing:
+            tell(f"{metric}: {nothing.message}")
+            continue
+        lines += [*([""] if lines else []), *told.lines]
+        found |= told.as_json
+    if not found:
+        raise UsageError("There is nothing to hold against what is known.", "Run something first.")
+    return _Told(lines, found)
+
+
+def _goals(workspace: Workspace, arguments: argparse.Namespace) -> _Told:
+    found = goal_validation(workspace.project, ListQuery(asked_filter(arguments.filter)))
+    return _Told(validate_goals.lines_of(found), validate_goals.as_json(found))
+
+
+def _trees(workspace: Workspace, arguments: argparse.Namespace) -> _Told:
     query = ListQuery(asked_filter(arguments.filter))
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
-        found = tree_validation(workspace.project, query, arguments.config)
+    found = tree_validation(workspace.project, query, arguments.config)
     if not found.tables:
         tell(validate_trees.without_truth(found))
-    if arguments.json:
-        show(validate_trees.as_json(found))
-    else:
-        say("\n".join(validate_trees.lines_of(found)))
-    return DONE
+    return _Told(validate_trees.lines_of(found), validate_trees.as_json(found))
 
 
-def _completeness(arguments: argparse.Namespace) -> int:
-    path = Path(arguments.project)
-    query = ListQuery(asked_filter(arguments.filter))
-    if arguments.against and not arguments.plot:
-        raise UsageError("--against says how to draw.", "Name the picture with --plot FILE.")
-    with Workspace(path, read_only=True) as workspace:
-        found = completeness_table(
-            workspace.project,
-            workspace.catalog,
-            arguments.run_name or only_run(path),
-            query=query,
-            mode=arguments.mode,
-            adapter=arguments.adapter,
-            seed=arguments.seed or 0,
-            limit=arguments.limit,
-            same_kind=bool(arguments.same_kind),
-        )
+def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> _Told:
+    found = completeness_table(
+        workspace.project,
+        workspace.catalog,
+        arguments.run_name or only_run(Path(arguments.project)),
+        query=ListQuery(asked_filter(arguments.filter)),
+        mode=arguments.mode,
+        adapter=arguments.adapter,
+        seed=arguments.seed or 0,
+        limit=arguments.limit,
+        same_kind=bool(arguments.same_kind),
+    )
     for note in validate_completeness.notes(found):
         tell(note)
     if arguments.plot:
         picture.draw(found, Path(arguments.plot), arguments.against or "rows")
         tell(f"Drew {arguments.plot}.")
-    if arguments.json:
-        show(validate_completeness.as_json(found))
-    else:
-        say("\n".join(validate_completeness.lines_of(found)))
-    return DONE
+    return _Told(validate_completeness.lines_of(found), validate_completeness.as_json(found))
+
+
+_TELLERS: Mapping[str, Callable[[Workspace, argparse.Namespace], _Told]] = {
+    "goals": _goals,
+    "completeness": _completeness,
+    "trees": _trees,
+}

@@ -1,0 +1,54 @@
+"""How `workbench validate PROJECT goals` tells what it found."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from engine.text import one_line
+from engine.validate.interval import Interval
+from workbench.commands.short_figures import ends, short
+from workbench.validation.goals import GoalValidation
+
+FIGURES = ("v", "ari", "homogeneity", "completeness")
+_HEADS = ("V", "ARI", "homogeneity", "completeness")
+LONGEST_NAME = 60
+
+
+def lines_of(found: GoalValidation) -> list[str]:
+    """As text."""
+    lines = [
+        f"goals          {found.n:,} conversations of {found.goals:,} gold goals, clustered with"
+        f" {one_line(found.embedder, LONGEST_NAME)}",
+        f"               {found.asked:,} have a gold goal; {found.outside:,} of the {found.n:,} are in no group"
+        " and count as one together",
+        "",
+        f"{'groups against gold goals':<28}{'groups':>6}"
+        + "".join(f"{head:>14}  {'95%':<12}" for head in _HEADS).rstrip(),
+    ]
+    for name, row in found.rows.items():
+        figures = "".join(_cell(getattr(row, figure)) for figure in FIGURES)
+        lines.append(f"{name:<28}{row.groups:>6,}{figures}".rstrip())
+    return lines
+
+
+def _cell(figure: Interval) -> str:
+    return f"{short(figure.value):>14}  {ends(figure):<12}"
+
+
+def as_json(found: GoalValidation) -> dict[str, Any]:
+    """As JSON: intervals in `ci`, from low to high. `nmi` is the V-measure under its other name."""
+    rows = []
+    for name, row in found.rows.items():
+        values = {figure: getattr(row, figure) for figure in FIGURES}
+        rows.append(
+            {
+                "name": name,
+                "groups": row.groups,
+                **{figure: one.value for figure, one in values.items()},
+                "nmi": row.v.value,
+                "ci": {figure: [one.low, one.high] for figure, one in values.items()},
+            }
+        )
+    whole = {key: value for key, value in asdict(found).items() if key != "rows"}
+    return {"goals": {**whole, "rows": rows}}
