@@ -25,6 +25,7 @@ from engine.worker import protocol
 from engine.worker.asking import log_probs_of
 from engine.worker.benching import bench_prompts, bench_scoring
 from engine.worker.benching_trees import bench_trees
+from engine.worker.gpu import with_layers_that_fit
 from engine.worker.growing import grow_trees
 from engine.worker.protocol import Frame
 from engine.worker.reading import readings, readings_frame
@@ -147,6 +148,8 @@ class Server:
                 self._model.close()
                 self._model = self._scorer = self._loaded = None
             options = LoadOptions(**request["options"])
+            if gpu_offload():
+                options = with_layers_that_fit(path, options)
             self._model = LlamaModel(path, options, self._is_cancelled)
             self._scorer = BoundaryScorer(self._model)
             self._loaded = wanted

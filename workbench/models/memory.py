@@ -1,17 +1,14 @@
-"""How much memory this machine has for models: of the system, and of the GPU as its driver says."""
+"""How much memory this machine has for models, and what one of them takes of it."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from dataclasses import dataclass
 
 from engine.model.gguf_file import GgufFile
 from engine.model.interface import LoadOptions
 from engine.model.memory_plan import GpuPlan, MemoryEstimate, estimate, plan_layers
-
-GPU_SECONDS = 10
+from engine.worker.gpu import free_gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +32,8 @@ def room() -> Room:
         system = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
         system = None
-    tool = shutil.which("nvidia-smi")
-    if tool:
-        try:
-            said = subprocess.run(
-                [tool, "--query-gpu=name,memory.free", "--format=csv,noheader,nounits"],
-                capture_output=True,
-                text=True,
-                check=True,
-                timeout=GPU_SECONDS,
-            ).stdout
-            name, _, mebibytes = said.splitlines()[0].rpartition(",")
-            return Room(system, name.strip(), int(mebibytes) << 20)
-        except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-            pass
-    return Room(system)
+    gpu = free_gpu()
+    return Room(system) if gpu is None else Room(system, gpu.name, gpu.free)
 
 
 @dataclass(frozen=True, slots=True)

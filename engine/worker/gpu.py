@@ -1,0 +1,59 @@
+"""What the GPU has free, as its driver says, and how much of a model goes there.
+
+Tried with made-up drivers only: no machine that built this program had a GPU and a llama.cpp that could use it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from engine.model.gguf_file import read_gguf
+from engine.model.interface import LoadOptions
+from engine.model.memory_plan import plan_layers
+
+DRIVER_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """The first GPU: its name, and bytes of it that are free."""
+
+    name: str
+    free: int
+
+
+def free_gpu() -> Gpu | None:
+    """The first GPU as its driver tells of it; None without one."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return None
+    try:
+        said = subprocess.run(
+            [tool, "--query-gpu=name,memory.free", "--format=csv,noheader,nounits"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=DRIVER_SECONDS,
+        ).stdout
+        name, _, mebibytes = said.splitlines()[0].rpartition(",")
+        return Gpu(name.strip(), int(mebibytes) << 20)
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return None
+
+
+def with_layers_that_fit(path: Path, options: LoadOptions) -> LoadOptions:
+    """The options with as many layers on the GPU as it has room for now, where all of them were asked for.
+
+    To be asked when no model is loaded that is going to make room.
+
+    Raises:
+        ModelFileError: The file cannot be read.
+    """
+    gpu = free_gpu() if options.gpu_layers < 0 else None
+    if gpu is None:
+        return options
+    plan = plan_layers(read_gguf(path), gpu.free, options)
+    return options if plan.layers == plan.of else replace(options, gpu_layers=plan.layers)
