@@ -217,7 +217,12 @@ def build_parser() -> argparse.ArgumentParser:
     add_validation(sub)
 
     sub = command("analyse", "lay out what truth that came along says", "analyse:analyse")
-    sub.add_argument("what", choices=["turns"], help="turns: means by the number of turns")
+    sub.add_argument(
+        "what",
+        choices=["turns", "aptitude"],
+        help="turns: means by the number of turns; aptitude: performance, aptitude and unreliability of simulated"
+        " conversations, by task, condition and model",
+    )
     sub.add_argument("project")
     add_filter(sub)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.formats import recllmsim
+from engine.formats import recllmsim, sharded_logs
 from engine.formats.normalise import (
     BadRecord,
     Draft,
@@ -188,6 +188,7 @@ READERS: tuple[Reader, ...] = (
     Reader("openai", _recognise_openai, _read_openai),
     Reader("sharegpt", _recognise_sharegpt, _read_sharegpt),
     Reader("tau_bench", _recognise_tau_bench, _read_tau_bench),
+    Reader("sharded_logs", sharded_logs.recognise, sharded_logs.read),
     Reader("recllmsim", recllmsim.recognise, recllmsim.read),
     Reader("messages", _recognise_messages, _read_messages),
 )

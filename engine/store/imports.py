@@ -257,6 +257,15 @@ def truths(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, Any]]]:
         yield key, json.loads(truth)
 
 
+def recorded_truths(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, Any]]]:
+    """As `truths`, but of every record: two that came with the same text and are one conversation count twice."""
+    for key, truth in conn.execute(
+        "SELECT conversation_id, truth FROM truth UNION ALL"
+        " SELECT conversation_id, truth FROM alias WHERE truth IS NOT NULL ORDER BY 1"
+    ):
+        yield key, json.loads(truth)
+
+
 def _known(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
     found: dict[bytes, int] = {}
     for keys in chunks(hashes):

@@ -1,4 +1,4 @@
-"""`workbench analyse turns`."""
+"""`workbench analyse`."""
 
 from __future__ import annotations
 
@@ -51,6 +51,57 @@ def test_nothing_matches(path: Path, capsys: pytest.CaptureFixture[str]) -> None
     """Is an error of usage."""
     assert main(["analyse", "turns", str(path), "--filter", "turns>9"]) == 2
     assert "No conversation matches" in capsys.readouterr().err
+
+
+class TestAptitude:
+    @pytest.fixture
+    def logs(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+        """A project of simulations: one instruction under two conditions, two runs of which are the same text."""
+        lines = [
+            {
+                "conv_id": f"{condition}-{n}",
+                "conv_type": condition,
+                "task": "math",
+                "task_id": 1,
+                "assistant_model": "m",
+                "score": score,
+                "trace": [
+                    {"role": "user", "content": f"{condition}?"},
+                    {"role": "assistant", "content": f"{score}"},
+                    {"role": "log", "content": {"type": "answer-evaluation", "score": score}},
+                ],
+            }
+            for n, (condition, score) in enumerate(
+                [("full", 1.0), ("full", 1.0), ("full", 0.0), ("sharded", 0.0)]
+            )
+        ]
+        (tmp_path / "l.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+        assert main(["import", str(tmp_path / "p.wb"), str(tmp_path / "l.jsonl")]) == 0
+        capsys.readouterr()
+        return tmp_path / "p.wb"
+
+    def test_every_run_counts(self, logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Two runs with the same text are one conversation and two runs."""
+        assert main(["analyse", "aptitude", str(logs), "--json"]) == 0
+        full, sharded = json.loads(capsys.readouterr().out)["aptitude"]
+        assert (full["runs"], full["instructions"], sharded["runs"]) == (3, 1, 1)
+        assert full["performance"] == pytest.approx(200 / 3)
+        assert full["aptitude"] == 100
+        assert full["unreliability"] == pytest.approx(80)
+
+    def test_table(self, logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Of one run nothing is said of reliability."""
+        assert main(["analyse", "aptitude", str(logs)]) == 0
+        told = capsys.readouterr()
+        assert told.out.splitlines()[2].split() == [
+            "1", "1", "0.0", "0.0", "-", "math,", "sharded,", "m"
+        ]  # fmt: skip
+        assert "simulated once" in told.err
+
+    def test_nothing_simulated(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Says what such logs have."""
+        assert main(["analyse", "aptitude", str(path)]) == 2
+        assert "conv_type" in capsys.readouterr().err
 
 
 SIMULATED = shared_file("recllmsim_agent")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.store import conversations, imports
-from engine.store.sql import id_pages, snapshot
+from engine.store.sql import snapshot
 from engine.text import one_line
+from engine.validate.aptitude import Scored, aptitudes
 from engine.validate.turns import Mean, TurnRow, by_turns
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import say, show, tell
@@ -21,13 +24,14 @@ from workbench.exits import DONE
 from workbench.services import Workspace
 
 LONGEST_NAME = 24
+LONGEST_LINE = 80
 
 
 def analyse(arguments: argparse.Namespace) -> int:
-    """Tells how figures go with the number of turns.
+    """Tells how figures go with the number of turns, or how good and how reliable simulated answers were.
 
     Raises:
-        UsageError: Nothing matches.
+        UsageError: Nothing matches, or nothing that does has what is asked for.
     """
     query = ListQuery(asked_filter(arguments.filter))
     with (
@@ -36,26 +40,40 @@ def analyse(arguments: argparse.Namespace) -> int:
         snapshot(conn),
     ):
         ids = conversations.ids(conn, query)
-        turns = {
-            key: sum(message.role == "user" for message in messages)
-            for page in id_pages(conn, ids)
-            for key, messages in conversations.conversations_for(conn, page)
-        }
-        known = {key: truth for key, truth in imports.truths(conn) if key in turns}
-    if not turns:
-        raise UsageError("No conversation matches.", "Leave out --filter, or import some.")
-    rows = by_turns((count, known.get(key)) for key, count in turns.items())
-    names = list(dict.fromkeys(name for row in rows for name in row.means))
-    if not names:
-        tell("No conversation came with a rating, a reward or another number to average.")
+        if not ids:
+            raise UsageError("No conversation matches.", "Leave out --filter, or import some.")
+        told = _TELLERS[arguments.what](conn, ids)
     if arguments.json:
-        show({"turns": [_as_json(row) for row in rows]})
+        show(told.as_json)
     else:
-        say("\n".join(_lines(rows, names)))
+        say("\n".join(told.lines))
     return DONE
 
 
-def _as_json(row: TurnRow) -> dict[str, Any]:
+class _Told(NamedTuple):
+    """What was found, in both forms."""
+
+    lines: list[str]
+    as_json: dict[str, Any]
+
+
+def _turns(conn: sqlite3.Connection, ids: Sequence[int]) -> _Told:
+    rows = by_turns(
+        (sum(message.role == "user" for message in one.messages), one.truth)
+        for _, _, one in conversations.export_conversations(conn, ids)
+    )
+    names = list(dict.fromkeys(name for row in rows for name in row.means))
+    if not names:
+        tell("No conversation came with a rating, a reward or another number to average.")
+    heads = ["turns", "conversations", *(one_line(name, LONGEST_NAME) for name in names)]
+    body = [
+        [f"{row.turns:,}", f"{row.conversations:,}", *(_cell(row.means.get(n)) for n in names)]
+        for row in rows
+    ]
+    return _Told(aligned(heads, body), {"turns": [_turn_json(row) for row in rows]})
+
+
+def _turn_json(row: TurnRow) -> dict[str, Any]:
     return {
         "turns": row.turns,
         "conversations": row.conversations,
@@ -64,12 +82,48 @@ def _as_json(row: TurnRow) -> dict[str, Any]:
     }
 
 
-def _lines(rows: Sequence[TurnRow], names: Sequence[str]) -> list[str]:
-    heads = ["turns", "conversations", *(one_line(name, LONGEST_NAME) for name in names)]
-    body = [
-        [f"{row.turns:,}", f"{row.conversations:,}", *(_cell(row.means.get(n)) for n in names)]
-        for row in rows
+def _cell(mean: Mean | None) -> str:
+    return "-" if mean is None else f"{mean.value:.4f}"
+
+
+def _aptitude(conn: sqlite3.Connection, ids: Sequence[int]) -> _Told:
+    wanted = frozenset(ids)
+    scored = [
+        one
+        for key, truth in imports.recorded_truths(conn)
+        if key in wanted and (one := _simulated(truth)) is not None
     ]
+    if not scored:
+        raise UsageError(
+            "None of these conversations is a scored simulation.",
+            "Import logs with `conv_type`, `task_id` and `score`.",
+        )
+    rows = aptitudes(scored)
+    heads = ["instructions", "runs", "P", "A90", "U90-10", "task, condition, model"]
+    body = [
+        [
+            f"{row.instructions:,}", f"{row.runs:,}", f"{row.performance:.1f}", f"{row.aptitude:.1f}",
+            f"{row.unreliability:.1f}" if row.fewest > 1 else "-",
+            "  " + one_line(f"{row.task}, {row.condition}, {row.model}", LONGEST_LINE),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    if any(row.fewest == 1 for row in rows):
+        tell("Where an instruction was simulated once, nothing is known of its reliability.")
+    return _Told(aligned(heads, body), {"aptitude": [asdict(row) for row in rows]})
+
+
+def _simulated(truth: Mapping[str, Any]) -> Scored | None:
+    score, instruction = truth.get("score"), truth.get("task_id")
+    if not isinstance(score, int | float) or instruction is None:
+        return None
+    names = (str(truth.get(key, "unknown")) for key in ("task", "condition", "assistant_model"))
+    task, condition, model = names
+    return Scored(task, condition, model, str(instruction), float(score))
+
+
+def aligned(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
+    """A table as lines, right-aligned in cells of the terminal."""
     widths = [max(map(cell_len, column)) for column in zip(heads, *body, strict=True)]
     return [
         "  ".join(
@@ -79,5 +133,7 @@ def _lines(rows: Sequence[TurnRow], names: Sequence[str]) -> list[str]:
     ]
 
 
-def _cell(mean: Mean | None) -> str:
-    return "-" if mean is None else f"{mean.value:.4f}"
+_TELLERS: Mapping[str, Callable[[sqlite3.Connection, Sequence[int]], _Told]] = {
+    "turns": _turns,
+    "aptitude": _aptitude,
+}

@@ -81,6 +81,15 @@ VALID: dict[str, Any] = {
         "info": {},
         "traj": [{"role": "user", "content": "hi"}],
     },
+    "sharded_logs": {
+        "conv_type": "sharded",
+        "score": 0.5,
+        "trace": [
+            {"role": "user", "content": "hi", "timestamp": "2025-05-01"},
+            {"role": "log", "content": {"type": "shard_revealed", "shard_id": 1}},
+            {"role": "assistant", "content": "ho"},
+        ],
+    },
     "recllmsim": {
         "task_context": "a gift",
         "task_type": "礼物准备",

@@ -13,9 +13,18 @@ from engine.formats.normalise import RENDERED_CALLS
 from tests.shared_data import original_files, original_folder, shared_file, shared_files
 
 ORIGINALS = original_files(
-    "tau_bench", "openai_messages", "sharegpt", "code_feedback", "agent_flan"
+    "tau_bench",
+    "openai_messages",
+    "sharegpt",
+    "code_feedback",
+    "agent_flan",
+    "lost_in_conversation",
 )
-NOT_CONVERSATIONS = "MockAirlineDomainEnv-few_shot.jsonl"
+NOT_CONVERSATIONS = (
+    "MockAirlineDomainEnv-few_shot.jsonl",
+    "sharded_gsm8k_v2_first60.json",
+    "sharded_translation.json",
+)
 
 if shared_files():
 
@@ -53,7 +62,9 @@ if shared_files():
 if ORIGINALS:
 
     @pytest.mark.parametrize(
-        "path", [p for p in ORIGINALS if p.name != NOT_CONVERSATIONS], ids=lambda path: path.name
+        "path",
+        [p for p in ORIGINALS if p.name not in NOT_CONVERSATIONS],
+        ids=lambda path: path.name,
     )
     def test_native_sample_is_read_whole(path: Path) -> None:
         """Every record of a sample in its native format becomes a conversation with an id of its own."""
@@ -73,7 +84,7 @@ STUDIES = original_folder("recllmsim")
 if SIMULATED is not None and STUDIES is not None:
 
     def test_studies_of_planning_are_read_with_their_annotations() -> None:
-        """All three schemas are recognised in their folders; those of simulated users say what the uniform form says."""
+        """All three schemas are recognised in their folders; simulated users say what the uniform form says."""
         assert SIMULATED is not None
         assert STUDIES is not None
         with gzip.open(SIMULATED) as file:

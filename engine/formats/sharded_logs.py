@@ -1,0 +1,63 @@
+"""Logs of sharded simulation (Laban et al. 2025, Lost in conversation): a trace of messages with notes between them.
+
+Notes say which shard was revealed, what kind of answer it was, and how it was scored. They are truth, each with the
+number of messages before it; nothing of them reaches a model.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.conversation import Conversation
+from engine.formats.normalise import (
+    BadRecord,
+    Draft,
+    created_at,
+    kind_of,
+    looks_like_messages,
+    read_messages,
+    record_id,
+)
+
+_META = ("user_model", "system_model", "dataset_fn", "git_version")
+NOTE = "log"
+
+
+def recognise(record: Any) -> str | None:
+    """What speaks for this format."""
+    if not isinstance(record, dict) or not isinstance(record.get("conv_type"), str):
+        return None
+    if not looks_like_messages(record.get("trace")):
+        return None
+    return "the records have `conv_type` and `trace` with role and content"
+
+
+def read(record: Any, fallback_id: str) -> Draft:
+    """The conversation, named by the trace; `reward` is the score, and `complete` whether it was solved.
+
+    Raises:
+        BadRecord: It is no such record.
+    """
+    if not isinstance(record, dict):
+        raise BadRecord(f"the record is {kind_of(record)}, not an object")
+    trace = record.get("trace")
+    if not isinstance(trace, list):
+        raise BadRecord(f"`trace` is {kind_of(trace)}, not a list")
+    said: list[Any] = []
+    notes: list[dict[str, Any]] = []
+    for item in trace:
+        if isinstance(item, dict) and item.get("role") == NOTE:
+            notes.append({"after": len(said), "note": item.get("content")})
+        else:
+            said.append(item)
+    meta = {name: record[name] for name in _META if name in record}
+    rest = {name: value for name, value in record.items() if name not in ("trace", *_META)}
+    truth = {**rest, "condition": record.get("conv_type"), "notes": notes}
+    if isinstance(record.get("task"), str):
+        truth["goal"] = record["task"]
+    if isinstance(record.get("score"), int | float):
+        truth["reward"] = record["score"]
+        truth["complete"] = record["score"] == 1
+    first = said[0] if said and isinstance(said[0], dict) else {}
+    found = record_id(record, ("conv_id",), fallback_id)
+    return Draft(Conversation(found, read_messages(said), meta, truth, created_at(first)))
