@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
 from engine.conversation import render_log
 from engine.events import DataChanged, Event, Listener
-from engine.filters import Filter, ListQuery
+from engine.filters import ListQuery
 from engine.jobs import JobRunner, Stage
 from engine.model.catalog import Catalog, ModelEntry, RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.prompting import Prompt, parse_prompt, prompt_names, prompt_text
-from engine.rows import Estimate, Mode
+from engine.rows import Estimate
 from engine.stages.estimate import estimate_scoring
 from engine.stages.kept_desk import KeptDesk
 from engine.stages.remaining import RemainingStage
@@ -28,8 +28,6 @@ from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.saved import SavedStore
 from engine.store.triage import TriageStore
-from engine.trees.places import At
-from engine.trees.tree import TreeOptions
 from engine.validation_rows import CompletenessTable
 from engine.worker.routing import RoutedProcess
 from screens.ports import ProjectInfo, Services
@@ -45,6 +43,7 @@ from workbench.models.adding import add_file
 from workbench.models.endpoints import Endpoints
 from workbench.models.services import CatalogModels
 from workbench.network import ProjectNetwork
+from workbench.run_options import ScoringOptions, TreeRunOptions
 from workbench.training_services import ProjectTraining
 from workbench.trees.services import Like, ProjectTrees, wished_options
 
@@ -59,59 +58,6 @@ TABLES = {
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
 TUNING_CHARS = 24_000
-
-
-@dataclass(frozen=True, slots=True)
-class ScoringOptions:
-    """What a person chose for a scoring run.
-
-    Attributes:
-        model: Name or path; None is the default model.
-        adapter: Name, file or run of an adapter; None in mode `tuned` is the one in use, otherwise none.
-        end_tag: Text tag of a tuned model; None is its end-of-text token.
-        context: Longest log in tokens; None takes the model's own, at most 8,192.
-        filter: Which conversations.
-        limit: The first so many of them.
-        tune: Tune the model first if it never was on this machine.
-        remaining: Spell out the remaining tasks of what is below the threshold.
-    """
-
-    mode: Mode = "base"
-    model: str | None = None
-    adapter: str | Path | None = None
-    end_tag: str | None = None
-    context: int | None = None
-    filter: Filter = field(default_factory=Filter)
-    limit: int | None = None
-    tune: bool = True
-    remaining: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class TreeRunOptions:
-    """What a person chose for a run that grows trees.
-
-    Attributes:
-        tree: How each tree grows.
-        at: Where in each conversation.
-        model: Name or path; None is the default model.
-        adapter: Name, file or run of an adapter, or None.
-        filter: Which conversations.
-        limit: The first so many of them.
-        nodes: Bound on the nodes of a tree.
-        context: Longest log in tokens; None takes the model's own, at most 8,192.
-        only: In place of the filter these conversations, in id order; the trees that are shown stay what they are.
-    """
-
-    tree: TreeOptions
-    at: At = "last-answer"
-    model: str | None = None
-    adapter: Path | None = None
-    filter: Filter = field(default_factory=Filter)
-    limit: int | None = None
-    nodes: int | None = None
-    context: int | None = None
-    only: tuple[int, ...] | None = None
 
 
 class Workspace:

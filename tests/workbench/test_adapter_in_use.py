@@ -13,7 +13,8 @@ from tests.engine.model.small_adapters import adapter_file
 from tests.engine.store.support import fill, talk
 from tests.workbench.training_project import bare_run
 from workbench import adapter_in_use
-from workbench.services import ScoringOptions, Workspace
+from workbench.run_options import ScoringOptions
+from workbench.services import Workspace
 
 
 def write_adapter(path: Path, base: str = "smollm2-135m") -> Path:

@@ -15,7 +15,8 @@ from workbench.commands.narration import run_stages, say, show, tell
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
 from workbench.goals.stages import ClusterOptions
-from workbench.services import ScoringOptions, TreeRunOptions, Workspace
+from workbench.run_options import ScoringOptions, TreeRunOptions
+from workbench.services import Workspace
 from workbench.trees.services import STEP_STOP
 
 TREES = TreeRunOptions(TreeOptions(alpha=0.02, max_tokens=32, stop=(STEP_STOP,)), limit=6)

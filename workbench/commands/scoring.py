@@ -14,7 +14,8 @@ from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
-from workbench.services import ScoringOptions, Workspace
+from workbench.run_options import ScoringOptions
+from workbench.services import Workspace
 
 
 def options_from(arguments: argparse.Namespace) -> ScoringOptions:

@@ -26,7 +26,8 @@ from screens.figures import bar, counted
 from workbench.commands.narration import say, show, tell
 from workbench.commands.trees import tree_options
 from workbench.exits import DONE
-from workbench.services import ScoringOptions, Workspace
+from workbench.run_options import ScoringOptions
+from workbench.services import Workspace
 from workbench.trees.lines import meanings_line, tree_line
 from workbench.trees.meanings import AnswerMeanings
 

@@ -12,7 +12,8 @@ from engine.trees.tree import TreeOptions
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
 from workbench.exits import DONE, WITH_GAPS
-from workbench.services import TreeRunOptions, Workspace
+from workbench.run_options import TreeRunOptions
+from workbench.services import Workspace
 from workbench.trees.services import STEP_STOP
 
 
