@@ -201,7 +201,9 @@ class EndpointModel:
         """See `ModelProcess.grow`; children that the endpoint does not list are pruned mass."""
         self.refuse_trees(options)
         wanted = growing.options_for(self._can, options)
-        stops = frozenset() if self._can.end_token is None else frozenset({self._can.end_token})
+        # Where tokens have numbers of our own, none of them is the end token.
+        named = self._can.end_token if self._can.named else None
+        stops = frozenset() if named is None else frozenset({named})
 
         async def work() -> tuple[list[Grown], Work]:
             reader = self._reader()

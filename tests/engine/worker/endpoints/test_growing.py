@@ -123,7 +123,14 @@ class TestWhatIsHidden:
         unread = [node for node in found.tree.nodes if node.kind is Kind.FRONTIER]
         mass = math.fsum(node.mass for node in unread)
         assert found.tree.account().unexpanded == pytest.approx(mass, abs=1e-12)
-        assert not found.tree.stop_tokens or END in found.tree.stop_tokens
+
+    def test_numbers_of_our_own(self) -> None:
+        """The end token's id means nothing where tokens are numbered as they come: no text ends by its number."""
+        with endpoint("llama-cpp-python") as (_, peers):
+            can = replace(capabilities("llama-cpp-python"), end_token=2)
+            found = grown(client(peers, can))
+        assert not found.tree.stop_tokens
+        assert not [at for at in found.tree.leaves() if found.tree.nodes[at].kind is Kind.ENDED]
 
 
 class TestSamplers:

@@ -1,0 +1,180 @@
+"""Real servers with the embedded model in F32, where exactness can be proved, against the same weights in process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.completeness.block import ItemScore, LogItem, Question, log_item
+from engine.conversation import Conversation, render_log
+from engine.errors import UsageError
+from engine.model.http.address import parse_address
+from engine.model.http.asking import Asker
+from engine.model.http.capabilities import Capabilities
+from engine.model.http.fleet import Fleet
+from engine.model.http.probing import probe
+from engine.model.interface import LoadOptions, Sampling
+from engine.model.prompting import Prompt
+from engine.simulate.samples import sample_conversations
+from engine.trees.growth import Budget
+from engine.trees.places import places
+from engine.trees.tree import Kind, Tree, TreeOptions
+from engine.worker.client import ModelProcess
+from engine.worker.endpoints.client import EndpointModel
+from engine.worker.model_client import ModelClient
+from tests.engine.worker.endpoints.peers import CONTEXT, llama_cpp_python, transformers_serve
+
+pytest.importorskip("sse_starlette", reason="needs llama-cpp-python[server]")
+pytest.importorskip("uvicorn", reason="needs transformers[serving]")
+
+NOISE = 0.002
+"""Largest change of a probability by what is decoded beside it, in F32; 0.0001 was measured on 600 tokens."""
+
+OPTIONS = LoadOptions(context=CONTEXT)
+PROMPT = Prompt("rest", False, "Log:\n\n", "\n\nTURN", "", "", "", (), 10)
+
+
+def shortest(count: int) -> list[Conversation]:
+    """The shortest conversations of the demo."""
+    made = sample_conversations(24)
+    return sorted(made, key=lambda one: sum(len(message.content) for message in one.messages))[
+        :count
+    ]
+
+
+@pytest.fixture(scope="module")
+def items() -> list[LogItem]:
+    return [log_item(render_log(one.messages)) for one in shortest(2)]
+
+
+@pytest.fixture(scope="module")
+def in_process(expanded: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
+    process = ModelProcess(tmp_path_factory.mktemp("log") / "worker.log")
+    process.load(expanded, OPTIONS)
+    yield process
+    process.close()
+
+
+@pytest.fixture(scope="module")
+def llama(expanded: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with llama_cpp_python(expanded, tmp_path_factory.mktemp("llama")) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def found(llama: str) -> Capabilities:
+    """What a probe finds of it."""
+    return probe(parse_address(llama), end_text="<|im_end|>")
+
+
+@pytest.fixture(scope="module")
+def over_http(llama: str, found: Capabilities) -> EndpointModel:
+    return asking(llama, found)
+
+
+def asking(url: str, can: Capabilities) -> EndpointModel:
+    made = EndpointModel("peer", Fleet([(Asker(parse_address(url)), None)]), can)
+    made.load(Path(), OPTIONS)
+    return made
+
+
+def replies(model: ModelClient, items: list[LogItem]) -> list[str]:
+    logs = [(item.texts, item.kept) for item in items]
+    found = model.generate(logs, PROMPT, sampling=Sampling(), max_tokens=PROMPT.max_tokens)
+    return [reply["text"] for reply in found]
+
+
+class TestLlamaCppPython:
+    def test_probe(self, found: Capabilities) -> None:
+        """It takes texts, lists tokens by texts, can be made to write, and is found out where it is wrong: for a
+        prompt's own tokens it gives the probabilities of other positions."""
+        assert (found.completions, found.chat, found.grammar, found.forced) == (True,) * 4
+        assert (found.ids, found.named, found.echo, found.template) == (False, False, False, "")
+        assert found.tokens == "llama-cpp-python"
+        assert found.top > 900
+
+    @pytest.mark.parametrize("tag", ["\n", " Thanks"])
+    def test_curves(
+        self, tag: str, in_process: ModelProcess, over_http: EndpointModel, items: list[LogItem]
+    ) -> None:
+        """Probabilities of a tag and of going on are those of the model process at every boundary."""
+        question = Question(None, tag)
+        expected, scores = (model.score(items[:1], question) for model in (in_process, over_http))
+        assert [score.tokens for score in scores] == [score.tokens for score in expected]
+        assert points(scores) == pytest.approx(points(expected), abs=NOISE)
+        assert max(points(expected)) > 0.1
+
+    def test_replies(
+        self, in_process: ModelProcess, over_http: EndpointModel, items: list[LogItem]
+    ) -> None:
+        """The most probable replies are the same tokens."""
+        assert replies(over_http, items) == replies(in_process, items)
+
+    def test_trees(self, in_process: ModelProcess, over_http: EndpointModel) -> None:
+        """Leaves have the probabilities that they have in process, and the account is exact."""
+        (place,) = places(render_log(shortest(1)[0].messages), "last-answer")
+        options = TreeOptions(alpha=0.02, max_tokens=4, stop=("\n",))
+        trees = [
+            model.grow([place], options, Budget(60))[0][0].tree for model in (in_process, over_http)
+        ]
+        account = trees[1].account()
+        assert account.covered + account.pruned + account.unexpanded == pytest.approx(1, abs=1e-12)
+        expected, leaves = map(ended, trees)
+        assert leaves
+        for text, mass in leaves.items():
+            assert mass == pytest.approx(expected[text], abs=NOISE)
+
+    def test_refused(self, over_http: EndpointModel, items: list[LogItem]) -> None:
+        """The end-of-text token has no text, so its probability is refused."""
+        with pytest.raises(UsageError, match="names tokens by their texts"):
+            over_http.score(items, Question(None))
+
+
+def points(scores: list[ItemScore]) -> list[float]:
+    """All probabilities of some curves."""
+    assert [score.unscored for score in scores] == [None] * len(scores)
+    return [value for score in scores for p in score.curve for value in (p.p_end, p.p_continue)]
+
+
+def ended(tree: Tree) -> dict[bytes, float]:
+    """Leaves that ended, by what they say."""
+    nodes = tree.nodes
+    return {tree.text(at): nodes[at].mass for at in tree.leaves() if nodes[at].kind is Kind.ENDED}
+
+
+@pytest.fixture(scope="module")
+def folder(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The embedded model as `transformers` reads it."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    made = tmp_path_factory.mktemp("transformers") / "model"
+    where, file = str(shipped.parent), shipped.name
+    AutoModelForCausalLM.from_pretrained(where, gguf_file=file, dtype="float32").save_pretrained(
+        made
+    )
+    AutoTokenizer.from_pretrained(where, gguf_file=file).save_pretrained(made)
+    return made
+
+
+class TestTransformersServe:
+    @pytest.fixture(scope="class")
+    def url(self, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+        pytest.importorskip("torch", reason="needs the extra train")
+        with transformers_serve(folder, tmp_path_factory.mktemp("serve")) as url:
+            yield url
+
+    def test_replies_and_no_more(
+        self, url: str, in_process: ModelProcess, items: list[LogItem]
+    ) -> None:
+        """It writes the same most probable replies; without log-probabilities curves and trees are refused."""
+        can = probe(parse_address(url))
+        assert (can.completions, can.top, can.echo, can.tokens) == (True, 0, False, "")
+        model = asking(url, can)
+        assert replies(model, items[:1]) == replies(in_process, items[:1])
+        with pytest.raises(UsageError, match="no log-probabilities"):
+            model.score(items, Question(None, "\n"))
+        (place,) = places(render_log(shortest(1)[0].messages), "last-answer")
+        with pytest.raises(UsageError, match="no log-probabilities"):
+            model.grow([place], TreeOptions(alpha=0.1), Budget())
