@@ -15,6 +15,7 @@ from engine.store.health import sqlite_facts
 from engine.worker.client import ModelProcess
 from workbench.bench.completeness import bench_completeness
 from workbench.bench.goals import SIZES, bench_goals
+from workbench.bench.http import bench_http
 from workbench.bench.importing import bench_import
 from workbench.bench.listing import ROWS, bench_list
 from workbench.bench.startup import bench_startup
@@ -23,6 +24,9 @@ from workbench.bench.trees import bench_trees
 from workbench.bench.tuning import bench_tune
 
 PARTS = ("startup", "import", "list", "tune", "completeness", "trees", "goals", "training")
+ON_WISH = ("http",)
+"""Parts that are measured only when they are named: they need what the program does not."""
+
 QUICK_ROWS = 300
 PACKAGES = (
     "conversation-workbench",
@@ -47,7 +51,7 @@ def run(
     """Measures parts of the program.
 
     Args:
-        which: Some of `PARTS`; None measures all.
+        which: Some of `PARTS` and `ON_WISH`; None measures all of `PARTS`.
         progress: Told what is being measured, a few words.
         data, cache: The folders of the model catalogue and of tuned models.
         quick: Measure little and once: figures of the right kind that are good for nothing else.
@@ -63,10 +67,10 @@ def run(
         WorkbenchError: A part cannot run on this machine.
     """
     wanted = set(PARTS if which is None else which)
-    if unknown := wanted.difference(PARTS):
+    if unknown := wanted.difference(PARTS, ON_WISH):
         raise UsageError(
             f"There is no part {', '.join(sorted(unknown))} of the bench.",
-            f"Parts are {', '.join(PARTS)}.",
+            f"Parts are {', '.join((*PARTS, *ON_WISH))}.",
         )
     size: dict[str, int]
     found: dict[str, Any] = {}
@@ -98,6 +102,10 @@ def run(
         if "trees" in wanted:
             size = {"prompts": 2, "reprompted": 1} if quick else {}
             found["trees"] = bench_trees(catalog, process, progress, **size)
+        if "http" in wanted:
+            size = {"replies": 2} if quick else {}
+            log = cache / "logs" / "bench-server.log"
+            found["http"] = bench_http(catalog, process, progress, log=log, **size)
     finally:
         process.close()
     return found
