@@ -233,9 +233,19 @@ class ModelsScreen(WorkbenchScreen[None]):
         if not isinstance(item, PullRow):
             self.notify("p is for pulls; this one is here already.", markup=False)
         elif item.state in words.WORKING:
-            self._act("pausing …", lambda: self.models.pause(item.name), lambda _: None)
+            self._pause(item.name)
         elif self._idle():
             self._act("going on …", lambda: self.models.go_on(item.name), lambda _: None)
+
+    def _pause(self, name: str) -> None:
+        """Beside whatever else is being done, which a second background call would replace."""
+        try:
+            self.models.pause(name)
+        except WorkbenchError as error:
+            self.show_error(error)
+        else:
+            self.notify("It pauses after the piece that is arriving.", markup=False)
+        self.poll()
 
     def action_add(self) -> None:
         """Asks for a file or folder, and adds it."""

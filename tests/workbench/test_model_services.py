@@ -274,6 +274,26 @@ class TestKeeping:
         with pytest.raises(UsageError, match="came with the program"):
             bench.models.remove(DEFAULT_MODEL)
 
+    def test_copy_that_others_run_as(self, bench: Bench, hub: HubServer, tiny: Path) -> None:
+        """A tuned copy stays while the same weights under another name run as it."""
+        bench.models.pull(NAME, "f32")
+        assert bench.changed.wait(30)
+        bench.catalog.add(tiny, "same")
+        copy = bench.catalog.cache / "tuned.gguf"
+        bench.catalog.cache.mkdir(parents=True)
+        shutil.copy(tiny, copy)
+        tuning = {
+            "chosen": "bf16",
+            "file": copy.name,
+            "threads": 1,
+            "tokens_per_s": 1.0,
+            "gain": 1.0,
+            "noise": 0.0,
+        }
+        bench.catalog.record_tuning(bench.catalog.entry("same"), tuning)
+        bench.models.remove("tiny-f32")
+        assert copy.exists()
+
     def test_verifying(self, bench: Bench, tiny: Path, tmp_path: Path) -> None:
         """An added file is held against what it was; a file that is replaced on purpose is a new one."""
         mine = Path(shutil.copy(tiny, tmp_path / "mine.gguf"))

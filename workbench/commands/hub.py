@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.errors import Cancelled, UsageError
-from engine.events import JobEnded, JobProgress, JobStarted
+from engine.events import JobEnded, JobProgress, JobStarted, Outcome
 from engine.model.hub.access import hub_from_environment
 from engine.model.hub.looking import HubRepository, look_at, search
 from engine.model.hub.pulling import (
@@ -110,17 +110,17 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
         )
 
     narrator(JobStarted(0, "pull", title))
-    outcome = "the pull ended early"
+    outcome: Outcome = "failed"
     try:
         manifest = carry_out(hub_of(wanted.hub), plan, threading.Event(), progress)
-        outcome = f"{manifest.size / MB:,.0f} MB, checksum and header are right"
+        outcome = "done"
     except KeyboardInterrupt:
         raise Cancelled(
             f"The pull of {plan.name} is paused at {plan.done / MB:,.1f} MB.",
             "`workbench models pull` goes on.",
         ) from None
     finally:
-        narrator(JobEnded(0, "pull", title, "done", outcome))
+        narrator(JobEnded(0, "pull", title, outcome, "every byte is here and checked."))
     return {
         "name": manifest.name,
         "path": str(plan.first),

@@ -6,6 +6,7 @@ from engine.errors import ModelFileError, UsageError
 from engine.model.catalog import AdapterEntry, Catalog, ModelEntry, file_sha256
 from engine.model.gguf_file import read_gguf
 from engine.model.manifest import delete_pulled, read_manifest
+from screens import figures
 
 
 def verify(catalog: Catalog, entry: ModelEntry | AdapterEntry) -> str:
@@ -26,14 +27,14 @@ def verify(catalog: Catalog, entry: ModelEntry | AdapterEntry) -> str:
                     f"{one.name} is not what was pulled: its checksum differs.",
                     f"Remove {entry.name} and pull it again.",
                 )
-        return f"{entry.name} is what {manifest.repository} has: {size / 1e9:.1f} GB, checksum and header are right."
+        return f"{entry.name} is what {manifest.repository} has: {figures.size(size)}, checksum and header are right."
     known, found = catalog.sha256(entry.path), file_sha256(entry.path)
     if known != found:
         raise ModelFileError(
             f"{entry.path.name} is not what it was: its checksum differs from when it was used first.",
             "Get it again; if it was changed on purpose, touch it, so that it is taken for a new file.",
         )
-    return f"{entry.name} is as it was: {size / 1e9:.1f} GB, checksum {found[:12]}…, header right."
+    return f"{entry.name} is as it was: {figures.size(size)}, checksum {found[:12]}…, header right."
 
 
 def removal(entry: ModelEntry | AdapterEntry) -> str:
@@ -48,7 +49,7 @@ def removal(entry: ModelEntry | AdapterEntry) -> str:
     if manifest is None:
         return f"forget {entry.name}; its file stays where it is"
     return (
-        f"delete {entry.name} from the disk, {manifest.size / 1e9:.1f} GB; it can be pulled again"
+        f"delete {entry.name} from the disk, {figures.size(manifest.size)}; it can be pulled again"
     )
 
 
@@ -63,7 +64,15 @@ def remove(catalog: Catalog, entry: ModelEntry | AdapterEntry) -> None:
     if manifest is None:
         catalog.forget(entry.name)
         return
-    tuning = entry.tuning if isinstance(entry, ModelEntry) else None
-    if tuning and tuning["file"]:
-        (catalog.cache / tuning["file"]).unlink(missing_ok=True)
+    copy = _tuned_copy(entry)
+    # The same weights under another name run as the same copy.
+    others = (other for other in catalog.entries() if other.path != entry.path)
+    if copy and copy not in map(_tuned_copy, others):
+        (catalog.cache / copy).unlink(missing_ok=True)
     delete_pulled(entry.path, manifest)
+
+
+def _tuned_copy(entry: ModelEntry | AdapterEntry) -> str:
+    """Name of the file that a model runs as, empty where that is its own."""
+    tuning = entry.tuning if isinstance(entry, ModelEntry) else None
+    return str(tuning["file"] or "") if tuning else ""

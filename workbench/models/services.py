@@ -11,6 +11,7 @@ from engine.model.hub.looking import look_at, search
 from engine.model.hub.pulling import free_space, plan_pull
 from engine.model.manifest import PULLED
 from engine.model.recommended import recommended_sets, set_for
+from screens import figures
 from screens.models_port import (
     Fact,
     HubFileRow,
@@ -227,7 +228,7 @@ def _known(catalog: Catalog, facts: ModelFacts, there: Room) -> list[Fact]:
     known += [
         Fact("licence", facts.licence or "not said"),
         Fact("SHA-256", catalog.sha256(entry.path)),
-        Fact("size", f"{(facts.size or 0) / 1e9:.2f} GB"),
+        Fact("size", figures.size(facts.size)),
     ]
     if header is not None:
         arch = header.text("general.architecture")
@@ -276,6 +277,6 @@ def _known_of_adapter(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
     return [
         *known,
         Fact("SHA-256", catalog.sha256(entry.path)),
-        Fact("size", f"{facts.size / 1e6:.1f} MB"),
+        Fact("size", figures.size(facts.size)),
         *([Fact("data", entry.made_of.data_fingerprint)] if entry.made_of.data_fingerprint else []),
     ]
