@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -21,6 +21,7 @@ from screens import figures
 from screens.background import background
 from screens.control_guard import ControlGuard
 from screens.dialogs import ErrorDialog, TextDialog
+from screens.faults import FaultTellingApp
 from screens.help import HelpScreen
 from screens.keyed import Keyed
 from screens.shell import RecentProject, Shell
@@ -30,7 +31,7 @@ from screens.widgets.choices import Choices
 SUFFIX = ".wb"
 
 
-class PickerApp(Keyed, App[str | None], inherit_bindings=False):
+class PickerApp(Keyed, FaultTellingApp[str | None], inherit_bindings=False):
     """Lists recent projects and answers with the path of the one to open, None when it was left."""
 
     TITLE = "Conversation Workbench"

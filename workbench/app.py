@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.filter import LineFilter
@@ -25,6 +23,7 @@ from screens.control_guard import ControlGuard
 from screens.conversations import ConversationsScreen
 from screens.desk import MergeDeskScreen
 from screens.dialogs import ErrorDialog
+from screens.faults import FaultTellingApp
 from screens.goals import GoalsScreen
 from screens.keyed import Keyed
 from screens.models import ModelsScreen
@@ -51,7 +50,7 @@ def _commands() -> type[Provider]:
     return WorkbenchCommands
 
 
-class WorkbenchApp(Keyed, App[None], inherit_bindings=False):
+class WorkbenchApp(Keyed, FaultTellingApp[None], inherit_bindings=False):
     """Works everywhere, unless a dialog is open. Closing the services after the app has quit is the caller's.
 
     Attributes:
@@ -150,11 +149,6 @@ class WorkbenchApp(Keyed, App[None], inherit_bindings=False):
     def log_path(self) -> str:
         """Where the log is; an error dialog shows it."""
         return self.shell.log
-
-    def _handle_exception(self, error: Exception) -> None:
-        """Textual ends the app on an exception nobody caught; before that it goes to the log."""
-        logging.getLogger(__name__).error("the app ended", exc_info=error)
-        super()._handle_exception(error)
 
     # Actions
 
