@@ -361,6 +361,7 @@ class Workspace:
                 self._wished_trees,
                 self.runner.start,
                 self._tell("tree"),
+                self.endpoints.book,
             ),
             ProjectGoals(
                 self.project,

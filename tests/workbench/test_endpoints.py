@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,17 @@ from typing import Any
 import pytest
 
 from engine.conversation import Conversation, Message
+from engine.errors import UsageError
+from engine.events import JobEnded
+from engine.filters import ListQuery
 from engine.simulate.samples import write_jsonl
 from tests.engine.model.http.toy_peer import NAMES, ToyPeer, running, says
 from tests.engine.model.toy import END
 from tests.workbench.test_cli import data, workbench
+from workbench.services import Workspace
+
+SAFETY = 60.0
+"""Seconds after which something hangs; nothing here is timed."""
 
 CANARY = "canary-789"
 
@@ -156,6 +165,43 @@ class TestRuns:
         for row in rows:
             mass = row["covered"] + row["pruned"] + row["unexpanded"]
             assert mass == pytest.approx(1, abs=1e-9)
+
+    def test_goals(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
+        """Summaries, labels and merge questions are answered over endpoints, and the groups are those of the texts."""
+        done = workbench(
+            *("run", "cluster", project, "--model", "one,two", "--text", "summary"),
+            *("--decide", "ask", "--k", "2", "--json"),
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        assert "Summarising goals with one, two (endpoints)" in done.stderr.decode()
+        asked = [body for peer in peers for body in peer.completions]
+        assert [body for body in asked if body.get("echo")]
+        assert [body for body in asked if body["max_tokens"] > 1]
+
+    def test_grown_on(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
+        """A tree of endpoints is grown on by the same ones; where one was forgotten it is said which."""
+        words = ("--alpha", "0.02", "--max-tokens", "2", "--limit", "1")
+        done = workbench("run", "trees", project, "--model", "one,two", *words)
+        assert done.returncode == 0, done.stderr.decode()
+        with Workspace(project) as workspace:
+            trees = workspace.services().trees
+            (item,) = trees.items(ListQuery())
+            ended: list[JobEnded] = []
+            workspace.subscribe(
+                lambda event: ended.append(event) if isinstance(event, JobEnded) else None
+            )
+            trees.grow_on(item, 0, 0.01)
+            until = time.monotonic() + SAFETY
+            while not ended and time.monotonic() < until:
+                time.sleep(0.02)
+            assert [event.outcome for event in ended] == ["done"]
+            (grown,) = trees.items(ListQuery())
+            assert grown.row.nodes > item.row.nodes
+        assert workbench("models", "remove", "two").returncode == 0
+        with Workspace(project) as workspace:
+            trees = workspace.services().trees
+            with pytest.raises(UsageError, match=re.escape(peers[1].url)):
+                trees.grow_on(grown, 0, 0.005)
 
     def test_the_key_is_nowhere(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
         """After runs the key is in no file of the program, the project or its logs."""

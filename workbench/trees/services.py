@@ -13,6 +13,8 @@ from engine.errors import ProjectError, UsageError
 from engine.filters import ListQuery
 from engine.jobs import Stage
 from engine.model.catalog import Catalog, RunnableModel
+from engine.model.http.book import EndpointBook
+from engine.model.interface import LoadOptions
 from engine.rows import Estimate, RunRow, TreeRow
 from engine.stages.growing_on import Below, GrowOnStage
 from engine.stages.trees import TreeStage
@@ -74,6 +76,7 @@ class ProjectTrees:
         plan: Callable[[TreeWish, ListQuery, Like | None], list[Stage]],
         begin: Callable[[Sequence[Stage]], int],
         changed: Callable[[], None],
+        book: EndpointBook | None = None,
     ) -> None:
         """Puts the parts together.
 
@@ -82,7 +85,9 @@ class ProjectTrees:
                 takes the place of the query.
             begin: Starts stages in the background and returns the job id.
             changed: Called when other trees are shown.
+            book: The endpoints that may grow trees too; None: there are none.
         """
+        self._book = book
         self._project, self._process, self._catalog = project, process, catalog
         self._plan, self._begin, self._changed = plan, begin, changed
         self._kept: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
@@ -225,7 +230,8 @@ class ProjectTrees:
 
     def models(self) -> list[str]:
         """See `screens.ports.Trees`."""
-        return [entry.name for entry in self._catalog.entries()]
+        names = [entry.name for entry in self._catalog.entries()]
+        return names + [entry.name for entry in (self._book.entries() if self._book else [])]
 
     def estimate_beside(self, item: TreeItem, wish: TreeWish) -> Estimate:
         """See `screens.ports.Trees`."""
@@ -263,7 +269,11 @@ class ProjectTrees:
         return run
 
     def _model_of(self, run: RunRow) -> RunnableModel:
-        """The model of a run, as the catalogue has it or as it was before it was tuned, with the adapter of the run."""
+        """The model of a run, as the catalogue has it or as it was before it was tuned, with the adapter of the run; or
+        the endpoints of the run."""
+        context = LoadOptions(context=run.params.get("context"))
+        if self._book and (remote := self._book.that_gave(run.fingerprints, context)):
+            return remote
         wanted = run.fingerprints.get("adapter_sha256")
         adapter = None if wanted is None else self._catalog.adapter_with(wanted)
         found = [] if wanted is not None and adapter is None else self._catalog.entries()
@@ -274,6 +284,7 @@ class ProjectTrees:
                     options = replace(model.options, context=run.params.get("context"))
                     return replace(model, options=options)
         named = [run.fingerprints.get(key) for key in ("model", "adapter")]
+        named += run.fingerprints.get("endpoints", [])
         told = " with the adapter ".join(str(name) for name in named if name)
         raise UsageError(
             f"The tree was grown with {told}, which the catalogue does not hold.",

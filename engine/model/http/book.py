@@ -182,6 +182,17 @@ class EndpointBook:
             endpoints=names,
         )
 
+    def that_gave(
+        self, fingerprints: Mapping[str, Any], options: LoadOptions
+    ) -> RunnableModel | None:
+        """The model of a run by its fingerprints; None where other models answered, or an endpoint was changed."""
+        urls = fingerprints.get("endpoints", ())
+        names = tuple(name for name, entry in self._entries.items() if entry.url in urls)
+        if not names or len(names) != len(urls):
+            return None
+        found = self.runnable(names, options)
+        return found if found.fingerprints == dict(fingerprints) else None
+
     def _alike(self, names: tuple[str, ...]) -> list[EndpointEntry]:
         entries = [self._entries[name] for name in names]
         first = entries[0]

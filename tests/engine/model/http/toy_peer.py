@@ -43,7 +43,7 @@ class ToyPeer:
         faults: What happens to the next requests for completions or messages, one each.
         requests: Paths and bodies that were posted.
         keys: Authorization headers of all requests.
-        busiest: Most requests that were under way at once.
+        active: Requests that are under way now.
         delay: Seconds that each completion takes.
     """
 
@@ -54,7 +54,7 @@ class ToyPeer:
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.keys: list[str | None] = []
         self.delay = 0.0
-        self.busiest = self._active = 0
+        self.active = 0
         self._guard = threading.Lock()
         peer = self
 
@@ -256,13 +256,12 @@ class ToyPeer:
     def under_way(self) -> Iterator[None]:
         """Counts a request while it is answered."""
         with self._guard:
-            self._active += 1
-            self.busiest = max(self.busiest, self._active)
+            self.active += 1
         try:
             yield
         finally:
             with self._guard:
-                self._active -= 1
+                self.active -= 1
 
     def next_fault(self) -> Fault | None:
         """The fault of this request, if it has one."""
