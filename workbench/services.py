@@ -311,6 +311,7 @@ class Workspace:
             self._tuning,
             self.endpoints.check_writing,
             self.endpoints.check_reading,
+            self.endpoints.key_for,
         )
 
     def _tuning(self, model: str | None) -> list[Stage]:

@@ -47,12 +47,17 @@ class Repeating:
                 self._answer(known.get(self.path.partition("?")[0]))
 
             def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["content-length"]))
+                asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 text = {
                     "message": {"content": "The user wants to fly to Oslo."},
                     "finish_reason": "stop",
                 }
-                said = {"/v1/chat/completions": {"choices": [text], "usage": {}}}
+                texts = asked.get("input", [])
+                rows = [{"index": n, "embedding": [1.0, n]} for n in range(len(texts))]
+                said = {
+                    "/v1/chat/completions": {"choices": [text], "usage": {}},
+                    "/v1/embeddings": {"data": rows},
+                }
                 self._answer(said.get(self.path))
 
             def _answer(self, said: Any) -> None:
@@ -156,28 +161,19 @@ def test_the_key_of_an_endpoint(told: Told, tmp_path: Path) -> None:
     told.well("demo", tmp_path, "--samples-only", "--count", "11", "--headless")
     with repeating() as server:
         told.well("models", "add", f"{server.url}/v1", "--key-env", "LAB_KEY", "--name", "lab")
-        told.well(
-            "run",
-            "cluster",
-            path,
-            "--text",
-            "summary",
-            "--model",
-            "lab",
-            "--no-labels",
-            "--limit",
-            "5",
-        )
+        run = (
+            "run", "cluster", path, "--text", "summary", "--model", "lab", "--no-labels",
+            "--embedder", f"{server.url}/v1#small",
+        )  # fmt: skip
+        told.well(*run, "--limit", "5")
+        assert {(LAB, "/v1/chat/completions"), (LAB, "/v1/embeddings")} <= server.given
         server.refusing = True
-        failed = told.run(
-            "run", "cluster", path, "--text", "summary", "--model", "lab", "--no-labels"
-        )
+        failed = told.run(*run)
         assert failed.returncode == 1
         assert "401" in failed.stderr
         assert "no such key" in failed.stderr
         refused = told.run("models", "add", f"{server.url}/v1#other", "--key-env", "LAB_KEY")
         assert refused.returncode == 1
-        assert (LAB, "/v1/chat/completions") in server.given
         assert {key for key, _ in server.given} == {LAB}
     told.well("models", "list", "--json")
     told.well("status", path, "--json")
@@ -189,19 +185,33 @@ def test_the_key_of_an_endpoint(told: Told, tmp_path: Path) -> None:
     assert places(tmp_path, LAB) == []
 
 
-def test_the_token_of_the_hub(told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+KEYRING = f"""
+def get_password(service, name):
+    return {HUB!r} if (service, name) == ("conversation-workbench", "HF_TOKEN") else None
+"""
+"""A module in the place of the package `keyring`, for a keyring that has the token."""
+
+
+@pytest.mark.parametrize("kept", ["environment", "keyring"])
+def test_the_token_of_the_hub(
+    kept: str, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The token comes to the hub, also one that refuses and repeats it; it is said and written nowhere."""
     pytest.importorskip("huggingface_hub", reason="no hub can be asked without it")
+    if kept == "keyring":
+        ring = tmp_path.with_name(f"{tmp_path.name}-ring")
+        ring.mkdir()
+        (ring / "keyring.py").write_text(KEYRING, "utf-8")
+        monkeypatch.delenv("HF_TOKEN")
+        monkeypatch.setenv("PYTHONPATH", str(ring))
     with repeating() as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         told.well("models", "search", "flights")
         server.refusing = True
-        failed = told.run("models", "search", "flights")
-        assert failed.returncode == 1
-        failed = told.run("models", "pull", "someone/flights")
-        assert failed.returncode == 1
+        for words in (("search", "flights"), ("pull", "someone/flights")):
+            assert told.run("models", *words).returncode == 1
         assert {key for key, _ in server.given} == {HUB}
-    told.run("doctor", "--json")
+    assert "127.0.0.1" in told.run("doctor", "--json").stdout
     assert HUB not in told.text
     assert places(tmp_path, HUB) == []
 

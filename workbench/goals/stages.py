@@ -89,6 +89,7 @@ class GoalStages:
         tuning: Gives the stages that tune a model of a name, none where it was tuned.
         writes, reads: Refuse a model of a name that cannot write replies to a prompt, or tell how probable given
             answers to it are.
+        key: Gives the key for an embedder's URL, empty where it needs none.
     """
 
     project: Project
@@ -101,6 +102,7 @@ class GoalStages:
     tuning: Callable[[str | None], list[Stage]]
     writes: Callable[[str | None, Prompt], None] = _answers
     reads: Callable[[str | None, Prompt], None] = _answers
+    key: Callable[[str], str] = lambda url: ""
 
     def cluster(self, options: ClusterOptions) -> list[Stage]:
         """Texts, vectors, clusters, labels, and what is said or decided of merges.
@@ -244,7 +246,7 @@ class GoalStages:
     def _vectoriser(self, name: str, seed: int) -> Vectoriser:
         """What embeds; a GGUF file does so in the model process. Made at once, so that a wrong name is told before
         anything runs."""
-        made = embedder_for(name, seed=seed, serve=self._serve)
+        made = embedder_for(name, seed=seed, serve=self._serve, key=self.key(name))
         if name.endswith(".gguf"):
             return Vectoriser(name, lambda: made, "model", self.process.cancel)
         return Vectoriser(name, lambda: made)

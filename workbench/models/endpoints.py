@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from engine.completeness.block import Question
 from engine.errors import UsageError
 from engine.model.catalog import RunnableModel
+from engine.model.http.address import parse_address
 from engine.model.http.book import EndpointBook, EndpointEntry
 from engine.model.http.capabilities import (
     Capabilities,
@@ -78,6 +80,17 @@ class Endpoints:
             self._replies = ReplyCache(self._cache / REPLIES)
         fleet = self.book.fleet(names, self._replies)
         return EndpointModel(", ".join(names), fleet, self.book.can(names))
+
+    def key_for(self, url: str) -> str:
+        """The key of the endpoint that a URL leads to; empty for one that was not added or needs none, and for other
+        words."""
+        if not url.startswith(("http://", "https://")):
+            return ""
+        asked = parse_address(url, leaf="embeddings")
+        for entry in self.book.entries():
+            if entry.key_env and entry.address.base == asked.base:
+                return os.environ.get(entry.key_env, "").strip()
+        return ""
 
     def close(self) -> None:
         """Closes the file of replies."""
