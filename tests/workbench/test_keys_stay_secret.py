@@ -21,10 +21,13 @@ from typing import Any
 
 import pytest
 
+from engine.model.http.book import EndpointEntry
+from engine.model.http.capabilities import Capabilities
 from tests.engine.store.support import REPOSITORY
 from tests.workbench.training_project import wait_for
 from training.protocol import RunDirectory
 from workbench import training_process
+from workbench.models.endpoints import Endpoints
 
 LAB, HUB = "sk-canary-of-the-lab-4711", "hf_canaryOfTheHub0815"
 
@@ -183,6 +186,21 @@ def test_the_key_of_an_endpoint(told: Told, tmp_path: Path) -> None:
     assert out.stat().st_size > 0
     assert LAB not in told.text
     assert places(tmp_path, LAB) == []
+
+
+@pytest.mark.usefixtures("told")
+def test_a_key_is_for_its_own_endpoint(tmp_path: Path) -> None:
+    """An embedder gets the key that was named for its URL; no other host, port, path or way of asking does."""
+    entry = EndpointEntry("lab", "https://lab.example/v1#big", Capabilities(), key_env="LAB_KEY")
+    (tmp_path / "endpoints.json").write_text(json.dumps({"lab": entry.as_params()}), "utf-8")
+    endpoints = Endpoints(tmp_path, tmp_path)
+    for url in ("https://lab.example/v1", "https://lab.example/v1/embeddings#small"):
+        assert endpoints.key_for(url) == LAB
+    for other in (
+        "http://lab.example/v1", "https://lab.example:8443/v1", "https://lab.example.net/v1",
+        "https://lab.example/v2", "tfidf", "model.gguf",
+    ):  # fmt: skip
+        assert endpoints.key_for(other) == ""
 
 
 KEYRING = f"""
