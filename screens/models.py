@@ -290,8 +290,8 @@ class ModelsScreen(WorkbenchScreen[None]):
         row = self._model_here("tuned")
         if row is None or not self.may_write():
             return
-        if row.kind == "adapter":
-            self.notify("A model is tuned; an adapter runs on it.", markup=False)
+        if row.kind != "model":
+            self.notify("Only models that are here can be tuned.", markup=False)
             return
         self._start(lambda: self.models.tune(row.name))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-Kind = Literal["model", "adapter"]
+Kind = Literal["model", "endpoint", "adapter"]
 PullState = Literal["waiting", "pulling", "checking", "paused", "failed", "done"]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """A model or an adapter as it stands in the list.
+    """A model, an endpoint or an adapter as it stands in the list.
 
     Attributes:
         origin: `built in`, `added`, `pulled`, or another word for where it is from.
@@ -149,7 +149,7 @@ class Models(Protocol):
     the hub. Those that name a model or a pull raise UsageError when it is not there."""
 
     def rows(self) -> list[ModelRow]:
-        """Models, the built-in one first, then adapters."""
+        """Models, the built-in one first, then endpoints, then adapters."""
 
     def facts(self, name: str) -> list[Fact]:
         """Everything known of a model or adapter: path, checksum, source, sizes, memory by what takes it, tuning."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from textual.content import Content
@@ -37,6 +38,7 @@ PULLS: dict[PullState, Look] = {
 }
 READY = Look("●", "ready", "complete")
 ADAPTER = Look("◆", "adapter", "accent")
+ENDPOINT = Look("⇄", "endpoint", "accent")
 BROKEN = Look("✗", "unusable", "incomplete")
 TOO_LARGE = Look("!", "too large", "borderline")
 WORKING: frozenset[PullState] = frozenset({"waiting", "pulling", "checking"})
@@ -51,8 +53,8 @@ def look_of(row: ModelRow) -> Look:
     """How the state of a model is shown."""
     if row.problem:
         return BROKEN
-    if row.kind == "adapter":
-        return ADAPTER
+    if row.kind != "model":
+        return ADAPTER if row.kind == "adapter" else ENDPOINT
     return TOO_LARGE if row.fits is False else READY
 
 
@@ -129,11 +131,13 @@ def model_content(facts: Sequence[Fact]) -> Content:
 
 def summary(rows: Sequence[ModelRow], pulls: Sequence[PullRow], busy: str) -> Content:
     """The line above the list."""
-    models = sum(row.kind == "model" for row in rows)
+    kinds = Counter(row.kind for row in rows)
     parts: list[tuple[str, str] | str] = [
-        (figures.counted(models, "model"), "bold"),
-        f" · {figures.counted(len(rows) - models, 'adapter')}",
+        (figures.counted(kinds["model"], "model"), "bold"),
+        f" · {figures.counted(kinds['adapter'], 'adapter')}",
     ]
+    if kinds["endpoint"]:
+        parts.append(f" · {figures.counted(kinds['endpoint'], 'endpoint')}")
     working = [pull for pull in pulls if pull.state in WORKING]
     resting = [pull for pull in pulls if pull.state in ("paused", "failed")]
     if working:

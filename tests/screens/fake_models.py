@@ -31,6 +31,9 @@ LARGE = ModelRow(
 BROKEN = ModelRow(
     "cut", "model", "added", "/models", 1_000_000, problem="cut.gguf is a damaged GGUF file: it ends within its header."
 )  # fmt: skip
+ENDPOINT = ModelRow(
+    "cluster", "endpoint", "endpoint", "http://gpu:8000/v1#qwen3", note="gives replies, curves, trees"
+)  # fmt: skip
 ADAPTER = ModelRow(
     "support-v3", "adapter", "added", "/work/support.training/support-v3", 9_800_000,
     note="for smollm2-135m, recipe boundary, AUROC 0.981 on held-out conversations",

@@ -15,7 +15,7 @@ from screens.models import ModelsScreen
 from screens.models_hub import HubDialog
 from screens.models_port import PullRow
 from tests.screens.driving import Size, lines, opened, press, settle, text, until
-from tests.screens.fake_models import ADAPTER, BROKEN, BUILT_IN, LARGE, PULLED, PULLING
+from tests.screens.fake_models import ADAPTER, BROKEN, BUILT_IN, ENDPOINT, LARGE, PULLED, PULLING
 from tests.screens.fakes import FakeProject, project
 
 
@@ -74,6 +74,17 @@ class TestList:
             assert "3.9 GB of 9.0 GB · 24.3 MB/s · 4 min left" in shown
             assert "from cdn.example" in shown
             assert all(len(line) == size[0] for line in lines(pilot))
+
+    async def test_endpoint(self) -> None:
+        """An endpoint stands beside the models, as what it is; it has no size and cannot be tuned."""
+        fake = stocked()
+        fake.models.given = [BUILT_IN, ENDPOINT, ADAPTER]
+        async with opened(fake, (160, 40), mode="8") as pilot:
+            assert "1 model · 1 adapter · 1 endpoint" in lines(pilot)[1]
+            assert "⇄ endpoint" in row(pilot, "cluster")
+            assert "gives replies, curves, trees" in row(pilot, "cluster")
+            await press(pilot, "down", "t")
+            assert fake.models.done == []
 
     async def test_facts(self) -> None:
         """Of a model everything known is told, and can be scrolled after enter."""
@@ -292,11 +303,11 @@ class TestDoing:
             assert "added" in row(pilot, "added")
 
     async def test_tune(self) -> None:
-        """t begins the job for a model, not for an adapter."""
+        """t begins the job for a model, not for an adapter or an endpoint."""
         fake = stocked()
         async with opened(fake, mode="8") as pilot:
             await press(pilot, "t")
             assert fake.models.done == [("tune", BUILT_IN.name)]
             await press(pilot, "end", "t")
-            assert "an adapter runs on it" in text(pilot)
+            assert "Only models that are here" in text(pilot)
             assert len(fake.models.done) == 1

@@ -14,6 +14,9 @@ import pytest
 
 from engine.errors import ModelError, ModelFileError, UsageError
 from engine.model.catalog import DEFAULT_MODEL, Catalog, ModelEntry
+from engine.model.http.book import EndpointBook, EndpointEntry
+from engine.model.http.capabilities import Capabilities
+from engine.model.http.fleet import Prices
 from engine.model.hub import fetching, pulling
 from engine.model.manifest import read_manifest
 from screens.models_port import ModelRow, PullRow, PullState
@@ -232,6 +235,28 @@ class TestRows:
         assert facts["GPU"].endswith("that are free on A GPU")
         layers = int(facts["GPU"].split()[0])
         assert 0 < layers < 31
+
+
+class TestEndpoints:
+    def test_beside_the_models(self, bench: Bench) -> None:
+        """An endpoint that was added is listed with what it can do, has no file to verify, and can be forgotten."""
+        can = Capabilities(server="llama-server", completions=True)
+        entry = EndpointEntry("far", "http://gpu:8000/v1#qwen3", can, "FAR_KEY", Prices(1.5, 6))
+        bench.catalog.data.mkdir(parents=True, exist_ok=True)
+        book = EndpointBook(bench.catalog.data)
+        book._entries["far"] = entry
+        book._save()
+        found = row(bench, "far")
+        assert (found.kind, found.source, found.size) == ("endpoint", entry.url, None)
+        assert "llama-server" in found.note
+        facts = {fact.name: fact.value for fact in bench.models.facts("far")}
+        assert facts["key"] == "from the variable FAR_KEY"
+        assert facts["prices"] == "1.5 read, 6 written, for a million tokens"
+        with pytest.raises(UsageError, match="no file"):
+            bench.models.verify("far")
+        assert bench.models.removal("far") == "forget the endpoint far"
+        bench.models.remove("far")
+        assert "far" not in [one.name for one in bench.models.rows()]
 
 
 class TestKeeping:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from engine.errors import UsageError
 from engine.model.catalog import AdapterEntry, Catalog, ModelEntry
+from engine.model.http.book import EndpointBook, EndpointEntry
 from engine.model.hub.access import Hub, hub_from_environment
 from engine.model.hub.looking import look_at, search
 from engine.model.hub.pulling import free_space, plan_pull
@@ -22,6 +24,7 @@ from screens.models_port import (
     Recommendation,
 )
 from workbench.models import keeping
+from workbench.models.endpoints import told, what_for
 from workbench.models.facts import ModelFacts, adapter_facts, find, ggufs_in, model_facts
 from workbench.models.memory import Room, room
 from workbench.models.pulls import Pulls
@@ -59,13 +62,21 @@ class CatalogModels:
     # On disk
 
     def rows(self) -> list[ModelRow]:
-        """Models, then adapters."""
+        """Models, then endpoints, then adapters."""
         there = room()
         models = [_model_row(model_facts(self._catalog, e, there)) for e in self._catalog.entries()]
-        return models + [self._adapter_row(entry) for entry in self._catalog.adapters()]
+        endpoints = [
+            ModelRow(entry.name, "endpoint", "endpoint", entry.url, note=told(entry))
+            for entry in self._endpoints()
+        ]
+        adapters = [self._adapter_row(entry) for entry in self._catalog.adapters()]
+        return [*models, *endpoints, *adapters]
 
     def facts(self, name: str) -> list[Fact]:
-        """Everything known of a model or adapter."""
+        """Everything known of a model, an endpoint or an adapter."""
+        endpoint = self._endpoint(name)
+        if endpoint is not None:
+            return _known_of_endpoint(endpoint)
         entry = find(self._catalog, name)
         if isinstance(entry, AdapterEntry):
             return _known_of_adapter(self._catalog, entry)
@@ -74,15 +85,22 @@ class CatalogModels:
 
     def verify(self, name: str) -> str:
         """Computes checksums anew."""
+        if self._endpoint(name) is not None:
+            raise UsageError(f"{name} is an endpoint; it has no file here.")
         return keeping.verify(self._catalog, find(self._catalog, name))
 
     def removal(self, name: str) -> str:
         """What removing would do."""
+        if self._endpoint(name) is not None:
+            return f"forget the endpoint {name}"
         return keeping.removal(find(self._catalog, name))
 
     def remove(self, name: str) -> None:
         """Deletes or forgets."""
-        keeping.remove(self._catalog, find(self._catalog, name))
+        if self._endpoint(name) is not None:
+            EndpointBook(self._catalog.data).forget(name)
+        else:
+            keeping.remove(self._catalog, find(self._catalog, name))
         self._changed()
 
     def add(self, path: str) -> list[str]:
@@ -94,6 +112,13 @@ class CatalogModels:
     def tune(self, name: str) -> int:
         """Begins to tune."""
         return self._tune(self._catalog.entry(name))
+
+    def _endpoints(self) -> list[EndpointEntry]:
+        # Read anew: commands add endpoints while a project is open.
+        return EndpointBook(self._catalog.data).entries()
+
+    def _endpoint(self, name: str) -> EndpointEntry | None:
+        return next((entry for entry in self._endpoints() if entry.name == name), None)
 
     def _adapter_row(self, entry: AdapterEntry) -> ModelRow:
         facts = adapter_facts(self._catalog, entry)
@@ -280,3 +305,12 @@ def _known_of_adapter(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
         Fact("size", figures.size(facts.size)),
         *([Fact("data", entry.made_of.data_fingerprint)] if entry.made_of.data_fingerprint else []),
     ]
+
+
+def _known_of_endpoint(entry: EndpointEntry) -> list[Fact]:
+    key = f"from the variable {entry.key_env}" if entry.key_env else "none"
+    known = [Fact("address", entry.url), Fact("server", entry.can.server), Fact("key", key)]
+    if entry.prices is not None:
+        read, written = entry.prices.read, entry.prices.written
+        known.append(Fact("prices", f"{read:g} read, {written:g} written, for a million tokens"))
+    return known + [Fact("work", said) for said in what_for(entry.can)]
