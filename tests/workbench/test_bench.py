@@ -18,7 +18,7 @@ from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from tests.engine.store.support import check_whole, content
 from tests.workbench.tuned import tune
-from workbench.bench import run
+from workbench.bench import PARTS, run
 from workbench.bench.bare_import import bare_import
 from workbench.bench.list_project import TAG, write_list_project
 from workbench.bench.list_times import FILTERS, SEARCHES
@@ -107,6 +107,15 @@ class TestParts:
         positive(found["tune"], "gain", "tokens_per_s", "shipped_tokens_per_s", "threads")
         assert found["tune"]["chosen"] == "q8_0"
         assert "CPU" in found["machine"]["llama_cpp"]
+
+    def test_http(self, quick_weights: Path, tmp_path: Path) -> None:
+        """Replies over HTTP are measured beside those of the model process, only when the part is named."""
+        pytest.importorskip("sse_starlette", reason="needs llama-cpp-python[server]")
+        tune(quick_weights, tmp_path / "data", tmp_path / "cache")
+        found = quick(tmp_path, "http")["http"]
+        assert found["replies"] == 2
+        positive(found, "tokens_per_s", "in_process_tokens_per_s", "fraction_of_in_process")
+        assert "http" not in PARTS
 
     def test_unknown_part(self, tmp_path: Path) -> None:
         """A part that does not exist is an error of usage that names those that do."""
