@@ -35,7 +35,13 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class EndpointAway(ModelError):
-    """An endpoint that is of no use now; another one may do."""
+    """An endpoint that is of no use now; another one may do.
+
+    Attributes:
+        silent: Nobody answered.
+    """
+
+    silent = False
 
 
 @dataclass(slots=True)
@@ -101,7 +107,7 @@ class Asker:
             RequestRefused: It refuses this request.
             EndpointAway: It cannot be reached, refuses everything, stays busy or answers no JSON.
         """
-        trouble = ""
+        trouble, silent = "", False
         for attempt in range(self._attempts):
             headers: Mapping[str, str] = {}
             sent = time.monotonic()
@@ -111,7 +117,7 @@ class Asker:
                 )
             except httpx.TransportError as error:
                 what = one_line(str(error)) or type(error).__name__
-                trouble = f"cannot be reached ({what})"
+                trouble, silent = f"cannot be reached ({what})", True
             except httpx.HTTPError as error:
                 raise self._away(f"answered in a way that cannot be read ({error})") from error
             else:
@@ -121,7 +127,7 @@ class Asker:
                     if quota := wait_for_quota(headers):
                         await self._sleep(quota)
                     return self._json(answer)
-                trouble = self._said(answer)
+                trouble, silent = self._said(answer), False
                 if answer.status_code in ABOUT_THE_REQUEST:
                     raise RequestRefused(f"{self.address.base} {trouble}.")
                 if answer.status_code not in BUSY:
@@ -132,7 +138,9 @@ class Asker:
                 self.again += 1
                 # Spreading requests needs no secrecy.
                 await self._sleep(wait_after(attempt, headers, random.random()))
-        raise self._away(trouble)
+        away = self._away(trouble)
+        away.silent = silent
+        raise away
 
     def once(self, name: str, body: Mapping[str, Any] | None) -> Any:
         """`ask` for those who wait for one answer."""

@@ -48,7 +48,13 @@ def probe(address: Address, key: str = "", *, end_text: str = "") -> Capabilitie
         ModelError: The endpoint cannot be reached, or neither continues texts nor answers messages.
     """
     asker = Asker(address, key, seconds=_PROBE_SECONDS)
-    asker.once("models", None)  # what is away altogether is told as such, with its own words
+    try:
+        asker.once("models", None)
+    except EndpointAway as error:
+        if (
+            error.silent
+        ):  # what is away altogether is told as such; a server may well list no models
+            raise
     # What fails from here on fails for good, so nothing is tried twice.
     once = Asker(address, key, attempts=1, seconds=_PROBE_SECONDS)
     return Running([address]).run(lambda: _Probe(once, end_text).run())
