@@ -28,6 +28,9 @@ from training.examples import Example, examples, read_logs
 from training.loop import AdapterTrainer, Examples, arguments, collate
 from training.protocol import RunDirectory
 
+_PLAIN = ("input_ids", "attention_mask", "labels")
+"""What a model of `transformers` takes."""
+
 
 def bench(run: RunDirectory) -> dict[str, Any]:
     """Measures both loops.
@@ -72,7 +75,7 @@ def _plain(model: Any, batches: Sequence[Sequence[Example]], config: TrainConfig
     model.to(device).train()
     start = time.perf_counter()
     for batch in data:
-        loss = model(**{name: values.to(device) for name, values in batch.items()}).loss
+        loss = model(**{name: batch[name].to(device) for name in _PLAIN}).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimiser.step()

@@ -42,6 +42,14 @@ class TrainConfig:
             " the end tag. no-end-tag: the last answer alone, to see what the tag is worth."
         },
     )
+    balance: bool = field(
+        default=True,
+        metadata={
+            "help": "boundary only: the end of a conversation weighs as much as all the places where it goes on, so"
+            " that .5 is where a whole one and one cut anywhere are equally likely; else each place weighs the same,"
+            " and the longer conversations are, the rarer an end is expected at any place."
+        },
+    )
     epochs: float = field(default=3.0, metadata={"help": "Times that every conversation is read."})
     learning_rate: float = field(default=2e-4, metadata={"help": "Highest step size of AdamW."})
     weight_decay: float = field(default=0.01, metadata={"help": "Decay of AdamW."})

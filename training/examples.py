@@ -59,10 +59,12 @@ class Example:
     Attributes:
         tokens: All that is read.
         targets: Positions of the tokens that are to be predicted from those before them, rising.
+        weights: What each target counts in the loss; their mean is 1.
     """
 
     tokens: list[int]
     targets: list[int]
+    weights: list[float]
 
 
 def width(tokens: int) -> int:
@@ -120,24 +122,40 @@ def _reading(
     return Reading(tokens, marks, window.pieces[-1] == item.boundaries[-1], answer)
 
 
-def example(tokenizer: Tokenizer, item: LogItem, recipe: Recipe, limit: int) -> Example:
-    """What a conversation teaches; of one that is longer than `limit` tokens only its last window is read."""
+def example(
+    tokenizer: Tokenizer, item: LogItem, recipe: Recipe, limit: int, *, balance: bool = False
+) -> Example:
+    """What a conversation teaches; of one that is longer than `limit` tokens only its last window is read.
+
+    Args:
+        balance: See `TrainConfig`; the other recipes have nothing to balance.
+    """
     *_, last = readings(tokenizer, item, limit)
     tokens = [*last.tokens, tokenizer.end_token]
     end = len(last.tokens)
     if recipe == "paper":
-        return Example(tokens, list(range(last.answer, end + 1)))
+        return _alike(tokens, list(range(last.answer, end + 1)))
     if recipe == "no-end-tag":
-        return Example(last.tokens, list(range(last.answer, end)))
+        return _alike(last.tokens, list(range(last.answer, end)))
     opening = len(opening_tokens(tokenizer))
     targets = [mark + offset for mark in last.marks[:-1] for offset in range(opening)]
-    return Example(tokens, [*targets, end])
+    going_on = len(last.marks) - 1
+    if not balance or not going_on:
+        return _alike(tokens, [*targets, end])
+    # One end against as many headers as there are places where the conversation went on.
+    weights = [*len(targets) * [1.0], float(going_on)]
+    mean = sum(weights) / len(weights)
+    return Example(tokens, [*targets, end], [weight / mean for weight in weights])
+
+
+def _alike(tokens: list[int], targets: list[int]) -> Example:
+    return Example(tokens, targets, len(targets) * [1.0])
 
 
 def examples(
-    tokenizer: Tokenizer, logs: Sequence[Log], recipe: Recipe, limit: int
+    tokenizer: Tokenizer, logs: Sequence[Log], recipe: Recipe, limit: int, *, balance: bool = False
 ) -> list[Example]:
-    """One for each log, checked.
+    """One for each log as `example` makes it, checked.
 
     Raises:
         DataError: `limit` has no room for a log, an example teaches nothing, or does not hold the end tag once.
@@ -148,7 +166,7 @@ def examples(
         raise DataError("There are no conversations to train on.")
     found = []
     for log in logs:
-        one = example(tokenizer, log.item, recipe, limit)
+        one = example(tokenizer, log.item, recipe, limit, balance=balance)
         taught = [one.tokens[at] for at in one.targets].count(tokenizer.end_token)
         if not one.targets or one.targets[0] < 1:
             raise DataError(f"Conversation {log.id} teaches nothing.")

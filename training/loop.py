@@ -47,7 +47,10 @@ class Examples(torch.utils.data.Dataset[dict[str, Any]]):
         tokens = torch.tensor(one.tokens)
         labels = torch.full_like(tokens, IGNORED)
         labels[one.targets] = tokens[one.targets]
-        return {"input_ids": tokens, "labels": labels, "length": len(one.tokens)}
+        weights = torch.zeros(len(one.tokens))
+        weights[one.targets] = torch.tensor(one.weights)
+        length = len(one.tokens)
+        return {"input_ids": tokens, "labels": labels, "weights": weights, "length": length}
 
 
 def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
@@ -56,9 +59,15 @@ def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
     labels = pad_sequence([row["labels"] for row in rows], batch_first=True, padding_value=IGNORED)
     room = (0, width(tokens.shape[1]) - tokens.shape[1])
     tokens, labels = pad(tokens, room), pad(labels, room, value=IGNORED)
+    weights = pad(pad_sequence([row["weights"] for row in rows], batch_first=True), room)
     lengths = torch.tensor([row["length"] for row in rows])
     mask = torch.arange(tokens.shape[1]) < lengths[:, None]
-    return {"input_ids": tokens, "labels": labels, "attention_mask": mask.long()}
+    return {
+        "input_ids": tokens,
+        "labels": labels,
+        "weights": weights,
+        "attention_mask": mask.long(),
+    }
 
 
 class AdapterTrainer(Trainer):
@@ -81,7 +90,8 @@ class AdapterTrainer(Trainer):
         return_outputs: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> Any:
-        """Mean of -log p over the labels of the whole step. Only where there is one is the vocabulary projected on."""
+        """Weighed mean of -log p over the labels of the whole step. Only where there is one is the vocabulary projected
+        on."""
         labels = inputs["labels"][:, 1:]
         asked = labels != IGNORED
         places = asked.any(0).nonzero().squeeze(1)
@@ -94,7 +104,10 @@ class AdapterTrainer(Trainer):
         )
         kept = asked[:, places]
         wanted = labels[:, places][kept]
-        loss = cross_entropy(outputs.logits[kept].float(), wanted, reduction="sum")
+        weights = inputs["weights"][:, 1:][:, places][kept]
+        loss = (
+            cross_entropy(outputs.logits[kept].float(), wanted, reduction="none") * weights
+        ).sum()
         if num_items_in_batch is None:
             loss = loss / wanted.numel()
         else:

@@ -52,7 +52,7 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     _check_split(logs, held_out)
     model, tokenizer = load_base(config)
     architecture_of(model.config)
-    found = examples(tokenizer, logs, config.recipe, config.max_tokens)
+    found = examples(tokenizer, logs, config.recipe, config.max_tokens, balance=config.balance)
     model = add_adapter(model, config)
     folder = run.checkpoints
     resumed = last_checkpoint(folder)

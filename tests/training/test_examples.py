@@ -64,6 +64,24 @@ class TestRecipes:
 
         assert taught(example(Letters(), made, "no-end-tag", 4000)) == made.texts[-1]
 
+    @given(st.integers(1, 12))
+    def test_balanced(self, turns: int) -> None:
+        """The end weighs as much as one token of all headers together; without balance each target weighs the same."""
+        made = example(Letters(), log(turns), "boundary", 9000, balance=True)
+        *headers, end = made.weights
+        opening = len("\n\nTURN")
+        assert sum(made.weights) == pytest.approx(len(made.targets))
+        assert end == pytest.approx(sum(headers) / opening if headers else 1)
+        assert len(set(headers)) <= 1
+        plain = example(Letters(), log(turns), "boundary", 9000)
+        assert (plain.tokens, plain.targets) == (made.tokens, made.targets)
+        assert set(plain.weights) == {1.0}
+
+    @pytest.mark.parametrize("recipe", ["paper", "no-end-tag"])
+    def test_nothing_to_balance(self, recipe: Recipe) -> None:
+        """The other recipes weigh all targets the same."""
+        assert set(example(Letters(), log(3), recipe, 4000, balance=True).weights) == {1.0}
+
     def test_what_follows_the_last_boundary_is_not_read(self) -> None:
         """A last word of the user is no answer, so the log ends before it."""
         made = log(2)
