@@ -57,6 +57,12 @@ class ToyProcess:
         self.reading = threading.Event()
         self._model = Spelled()
 
+    def client_for(self, model: RunnableModel) -> ToyProcess:
+        return self
+
+    def spent(self) -> str:
+        return ""
+
     def load(
         self,
         path: Path,
