@@ -92,7 +92,9 @@ class GoalRunDialog(Dialog[GoalWish | None]):
         if not seed.isdecimal():
             return "The seed is a whole number."
         if not embedder:
-            return "An embedder: tfidf, minilm, mixed (both), a GGUF file or the URL of an endpoint."
+            return (
+                "An embedder: tfidf, minilm, mixed (both), a GGUF file or the URL of an endpoint."
+            )
         return GoalWish(
             list(TEXTS)[self.query_one("#text", Choices).highlighted or 0],
             embedder,
