@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import functools
 import json
 import os
 import signal
@@ -78,7 +79,13 @@ class TestPull:
         hold = threading.Event()
         hub.faults.append(Fault(cut=5_000_000, hold=hold))
         command = [sys.executable, "-m", "workbench", "models", "pull", NAME]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, env=os.environ.copy())
+        process = subprocess.Popen(
+            command,
+            stderr=subprocess.PIPE,
+            env=os.environ.copy(),
+            # A shell that started the tests in the background lets its children ignore ctrl+c.
+            preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        )
         try:
             part = None
             while part is None or part.stat().st_size < 5_000_000:

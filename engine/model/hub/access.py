@@ -203,6 +203,8 @@ def hub_library() -> Any:
         raise ModelError(
             "The hub is asked with huggingface-hub, which is missing.", EXTRA
         ) from error
+    # Another library may have imported it before it was told.
+    constants.HF_HUB_DISABLE_TELEMETRY = True
     if constants.HF_HUB_OFFLINE:
         raise NetworkRefused(
             "The hub is not asked, because the variable HF_HUB_OFFLINE is set.",

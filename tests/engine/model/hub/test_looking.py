@@ -164,8 +164,12 @@ class TestRefusals:
 
 
 class TestQuiet:
-    def test_nothing_is_told(self, server: HubServer) -> None:
-        """Requests say which library asks, and nothing of the machine's other libraries; no token goes unasked."""
+    def test_nothing_is_told(self, server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Requests say which library asks, and nothing of the machine's other libraries, also where the library was
+        imported before it was told to be silent; no token goes unasked."""
+        from huggingface_hub import constants
+
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", False)
         search(Hub(server.url), "small")
         look_at(Hub(server.url), "one/Small-GGUF")
         for asked in server.requests:
