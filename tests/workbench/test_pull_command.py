@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import functools
+import hashlib
 import json
 import os
 import signal
@@ -90,7 +90,7 @@ class TestPull:
             part = None
             while part is None or part.stat().st_size < 5_000_000:
                 assert process.poll() is None
-                part = next(Path(os.environ["WORKBENCH_DATA"]).rglob("*.part"), None)
+                part = next(Path(os.environ["WORKBENCH_DATA"]).rglob("*.gguf.part"), None)
             process.send_signal(signal.SIGINT)
             _, error = process.communicate(timeout=60)
         finally:
