@@ -87,6 +87,13 @@ def kind_of(value: Any) -> str:
     return "a list" if isinstance(value, list) else "an object"
 
 
+def as_object(record: Any) -> dict[str, Any]:
+    """The record itself; raises BadRecord where it is no object."""
+    if not isinstance(record, dict):
+        raise BadRecord(f"the record is {kind_of(record)}, not an object")
+    return record
+
+
 def looks_like_message(value: Any) -> bool:
     """Whether a JSON value has the keys of one message."""
     if not isinstance(value, dict):

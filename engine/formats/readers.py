@@ -11,6 +11,7 @@ from engine.formats import recllmsim, sharded_logs
 from engine.formats.normalise import (
     BadRecord,
     Draft,
+    as_object,
     created_at,
     kind_of,
     looks_like_messages,
@@ -33,12 +34,6 @@ class Reader:
     read: Callable[[Any, str], Draft]
 
 
-def _object(record: Any) -> dict[str, Any]:
-    if not isinstance(record, dict):
-        raise BadRecord(f"the record is {kind_of(record)}, not an object")
-    return record
-
-
 def _rest(record: Mapping[str, Any], *used: str) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key not in used}
 
@@ -54,7 +49,7 @@ def _recognise_uniform(record: Any) -> str | None:
 
 
 def _read_uniform(record: Any, fallback_id: str) -> Draft:
-    record = _object(record)
+    record = as_object(record)
     truth = record.get("truth")
     if truth is not None and not isinstance(truth, dict):
         raise BadRecord(f"`truth` is {kind_of(truth)}, not an object")
@@ -105,7 +100,7 @@ def _recognise_openai(record: Any) -> str | None:
 
 
 def _read_openai(record: Any, fallback_id: str) -> Draft:
-    record = _object(record)
+    record = as_object(record)
     name, request = _request(record)
     choice = _choice(record)
     messages: tuple[Message, ...] = ()
@@ -141,7 +136,7 @@ _SHAREGPT_IDS = ("id", "conversation_id", "conversation_hash")
 
 
 def _read_sharegpt(record: Any, fallback_id: str) -> Draft:
-    record = _object(record)
+    record = as_object(record)
     name, turns = _turns(record)
     messages = read_messages(turns if turns is not None else [])
     system = record.get("system")
@@ -162,7 +157,7 @@ def _recognise_tau_bench(record: Any) -> str | None:
 
 
 def _read_tau_bench(record: Any, fallback_id: str) -> Draft:
-    record = _object(record)
+    record = as_object(record)
     found = record_id(record, ("task_id",), fallback_id)
     if found != fallback_id and "trial" in record:
         found += "/" + record_id(record, ("trial",), "")

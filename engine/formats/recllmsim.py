@@ -12,10 +12,9 @@ from typing import Any
 
 from engine.conversation import Conversation
 from engine.formats.normalise import (
-    BadRecord,
     Draft,
+    as_object,
     created_at,
-    kind_of,
     looks_like_messages,
     read_messages,
     record_id,
@@ -60,8 +59,7 @@ def read(record: Any, fallback_id: str) -> Draft:
     Raises:
         BadRecord: It is no such record.
     """
-    if not isinstance(record, dict):
-        raise BadRecord(f"the record is {kind_of(record)}, not an object")
+    record = as_object(record)
     history = record.get("history")
     messages = read_messages(history)
     assert isinstance(history, list)  # read_messages refuses all else

@@ -12,6 +12,7 @@ from engine.conversation import Conversation
 from engine.formats.normalise import (
     BadRecord,
     Draft,
+    as_object,
     created_at,
     kind_of,
     looks_like_messages,
@@ -38,8 +39,7 @@ def read(record: Any, fallback_id: str) -> Draft:
     Raises:
         BadRecord: It is no such record.
     """
-    if not isinstance(record, dict):
-        raise BadRecord(f"the record is {kind_of(record)}, not an object")
+    record = as_object(record)
     trace = record.get("trace")
     if not isinstance(trace, list):
         raise BadRecord(f"`trace` is {kind_of(trace)}, not a list")
