@@ -149,8 +149,8 @@ def empty_content(missing: str, hint: str, conversations: int | None) -> Content
     lines = [
         "No training runs yet.",
         "",
-        "A run adapts a local model to your conversations: it learns where they end, so that",
-        "“did the user get what they wanted?” is measured on your own logs.",
+        "A run adapts a local model to your conversations: it learns where they end,",
+        "so that “did the user get what they wanted?” is measured on your own logs.",
         "",
     ]
     head = Content("\n".join(lines))
@@ -163,6 +163,7 @@ def empty_content(missing: str, hint: str, conversations: int | None) -> Content
         head,
         "\n",
         ("n", "bold $tone-accent"),
-        f" chooses the data out of {many} and a recipe, and says first how long it takes\n"
-        "and how much memory. Nothing leaves this machine; the run goes on when you quit.",
+        f" chooses the data out of {many} and a recipe, and says\n"
+        "first how long it takes and how much memory.\n"
+        "Nothing leaves this machine; the run goes on when you quit.",
     )

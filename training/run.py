@@ -159,10 +159,11 @@ def _finish(
     state: Any,
     reason: str,
 ) -> None:
+    data = run.train.read_bytes()
     origin = AdapterOrigin(
         base_fingerprint=fingerprint_of(model),
         base_name=config.base_name,
-        data_fingerprint=hashlib.sha256(run.train.read_bytes()).hexdigest(),
+        data_fingerprint=hashlib.sha256(data).hexdigest(),
         recipe=config.recipe,
         end_token=tokenizer.end_token,
     )
@@ -176,7 +177,7 @@ def _finish(
         | {"base": Path(config.base).name, "base_gguf": Path(config.base_gguf).name},
         "steps": state.global_step,
         "best_step": state.best_global_step,
-        "conversations": _lines(run.train),
+        "conversations": len(data.splitlines()),
         "cut": _cut(run),
         "auroc": best["auroc"],
         "f1": best["f1"],
@@ -191,11 +192,6 @@ def _finish(
         adapter=run.adapter.name,
         adapter_gguf=run.adapter_gguf.name,
     )
-
-
-def _lines(file: Path) -> int:
-    with file.open("rb") as lines:
-        return sum(1 for _ in lines)
 
 
 def _cut(run: RunDirectory) -> int | None:

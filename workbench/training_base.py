@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 from engine.errors import ModelFileError, UsageError
 from engine.model.catalog import Catalog
 from engine.model.gguf_file import GgufFile, read_gguf
+from engine.worker.gpu import first_gpu
 from workbench.training_presets import Shape
 
 GPU_SECONDS = 5.0
@@ -78,20 +77,9 @@ class Machine:
 
 def this_machine() -> Machine:
     """The first GPU as its driver tells of it, else the memory of the system."""
-    tool = shutil.which("nvidia-smi")
-    if tool:
-        try:
-            said = subprocess.run(
-                [tool, "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"],
-                capture_output=True,
-                text=True,
-                check=True,
-                timeout=GPU_SECONDS,
-            ).stdout
-            name, _, mebibytes = said.splitlines()[0].rpartition(",")
-            return Machine(name.strip(), int(mebibytes) << 20)
-        except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-            pass
+    gpu = first_gpu("memory.total", GPU_SECONDS)
+    if gpu is not None:
+        return Machine(*gpu)
     try:
         return Machine("CPU", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (ValueError, OSError):

@@ -27,19 +27,30 @@ class Gpu:
 
 def free_gpu() -> Gpu | None:
     """The first GPU as its driver tells of it; None without one."""
+    said = first_gpu("memory.free", DRIVER_SECONDS)
+    return None if said is None else Gpu(*said)
+
+
+def first_gpu(field: str, seconds: float) -> tuple[str, int] | None:
+    """Name of the first GPU and one of its sizes in bytes, as its driver tells of them; None without one.
+
+    Args:
+        field: What the driver calls the size, such as `memory.total`.
+        seconds: How long it is waited for.
+    """
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return None
     try:
         said = subprocess.run(
-            [tool, "--query-gpu=name,memory.free", "--format=csv,noheader,nounits"],
+            [tool, f"--query-gpu=name,{field}", "--format=csv,noheader,nounits"],
             capture_output=True,
             text=True,
             check=True,
-            timeout=DRIVER_SECONDS,
+            timeout=seconds,
         ).stdout
         name, _, mebibytes = said.splitlines()[0].rpartition(",")
-        return Gpu(name.strip(), int(mebibytes) << 20)
+        return name.strip(), int(mebibytes) << 20
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return None
 

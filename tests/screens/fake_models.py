@@ -35,7 +35,7 @@ ENDPOINT = ModelRow(
     "cluster", "endpoint", "endpoint", "http://gpu:8000/v1#qwen3", note="gives replies, curves, trees"
 )  # fmt: skip
 ADAPTER = ModelRow(
-    "support-v3", "adapter", "added", "/work/support.training/support-v3", 9_800_000,
+    "support-v3", "adapter", "added", "/home/me/support.training/support-v3", 9_800_000,
     note="for smollm2-135m, recipe boundary, AUROC 0.981 on held-out conversations",
 )  # fmt: skip
 FACTS = [

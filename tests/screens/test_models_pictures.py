@@ -6,15 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from textual.pilot import Pilot
 
 from screens import models as models_screen
-from tests.screens.driving import press, settle
 from tests.screens.fake_models import ADAPTER, BROKEN, BUILT_IN, LARGE, PULLED, PULLING
 from tests.screens.fakes import project
-from workbench.app import WorkbenchApp
+from tests.screens.picturing import Picture, looks_as_before
 
-PICTURES = {
+PICTURES: dict[str, Picture] = {
     "models_narrow_dark": ((80, 24), False, ["8"]),
     "models_wide_light": ((160, 50), True, ["8", "down", "down", "down"]),
     "models_hub_dark": ((80, 24), False, ["8", "s"]),
@@ -22,11 +20,9 @@ PICTURES = {
 }
 
 
-@pytest.mark.parametrize(("size", "light", "keys"), PICTURES.values(), ids=PICTURES.keys())
+@pytest.mark.parametrize("picture", PICTURES.values(), ids=PICTURES.keys())
 def test_picture(
-    size: tuple[int, int],
-    light: bool,
-    keys: list[str],
+    picture: Picture,
     snap_compare: Callable[..., bool],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -36,12 +32,4 @@ def test_picture(
     fake.models.given = [BUILT_IN, PULLED, LARGE, BROKEN, ADAPTER]
     resting = replace(PULLING, name="bge-m3-q8_0", state="paused", rate=None, done=100_000_000)
     fake.models.given_pulls = [PULLING, replace(resting, total=640_000_000)]
-    app = WorkbenchApp(fake.services(), fake.subscribe, clock=lambda: 0.0)
-
-    async def act(pilot: Pilot[None]) -> None:
-        await settle(pilot)
-        if light:
-            await press(pilot, "T")
-        await press(pilot, *keys)
-
-    assert snap_compare(app, terminal_size=size, run_before=act)
+    assert looks_as_before(snap_compare, fake, picture)

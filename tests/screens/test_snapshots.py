@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from textual.pilot import Pilot
 
 from engine.events import JobProgress
-from tests.screens.driving import press, settle
 from tests.screens.fakes import FakeProject
 from tests.screens.goal_project import clustered
-from workbench.app import WorkbenchApp
+from tests.screens.picturing import Picture, looks_as_before
 
 JOB = JobProgress(7, "score", "Scoring", 412, 812, "conversations", 2.5, 160.0, "support/0412")
-PICTURES = {
+PICTURES: dict[str, Picture] = {
     "overview_narrow_dark": ((80, 24), False, ["1"]),
     "overview_wide_light": ((160, 50), True, ["1"]),
     "filter_mistake_dark": (
@@ -41,11 +39,9 @@ PICTURES = {
 }
 
 
-@pytest.mark.parametrize(("size", "light", "keys"), PICTURES.values(), ids=PICTURES.keys())
+@pytest.mark.parametrize("picture", PICTURES.values(), ids=PICTURES.keys())
 def test_picture(
-    size: tuple[int, int],
-    light: bool,
-    keys: list[str],
+    picture: Picture,
     snap_compare: Callable[..., bool],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -54,12 +50,4 @@ def test_picture(
     monkeypatch.setattr("screens.widgets.filter_line.TYPING_REST", 3600.0)
     fake: FakeProject = clustered()
     fake.running = [JOB]
-    app = WorkbenchApp(fake.services(), fake.subscribe, clock=lambda: 0.0)
-
-    async def act(pilot: Pilot[None]) -> None:
-        await settle(pilot)
-        if light:
-            await press(pilot, "T")
-        await press(pilot, *keys)
-
-    assert snap_compare(app, terminal_size=size, run_before=act)
+    assert looks_as_before(snap_compare, fake, picture)

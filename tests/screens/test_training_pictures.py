@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from textual.pilot import Pilot
 
 from screens import training_view
-from tests.screens.driving import press, settle
 from tests.screens.fake_training import FAILED, run, running
 from tests.screens.fakes import project
-from workbench.app import WorkbenchApp
+from tests.screens.picturing import Picture, looks_as_before
 
-PICTURES = {
+PICTURES: dict[str, Picture] = {
     "training_narrow_dark": ((80, 24), False, ["7"]),
     "training_wide_light": ((160, 50), True, ["7", "down"]),
     "training_failed_light": ((80, 24), True, ["7", "end"]),
@@ -22,11 +20,9 @@ PICTURES = {
 }
 
 
-@pytest.mark.parametrize(("size", "light", "keys"), PICTURES.values(), ids=PICTURES.keys())
+@pytest.mark.parametrize("picture", PICTURES.values(), ids=PICTURES.keys())
 def test_picture(
-    size: tuple[int, int],
-    light: bool,
-    keys: list[str],
+    picture: Picture,
     snap_compare: Callable[..., bool],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -35,12 +31,4 @@ def test_picture(
     fake = project()
     paper = run("paper-1", recipe="paper", auroc=0.93, f1=0.88)
     fake.training.given = [running(), run(in_use=True), paper, FAILED]
-    app = WorkbenchApp(fake.services(), fake.subscribe, clock=lambda: 0.0)
-
-    async def act(pilot: Pilot[None]) -> None:
-        await settle(pilot)
-        if light:
-            await press(pilot, "T")
-        await press(pilot, *keys)
-
-    assert snap_compare(app, terminal_size=size, run_before=act)
+    assert looks_as_before(snap_compare, fake, picture)

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.cells import cell_len
 
@@ -19,7 +19,7 @@ from engine.text import one_line
 from engine.validate.aptitude import Scored, aptitudes
 from engine.validate.turns import Mean, TurnRow, by_turns
 from workbench.commands.filtering import asked_filter
-from workbench.commands.narration import say, show, tell
+from workbench.commands.narration import Told, tell
 from workbench.exits import DONE
 from workbench.services import Workspace
 
@@ -43,21 +43,11 @@ def analyse(arguments: argparse.Namespace) -> int:
         if not ids:
             raise UsageError("No conversation matches.", "Leave out --filter, or import some.")
         told = _TELLERS[arguments.what](conn, ids)
-    if arguments.json:
-        show(told.as_json)
-    else:
-        say("\n".join(told.lines))
+    told.print(arguments.json)
     return DONE
 
 
-class _Told(NamedTuple):
-    """What was found, in both forms."""
-
-    lines: list[str]
-    as_json: dict[str, Any]
-
-
-def _turns(conn: sqlite3.Connection, ids: Sequence[int]) -> _Told:
+def _turns(conn: sqlite3.Connection, ids: Sequence[int]) -> Told:
     rows = by_turns(
         (sum(message.role == "user" for message in one.messages), one.truth)
         for _, _, one in conversations.export_conversations(conn, ids)
@@ -70,7 +60,7 @@ def _turns(conn: sqlite3.Connection, ids: Sequence[int]) -> _Told:
         [f"{row.turns:,}", f"{row.conversations:,}", *(_cell(row.means.get(n)) for n in names)]
         for row in rows
     ]
-    return _Told(aligned(heads, body), {"turns": [_turn_json(row) for row in rows]})
+    return Told(aligned(heads, body), {"turns": [_turn_json(row) for row in rows]})
 
 
 def _turn_json(row: TurnRow) -> dict[str, Any]:
@@ -86,7 +76,7 @@ def _cell(mean: Mean | None) -> str:
     return "-" if mean is None else f"{mean.value:.4f}"
 
 
-def _aptitude(conn: sqlite3.Connection, ids: Sequence[int]) -> _Told:
+def _aptitude(conn: sqlite3.Connection, ids: Sequence[int]) -> Told:
     wanted = frozenset(ids)
     scored = [
         one
@@ -110,7 +100,7 @@ def _aptitude(conn: sqlite3.Connection, ids: Sequence[int]) -> _Told:
     ]  # fmt: skip
     if any(row.fewest == 1 for row in rows):
         tell("Where an instruction was simulated once, nothing is known of its reliability.")
-    return _Told(aligned(heads, body), {"aptitude": [asdict(row) for row in rows]})
+    return Told(aligned(heads, body), {"aptitude": [asdict(row) for row in rows]})
 
 
 def _simulated(truth: Mapping[str, Any]) -> Scored | None:
@@ -133,7 +123,7 @@ def aligned(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-_TELLERS: Mapping[str, Callable[[sqlite3.Connection, Sequence[int]], _Told]] = {
+_TELLERS: Mapping[str, Callable[[sqlite3.Connection, Sequence[int]], Told]] = {
     "turns": _turns,
     "aptitude": _aptitude,
 }

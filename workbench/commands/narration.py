@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -36,6 +36,20 @@ def show(result: Any) -> None:
 def say(text: str) -> None:
     """A result for people on standard output; what reads results by program takes `--json`."""
     print(display_safe(text))
+
+
+class Told(NamedTuple):
+    """A result in both forms."""
+
+    lines: list[str]
+    as_json: dict[str, Any]
+
+    def print(self, as_json: bool) -> None:
+        """On standard output, in the form that was asked for."""
+        if as_json:
+            show(self.as_json)
+        else:
+            say("\n".join(self.lines))
 
 
 class Narrator:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
 from workbench.commands import validate_completeness, validate_goals, validate_trees
 from workbench.commands.filtering import asked_filter
-from workbench.commands.narration import say, show, tell
+from workbench.commands.narration import Told, tell
 from workbench.exits import DONE
 from workbench.services import Workspace
 from workbench.validation import picture
@@ -40,10 +40,7 @@ def validate(arguments: argparse.Namespace) -> int:
     teller = _every if metric == "all" else _TELLERS[metric]
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         told = teller(workspace, arguments)
-    if arguments.json:
-        show(told.as_json)
-    else:
-        say("\n".join(told.lines))
+    told.print(arguments.json)
     return DONE
 
 
@@ -56,14 +53,7 @@ def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
             )
 
 
-class _Told(NamedTuple):
-    """What was found, in both forms."""
-
-    lines: list[str]
-    as_json: dict[str, Any]
-
-
-def _every(workspace: Workspace, arguments: argparse.Namespace) -> _Told:
+def _every(workspace: Workspace, arguments: argparse.Namespace) -> Told:
     """All metrics; what one has nothing to say of is told and left out.
 
     Raises:
@@ -81,23 +71,23 @@ def _every(workspace: Workspace, arguments: argparse.Namespace) -> _Told:
         found |= told.as_json
     if not found:
         raise UsageError("There is nothing to hold against what is known.", "Run something first.")
-    return _Told(lines, found)
+    return Told(lines, found)
 
 
-def _goals(workspace: Workspace, arguments: argparse.Namespace) -> _Told:
+def _goals(workspace: Workspace, arguments: argparse.Namespace) -> Told:
     found = goal_validation(workspace.project, ListQuery(asked_filter(arguments.filter)))
-    return _Told(validate_goals.lines_of(found), validate_goals.as_json(found))
+    return Told(validate_goals.lines_of(found), validate_goals.as_json(found))
 
 
-def _trees(workspace: Workspace, arguments: argparse.Namespace) -> _Told:
+def _trees(workspace: Workspace, arguments: argparse.Namespace) -> Told:
     query = ListQuery(asked_filter(arguments.filter))
     found = tree_validation(workspace.project, query, arguments.config)
     if not found.tables:
         tell(validate_trees.without_truth(found))
-    return _Told(validate_trees.lines_of(found), validate_trees.as_json(found))
+    return Told(validate_trees.lines_of(found), validate_trees.as_json(found))
 
 
-def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> _Told:
+def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> Told:
     found = completeness_table(
         workspace.project,
         workspace.catalog,
@@ -114,10 +104,10 @@ def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> _Told:
     if arguments.plot:
         picture.draw(found, Path(arguments.plot), arguments.against or "rows")
         tell(f"Drew {arguments.plot}.")
-    return _Told(validate_completeness.lines_of(found), validate_completeness.as_json(found))
+    return Told(validate_completeness.lines_of(found), validate_completeness.as_json(found))
 
 
-_TELLERS: Mapping[str, Callable[[Workspace, argparse.Namespace], _Told]] = {
+_TELLERS: Mapping[str, Callable[[Workspace, argparse.Namespace], Told]] = {
     "goals": _goals,
     "completeness": _completeness,
     "trees": _trees,
