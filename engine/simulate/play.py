@@ -39,7 +39,7 @@ class Scenario(Protocol):
 
     @property
     def key(self) -> str:
-        """Names it among all scenarios of one run, e.g. `sharded/math/GSM8K-17/recap/3`; the order of plays is by run."""
+        """Names it among all scenarios of one run, e.g. `sharded/math/GSM8K-17/recap/3`."""
 
     def play(self) -> Play:
         """A new play of it."""

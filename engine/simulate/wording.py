@@ -1,0 +1,33 @@
+"""The prompts of simulations: text files with places in double brackets, `[[LIKE_THIS]]`, that a project may replace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import resources
+
+_PLACE = re.compile(r"\[\[([A-Z0-9_]+)\]\]")
+
+
+def wordings(kind: str) -> dict[str, str]:
+    """The prompt texts that come with one kind of simulation, by name: the files `prompts/KIND/*.txt`."""
+    folder = resources.files("engine.simulate") / "prompts" / kind
+    return {
+        file.name.removesuffix(".txt"): file.read_text("utf-8")
+        for file in sorted(folder.iterdir(), key=lambda one: one.name)
+        if file.name.endswith(".txt")
+    }
+
+
+def places(text: str) -> frozenset[str]:
+    """Names of the places of a prompt text."""
+    return frozenset(_PLACE.findall(text))
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """A prompt text with its places filled in one pass, so that brackets in a value stay as they are.
+
+    Raises:
+        KeyError: A place has no value.
+    """
+    return _PLACE.sub(lambda found: values[found.group(1)], text)
