@@ -1,4 +1,4 @@
-"""The prompts of simulations: text files with places in double brackets, `[[LIKE_THIS]]`, that a project may replace."""
+"""The prompts of simulations: text files with places in double brackets, `[[LIKE_THIS]]`."""
 
 from __future__ import annotations
 
