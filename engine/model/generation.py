@@ -52,13 +52,47 @@ class Reply:
     stopped: Stopped
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One reply to write.
+
+    Attributes:
+        prompt: Token ids; at least one, and short enough to leave `max_tokens` of the context.
+        stop: Texts that end the reply; it ends before the first of them.
+        seed: Of the sampling; the reply does not depend on its neighbours.
+        sequence: Where all but the last token of the prompt have been decoded already, or None.
+    """
+
+    prompt: Sequence[int]
+    sampling: Sampling
+    max_tokens: int
+    stop: tuple[str, ...] = ()
+    seed: int = 0
+    sequence: int | None = None
+
+
+def alike(
+    prompts: Sequence[Sequence[int]],
+    *,
+    sampling: Sampling,
+    max_tokens: int,
+    stop: Sequence[str] = (),
+    seed: int = 0,
+) -> list[Task]:
+    """A task for each prompt, all written in the same way; reply i is sampled with `seed + i`."""
+    return [
+        Task(prompt, sampling, max_tokens, tuple(stop), seed + number)
+        for number, prompt in enumerate(prompts)
+    ]
+
+
 @dataclass(slots=True)
 class _Writer:
     """One reply while it is written."""
 
     index: int
+    task: Task
     sequence: int
-    prompt: Sequence[int]
     chooser: Chooser
     decoded: int = 0
     tokens: list[int] = field(default_factory=list)
@@ -67,27 +101,31 @@ class _Writer:
     @property
     def pending(self) -> Sequence[int]:
         """Tokens that are known but not decoded yet."""
-        if self.decoded < len(self.prompt):
-            return self.prompt[self.decoded :]
-        return self.tokens[self.decoded - len(self.prompt) :]
+        prompt = self.task.prompt
+        if self.decoded < len(prompt):
+            return prompt[self.decoded :]
+        return self.tokens[self.decoded - len(prompt) :]
 
 
 def generate(
+    model: GenerativeModel, tasks: Sequence[Task], progress: Callable[[int], None] | None = None
+) -> list[Reply]:
+    """Writes one reply to each task on a model that holds nothing else; see `write`."""
+    model.clear()
+    free = list(range(min(PARALLEL, model.capacity.sequences) - 1, -1, -1))
+    return write(model, tasks, free, progress)
+
+
+def write(
     model: GenerativeModel,
-    prompts: Sequence[Sequence[int]],
-    *,
-    sampling: Sampling,
-    max_tokens: int,
-    stop: Sequence[str] = (),
-    seed: int = 0,
+    tasks: Sequence[Task],
+    free: Sequence[int],
     progress: Callable[[int], None] | None = None,
 ) -> list[Reply]:
-    """Writes one reply to each prompt.
+    """Writes one reply to each task.
 
     Args:
-        prompts: Token ids, each at least one and short enough to leave `max_tokens` of the context.
-        stop: Texts that end a reply; the reply ends before the first of them.
-        seed: Reply i is sampled with `seed + i`, so a reply does not depend on its neighbours.
+        free: Empty sequences, for tasks that have none; they are empty again afterwards, as are those of the tasks.
         progress: Called after each decode with the number of replies that are done.
 
     Raises:
@@ -95,43 +133,49 @@ def generate(
         Cancelled: The request was cancelled.
     """
     capacity = model.capacity
-    for prompt in prompts:
-        if not prompt or len(prompt) + max_tokens > capacity.context:
+    for task in tasks:
+        if not task.prompt or len(task.prompt) + task.max_tokens > capacity.context:
             raise ModelError(
-                f"A prompt of {len(prompt):,} tokens leaves no room for {max_tokens} more in a "
-                f"context of {capacity.context:,}."
+                f"A prompt of {len(task.prompt):,} tokens leaves no room for {task.max_tokens} "
+                f"more in a context of {capacity.context:,}."
             )
-    model.clear()
     replies: dict[int, Reply] = {}
-    waiting = deque(range(len(prompts)))
-    free = list(range(min(PARALLEL, capacity.sequences) - 1, -1, -1))
+    begun = [at for at, task in enumerate(tasks) if task.sequence is not None]
+    waiting = deque(at for at, task in enumerate(tasks) if task.sequence is None)
+    left = list(free)
     live: list[_Writer] = []
-    stops = [text.encode() for text in stop if text]
+
+    def begin(at: int, sequence: int, decoded: int) -> None:
+        chooser = model.sampler(tasks[at].sampling, tasks[at].seed)
+        live.append(_Writer(at, tasks[at], sequence, chooser, decoded))
+
     try:
+        for at in begun:
+            begin(at, tasks[at].sequence or 0, len(tasks[at].prompt) - 1)
         while waiting or live:
-            reserved = sum(len(w.prompt) + max_tokens for w in live)
-            while waiting and free:
-                need = len(prompts[waiting[0]]) + max_tokens
+            reserved = sum(len(w.task.prompt) + w.task.max_tokens for w in live)
+            while waiting and left:
+                following = tasks[waiting[0]]
+                need = len(following.prompt) + following.max_tokens
                 if live and reserved + need > min(LIVE_CELLS, capacity.cells):
                     break
                 reserved += need
-                index = waiting.popleft()
-                chooser = model.sampler(sampling, seed + index)
-                live.append(_Writer(index, free.pop(), prompts[index], chooser))
+                begin(waiting.popleft(), left.pop(), 0)
             for writer in _step(model, live, capacity.batch):
-                reply = _finished(model, writer, stops, max_tokens)
+                reply = _finished(model, writer)
                 if reply:
                     replies[writer.index] = reply
                     model.drop(writer.sequence)
                     writer.chooser.close()
-                    free.append(writer.sequence)
                     live.remove(writer)
+                    if writer.task.sequence is None:
+                        left.append(writer.sequence)
             if progress:
                 progress(len(replies))
     finally:
         for writer in live:
             writer.chooser.close()
-    return [replies[i] for i in range(len(prompts))]
+    return [replies[at] for at in range(len(tasks))]
 
 
 def _step(model: GenerativeModel, live: Sequence[_Writer], batch: int) -> list[_Writer]:
@@ -160,18 +204,17 @@ def _step(model: GenerativeModel, live: Sequence[_Writer], batch: int) -> list[_
     return ready
 
 
-def _finished(
-    model: TokenModel, writer: _Writer, stops: Sequence[bytes], max_tokens: int
-) -> Reply | None:
+def _finished(model: TokenModel, writer: _Writer) -> Reply | None:
     def reply(tokens: Sequence[int], data: bytes, stopped: Stopped) -> Reply:
         return Reply(tuple(tokens), data.decode("utf-8", "replace"), stopped)
 
     if writer.tokens[-1] in model.stop_tokens:
         return reply(writer.tokens[:-1], bytes(writer.data), "end")
     # A stop text may straddle tokens, so the search starts well before the newest one.
+    stops = (text.encode() for text in writer.task.stop if text)
     found = [at for text in stops if (at := writer.data.find(text)) >= 0]
     if found:
         return reply(writer.tokens, bytes(writer.data[: min(found)]), "stop")
-    if len(writer.tokens) >= max_tokens:
+    if len(writer.tokens) >= writer.task.max_tokens:
         return reply(writer.tokens, bytes(writer.data), "length")
     return None

@@ -15,7 +15,7 @@ from engine.completeness.block import score_block
 from engine.completeness.logs import log_tokens
 from engine.completeness.scoring import BoundaryScorer
 from engine.errors import Cancelled, ModelError, WorkbenchError
-from engine.model.generation import generate
+from engine.model.generation import alike, generate
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
 from engine.model.merging import merge
@@ -212,12 +212,14 @@ class Server:
 
         replies = generate(
             model,
-            prompts,
-            sampling=protocol.sampling_from(request["sampling"]),
-            max_tokens=request["max_tokens"],
-            stop=request["stop"],
-            seed=request["seed"],
-            progress=progress,
+            alike(
+                prompts,
+                sampling=protocol.sampling_from(request["sampling"]),
+                max_tokens=request["max_tokens"],
+                stop=request["stop"],
+                seed=request["seed"],
+            ),
+            progress,
         )
         return {
             "replies": [

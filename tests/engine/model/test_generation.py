@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import Cancelled, ModelError
-from engine.model.generation import PARALLEL, Reply, generate
+from engine.model.generation import PARALLEL, Reply, alike, generate
 from engine.model.interface import Capacity, Sampling
 from tests.engine.model.toy import ROOMY, ToyModel, next_logits
 
@@ -81,12 +81,8 @@ def test_replies(
     told: list[int] = []
     replies = generate(
         model,
-        prompts,
-        sampling=sampling,
-        max_tokens=limit,
-        stop=stops,
-        seed=seed,
-        progress=told.append,
+        alike(prompts, sampling=sampling, max_tokens=limit, stop=stops, seed=seed),
+        told.append,
     )
     assert replies == [
         expected(prompt, sampling, limit, seed + number, [stop.encode() for stop in stops])
@@ -108,7 +104,9 @@ class TestStopTexts:
             n for n in range(5, 38) if data[n] < 128 and data[n + 1] < 128 and data[n + 2] < 128
         )
         stop = data[at : at + 3].decode()
-        (reply,) = generate(model, [b"abc"], sampling=WARM, max_tokens=40, stop=[stop], seed=3)
+        (reply,) = generate(
+            model, alike([b"abc"], sampling=WARM, max_tokens=40, stop=[stop], seed=3)
+        )
         assert reply.stopped == "stop"
         assert reply.text == data[:at].decode("utf-8", "replace")
         assert stop not in reply.text
@@ -119,12 +117,16 @@ class TestStopTexts:
         data = b"".join(model.token_bytes(token) for token in rollout(b"abd", WARM, 60, 5))
         at = next(n for n in range(3, 55) if max(data[n : n + 3]) < 128)
         texts = [data[at + 1 : at + 3].decode(), data[at : at + 3].decode()]
-        (reply,) = generate(model, [b"abd"], sampling=WARM, max_tokens=60, stop=texts, seed=5)
+        (reply,) = generate(
+            model, alike([b"abd"], sampling=WARM, max_tokens=60, stop=texts, seed=5)
+        )
         assert reply.text == data[:at].decode("utf-8", "replace")
 
     def test_an_empty_stop_text_stops_nothing(self) -> None:
         """An empty line in a prompt's list of stop texts does not end every reply at once."""
-        (reply,) = generate(ToyModel(), [b"x"], sampling=WARM, max_tokens=9, stop=[""], seed=1)
+        (reply,) = generate(
+            ToyModel(), alike([b"x"], sampling=WARM, max_tokens=9, stop=[""], seed=1)
+        )
         assert reply.stopped != "stop"
 
 
@@ -132,7 +134,7 @@ class TestLimits:
     def test_a_prompt_that_fits_exactly(self) -> None:
         """Prompt and reply may fill the context to the last token."""
         model = ToyModel(replace(ROOMY, context=20, cells=20))
-        (reply,) = generate(model, [[7] * 12], sampling=GREEDY, max_tokens=8)
+        (reply,) = generate(model, alike([[7] * 12], sampling=GREEDY, max_tokens=8))
         assert reply == expected([7] * 12, GREEDY, 8, 0, [])
 
     @pytest.mark.parametrize("prompt", [[], [7] * 13])
@@ -140,13 +142,15 @@ class TestLimits:
         """An empty prompt, or one without room for the reply, is refused before anything is decoded."""
         model = ToyModel(replace(ROOMY, context=20, cells=20))
         with pytest.raises(ModelError, match="leaves no room"):
-            generate(model, [[7], prompt], sampling=GREEDY, max_tokens=8)
+            generate(model, alike([[7], prompt], sampling=GREEDY, max_tokens=8))
         assert model.decoded == 0
 
     def test_side_by_side(self) -> None:
         """Many replies share decodes: as many steps as one reply needs per round, not per reply."""
         model = ToyModel()
-        generate(model, [[9, n] for n in range(PARALLEL)], sampling=WARM, max_tokens=6, seed=4)
+        generate(
+            model, alike([[9, n] for n in range(PARALLEL)], sampling=WARM, max_tokens=6, seed=4)
+        )
         assert model.decodes <= 6
 
     @pytest.mark.parametrize("number", [1, 2, 5])
@@ -155,6 +159,6 @@ class TestLimits:
         model = ToyModel()
         model.cancel_after = number
         with pytest.raises(Cancelled):
-            generate(model, [[n] for n in range(1, 60)], sampling=WARM, max_tokens=6)
+            generate(model, alike([[n] for n in range(1, 60)], sampling=WARM, max_tokens=6))
         model.check_empty()
         assert model.open_choosers == 0

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from engine.errors import ModelError
-from engine.model.generation import Reply, generate
+from engine.model.generation import Reply, alike, generate
 from engine.model.interface import Sampling
 from engine.model.llamacpp import LlamaModel
 
@@ -26,7 +26,9 @@ def write(
 ) -> list[Reply]:
     """Replies to some texts."""
     tokens = [model.tokenize(prompt) for prompt in prompts]
-    return generate(model, tokens, sampling=sampling, max_tokens=max_tokens, stop=stop, seed=seed)
+    return generate(
+        model, alike(tokens, sampling=sampling, max_tokens=max_tokens, stop=stop, seed=seed)
+    )
 
 
 class TestSampling:
@@ -69,7 +71,7 @@ class TestStopping:
         """A chat answer ends by the model's own end token, which is no part of it."""
         chat = model.render_chat([{"role": "user", "content": "Say only: yes"}])
         tokens = model.tokenize(chat, special=True)
-        (reply,) = generate(model, [tokens], sampling=Sampling(), max_tokens=60)
+        (reply,) = generate(model, alike([tokens], sampling=Sampling(), max_tokens=60))
         assert reply.stopped == "end"
         assert not model.stop_tokens & set(reply.tokens)
         assert "<|im_end|>" not in reply.text

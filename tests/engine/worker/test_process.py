@@ -15,7 +15,7 @@ import pytest
 from engine.completeness.block import ItemScore, LogItem, Question, score_block
 from engine.completeness.scoring import BoundaryScorer
 from engine.errors import Cancelled, ModelCrashed, ModelError, ModelFileError, WorkbenchError
-from engine.model.generation import generate
+from engine.model.generation import alike, generate
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.llamacpp import LlamaModel
 from engine.model.prompting import frame, parse_prompt, prompt_text
@@ -62,7 +62,7 @@ class TestTheSameAnswers:
             for item in BLOCK
         ]
         expected = generate(
-            model, prompts, sampling=warm, max_tokens=8, stop=REMAINING.stop, seed=5
+            model, alike(prompts, sampling=warm, max_tokens=8, stop=REMAINING.stop, seed=5)
         )
         model.close()
         replies = shared_process.generate(

@@ -10,7 +10,7 @@ import pytest
 
 from engine.completeness.logs import log_tokens
 from engine.errors import RequestRefused, UsageError
-from engine.model.generation import generate
+from engine.model.generation import alike, generate
 from engine.model.interface import Sampling
 from engine.model.prompting import Prompt, frame
 from engine.worker.endpoints.client import EndpointModel
@@ -31,7 +31,9 @@ def in_process(prompt: Prompt, stop: Sequence[str] = (), **sampling: Any) -> lis
     for texts, kept in LOGS:
         tokens, _ = log_tokens(model, texts, kept, 2000)
         prompts.append([*around.head, *tokens, *around.tail])
-    found = generate(model, prompts, sampling=Sampling(**sampling), max_tokens=8, stop=stop, seed=3)
+    found = generate(
+        model, alike(prompts, sampling=Sampling(**sampling), max_tokens=8, stop=stop, seed=3)
+    )
     return [reply.text for reply in found]
 
 
