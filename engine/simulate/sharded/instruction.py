@@ -1,0 +1,157 @@
+"""Sharded instructions: a task, its text in pieces, and what is known of the answer. The published JSON format.
+
+A file is a JSON list of objects or one object a line:
+`{"task_id", "task", "shards": [{"shard_id", "shard"}, ...], <keys of the task>}`. The first shard is the short intent
+that opens the conversation. The text of a shard is under `shard` (as in the published data) or `shard_text` (as in its
+description).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.errors import UsageError
+
+TASKS = ("math", "database", "actions", "code", "data2text", "summary", "translation")
+
+
+class BadInstruction(UsageError):
+    """An instruction that cannot be simulated, with where it stands and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One piece of an instruction.
+
+    Attributes:
+        text: Empty where the piece is something else, as the documents of a summary.
+        extra: Its other keys, as `doc_idxs` of a summary.
+    """
+
+    shard_id: int
+    text: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction with its pieces; at least one, with different ids.
+
+    Attributes:
+        keys: The keys of the task: the full question, the gold answer, tables, tests.
+    """
+
+    task_id: str
+    task: str
+    shards: tuple[Shard, ...]
+    keys: Mapping[str, Any]
+
+    def text(self, key: str) -> str:
+        """A key that must be text.
+
+        Raises:
+            BadInstruction: It is missing or no text.
+        """
+        value = self.keys.get(key)
+        if not isinstance(value, str):
+            raise BadInstruction(f"{self.task_id}: `{key}` must be text, it is {_kind(value)}.")
+        return value
+
+    def record(self) -> dict[str, Any]:
+        """The instruction in the published format."""
+        shards = [{"shard_id": one.shard_id, "shard": one.text, **one.extra} for one in self.shards]
+        return {"task_id": self.task_id, "task": self.task, "shards": shards, **self.keys}
+
+
+def read_instructions(text: str) -> list[Instruction]:
+    """The instructions of a file: a JSON list, or one JSON object a line.
+
+    Raises:
+        BadInstruction: With the number of the instruction (or of the line) and what is wrong with it.
+    """
+    if text.lstrip().startswith("["):
+        records = _json(text, "The file")
+        found = [_instruction(one, f"Instruction {n}") for n, one in enumerate(records, 1)]
+    else:
+        found = [
+            _instruction(_json(line, f"Line {n}"), f"Line {n}")
+            for n, line in enumerate(text.splitlines(), 1)
+            if line.strip()
+        ]
+    if not found:
+        raise BadInstruction("There is no instruction in the file.")
+    seen: set[str] = set()
+    for one in found:
+        if one.task_id in seen:
+            raise BadInstruction(f"Two instructions have the task_id {one.task_id}.")
+        seen.add(one.task_id)
+    return found
+
+
+def as_instruction(record: Any) -> Instruction:
+    """One instruction from its record.
+
+    Raises:
+        BadInstruction: It is none.
+    """
+    return _instruction(record, "The instruction")
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadInstruction(f"{where} is not JSON: {error}.") from error
+
+
+def _instruction(record: Any, where: str) -> Instruction:
+    if not isinstance(record, dict):
+        raise BadInstruction(f"{where} is {_kind(record)}, not an object.")
+    task_id = record.get("task_id")
+    if not isinstance(task_id, str) or not task_id:
+        raise BadInstruction(f"{where} has no `task_id`.")
+    where = f"{where} ({task_id})"
+    task = record.get("task")
+    if task not in TASKS:
+        raise BadInstruction(f"{where}: `task` must be one of {', '.join(TASKS)}; it is {task!r}.")
+    shards = record.get("shards")
+    if not isinstance(shards, list) or not shards:
+        raise BadInstruction(f"{where}: `shards` must be a list with at least one shard.")
+    keys = {
+        name: value for name, value in record.items() if name not in ("task_id", "task", "shards")
+    }
+    return Instruction(task_id, task, _shards(shards, where), keys)
+
+
+def _shards(records: Sequence[Any], where: str) -> tuple[Shard, ...]:
+    shards: list[Shard] = []
+    for number, record in enumerate(records, 1):
+        place = f"{where}, shard {number}"
+        if not isinstance(record, dict):
+            raise BadInstruction(f"{place} is {_kind(record)}, not an object.")
+        shard_id = record.get("shard_id")
+        if isinstance(shard_id, bool) or not isinstance(shard_id, int) or shard_id < 0:
+            raise BadInstruction(f"{place}: `shard_id` must be a whole number of 0 or more.")
+        if shard_id in {one.shard_id for one in shards}:
+            raise BadInstruction(f"{place}: the shard_id {shard_id} occurs twice.")
+        text = record.get("shard", record.get("shard_text"))
+        if not isinstance(text, str):
+            raise BadInstruction(f"{place}: `shard` must be text, it is {_kind(text)}.")
+        extra = {
+            name: value
+            for name, value in record.items()
+            if name not in ("shard_id", "shard", "shard_text")
+        }
+        shards.append(Shard(shard_id, text, extra))
+    return tuple(shards)
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "missing"
+    names = {bool: "a truth value", int: "a number", float: "a number", str: "text"}
+    names |= {list: "a list", dict: "an object"}
+    return names.get(type(value), type(value).__name__)
