@@ -15,7 +15,7 @@ from engine.model.catalog import RunnableModel
 from engine.rows import TreeRow
 from engine.stages.block_stage import ModelStage
 from engine.stages.model_work import Live
-from engine.stages.trees import tree_row
+from engine.stages.trees import ANSWER_KEYS, tree_row
 from engine.store import conversations, runs, trees
 from engine.store.project import Project
 from engine.store.trees import TreeEntry
@@ -103,7 +103,8 @@ class GrowOnStage(ModelStage):
                 # Also when the runner closes this generator on a cancel: what came back is stored first.
                 grown, work = part.result()
                 self._read += work["nodes"]
-                frame = {**record(grown.tree).as_frame(), "answer": frame["answer"]}
+                answer = {key: frame[key] for key in ANSWER_KEYS if key in frame}
+                frame = {**record(grown.tree).as_frame(), **answer}
                 self._project.write(
                     partial(self._commit, run_id=run_id, grown=grown, frame=frame, work=work)
                 )

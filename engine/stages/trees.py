@@ -28,6 +28,9 @@ from engine.trees.tree import Tree, TreeOptions
 from engine.worker.client import ModelProcess, OnProgress
 from engine.worker.protocol import GrownTree
 
+ANSWER_KEYS = ("answer", "answer_log_probs")
+"""What a stored tree says of the recorded answer beside its columns; the first is all that trees of early files have."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
@@ -172,9 +175,15 @@ def _entry(spot: _Spot, result: tuple[GrownTree, float] | str) -> TreeEntry:
         return TreeEntry(replace(none, reason=result), None)
     grown, seconds = result
     row = tree_row(spot.conversation_id, step, grown, seconds)
-    # The recorded answer's tokens stand beside the columns, so that its path can be shown.
-    answer = list(grown.answer[: len(grown.answer_log_probs)])
-    return TreeEntry(row, {**record(grown.tree).as_frame(), "answer": answer})
+    return TreeEntry(row, {**record(grown.tree).as_frame(), **answer_frame(grown)})
+
+
+def answer_frame(grown: GrownTree) -> dict[str, Any]:
+    """What of the recorded answer stands beside the columns: its tokens, so that its path can be shown, and their
+    natural log-probabilities, which validation holds against the measures."""
+    log_probs = grown.answer_log_probs
+    values = list(grown.answer[: len(log_probs)]), list(log_probs)
+    return dict(zip(ANSWER_KEYS, values, strict=True))
 
 
 NO_TREE = GrownTree(Tree(TreeOptions(1.0), frozenset(), lambda token: b""), (), (), 0, None)

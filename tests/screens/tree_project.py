@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.conversation import Conversation, Message
 from engine.formats.records import Parsed
-from engine.stages.trees import tree_row
+from engine.stages.trees import answer_frame, tree_row
 from engine.store import imports, runs, trees
 from engine.store.project import Project
 from engine.store.trees import TreeConfig, TreeEntry
@@ -117,8 +117,7 @@ def entry(
 ) -> TreeEntry:
     """A grown tree as a stage stores it."""
     row = tree_row(conversation_id, step, tree, 0.25, run_id, config.config_hash)
-    answer = list(tree.answer[: len(tree.answer_log_probs)])
-    return TreeEntry(row, {**record(tree.tree).as_frame(), "answer": answer})
+    return TreeEntry(row, {**record(tree.tree).as_frame(), **answer_frame(tree)})
 
 
 def with_trees(path: Path, count: int = 12, alpha: float = 0.02) -> Project:

@@ -44,6 +44,7 @@ def test_grown_on_below_a_node(tmp_path: Path) -> None:
     assert after.config_hash == before.config_hash
     assert after.answer_log_prob == before.answer_log_prob
     assert len(frame["answer"]) == after.answer_tokens > 0
+    assert sum(frame["answer_log_probs"]) == pytest.approx(after.answer_log_prob)
     assert after.covered + after.pruned + after.unexpanded == pytest.approx(1, abs=1e-4)
     for node in range(before.nodes, after.nodes):
         while node >= before.nodes:
