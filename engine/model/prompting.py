@@ -133,12 +133,18 @@ def frame(prompt: Prompt | None, tokenizer: Tokenizer) -> Frame:
     content = prompt.before + _LOG_MARK + prompt.question
     rendered = tokenizer.render_chat([{"role": "user", "content": content}])
     before, after = rendered.split(_LOG_MARK, 1)
-    # Most templates write the start token themselves; one tokenised in front of it would double it.
-    head = tokenizer.tokenize(before, special=True)
-    if not head or head[0] not in tokenizer.tokenize("", special=True, start=True):
-        head = tokenizer.tokenize(before, special=True, start=True)
+    head = started(tokenizer, before)
     tail = tokenizer.tokenize(after, special=True)
     return Frame(head, tail + (tokenizer.tokenize(prompt.reply) if prompt.reply else []))
+
+
+def started(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The tokens of the beginning of what a chat template wrote, with the start token in front exactly once."""
+    tokens = tokenizer.tokenize(text, special=True)
+    # Most templates write the start token themselves; one tokenised in front of it would double it.
+    if not tokens or tokens[0] not in tokenizer.tokenize("", special=True, start=True):
+        tokens = tokenizer.tokenize(text, special=True, start=True)
+    return tokens
 
 
 def opening_tokens(tokenizer: Tokenizer) -> list[int]:

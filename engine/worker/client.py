@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.completeness.block import ItemScore, LogItem, Question
+from engine.completeness.spelling_out import Spelling
 from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import Prompt
+from engine.model.talking import Call, Said
 from engine.trees.growth import Budget
 from engine.trees.places import Place
 from engine.trees.record import TreeRecord, options_frame
@@ -39,7 +41,11 @@ class ModelProcess(WorkerProcess):
         return ""
 
     def score(
-        self, items: Sequence[LogItem], question: Question, progress: OnProgress | None = None
+        self,
+        items: Sequence[LogItem],
+        question: Question,
+        progress: OnProgress | None = None,
+        spelling: Spelling | None = None,
     ) -> list[ItemScore]:
         """Scores one block of conversations; see `engine.completeness.block.score_block`."""
         answer = self.request(
@@ -47,6 +53,7 @@ class ModelProcess(WorkerProcess):
                 "type": "score",
                 "items": [protocol.item_frame(item) for item in items],
                 "question": protocol.question_frame(question),
+                "spelling": protocol.spelling_frame(spelling),
             },
             progress,
         )
@@ -82,6 +89,18 @@ class ModelProcess(WorkerProcess):
             "seed": seed,
         }
         return cast("list[Frame]", self.request(request, progress)["replies"])
+
+    def chat(self, calls: Sequence[Call], progress: OnProgress | None = None) -> list[Said]:
+        """Writes the reply to each call, side by side.
+
+        A reply depends on its call alone. A conversation that is too long loses its oldest messages after the system
+        message, then the middle of what is left, and `Said.note` says so.
+
+        Raises:
+            ModelError: The model has no chat template, or no room for a conversation beside the reply.
+        """
+        request: Frame = {"type": "chat", "calls": [protocol.call_frame(call) for call in calls]}
+        return [protocol.said_from(frame) for frame in self.request(request, progress)["said"]]
 
     def log_probs(
         self,

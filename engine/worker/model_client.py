@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from engine.completeness.block import ItemScore, LogItem, Question
+from engine.completeness.spelling_out import Spelling
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import Prompt
+from engine.model.talking import Call, Said
 from engine.trees.growth import Budget
 from engine.trees.places import Place
 from engine.trees.record import TreeRecord
@@ -32,9 +34,13 @@ class ModelClient(Protocol):
         """Makes the model ready; `context` is its longest sequence in tokens."""
 
     def score(
-        self, items: Sequence[LogItem], question: Question, progress: OnProgress | None = None
+        self,
+        items: Sequence[LogItem],
+        question: Question,
+        progress: OnProgress | None = None,
+        spelling: Spelling | None = None,
     ) -> list[ItemScore]:
-        """Scores one block of conversations."""
+        """Scores one block of conversations; what `spelling` asks for may be left out."""
 
     def generate(
         self,
@@ -48,6 +54,9 @@ class ModelClient(Protocol):
         progress: OnProgress | None = None,
     ) -> list[Frame]:
         """Writes one reply to each log."""
+
+    def chat(self, calls: Sequence[Call], progress: OnProgress | None = None) -> list[Said]:
+        """Writes the reply to each call."""
 
     def log_probs(
         self,

@@ -15,9 +15,17 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.completeness.block import BoundaryProbability, ItemScore, LogItem, Question
+from engine.completeness.block import (
+    BoundaryProbability,
+    ItemScore,
+    LogItem,
+    Question,
+    WrittenOn,
+)
+from engine.completeness.spelling_out import Spelling
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import Prompt
+from engine.model.talking import Call, ChatMessage, Said
 from engine.trees.record import TreeRecord, restore
 from engine.trees.tree import Tree
 
@@ -79,13 +87,29 @@ def score_frame(score: ItemScore) -> Frame:
         "tokens": score.tokens,
         "note": score.note,
         "unscored": score.unscored,
+        "written": score.written and asdict(score.written),
     }
 
 
 def score_from(frame: Frame) -> ItemScore:
     """The inverse of `score_frame`."""
     curve = tuple(BoundaryProbability(*point) for point in frame["curve"])
-    return ItemScore(curve, frame["tokens"], frame["note"], frame["unscored"])
+    written = frame["written"] and WrittenOn(**frame["written"])
+    return ItemScore(curve, frame["tokens"], frame["note"], frame["unscored"], written)
+
+
+def spelling_frame(spelling: Spelling | None) -> Frame | None:
+    """A spelling as JSON."""
+    if spelling is None:
+        return None
+    return {"prompt": spelling.prompt.as_params(), "below": spelling.below}
+
+
+def spelling_from(frame: Frame | None) -> Spelling | None:
+    """The inverse of `spelling_frame`."""
+    if frame is None:
+        return None
+    return Spelling(Prompt.from_params(frame["prompt"]), frame["below"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +144,30 @@ def tree_from(frame: Frame) -> GrownTree:
 def sampling_from(frame: Frame) -> Sampling:
     """Sampling settings from JSON."""
     return Sampling(**frame)
+
+
+def call_frame(call: Call) -> Frame:
+    """A call as JSON: what determines its reply."""
+    frame = asdict(call)
+    del frame["module"], frame["role"]
+    return frame
+
+
+def call_from(frame: Frame) -> Call:
+    """The inverse of `call_frame`; who asks is not known."""
+    messages = tuple(ChatMessage(**message) for message in frame["messages"])
+    given = {**frame, "messages": messages, "stop": tuple(frame["stop"])}
+    return Call("", "assistant", **{**given, "sampling": sampling_from(frame["sampling"])})
+
+
+def said_frame(said: Said) -> Frame:
+    """A reply as JSON."""
+    return asdict(said)
+
+
+def said_from(frame: Frame) -> Said:
+    """The inverse of `said_frame`."""
+    return Said(**frame)
 
 
 def vectors_frame(vectors: NDArray[np.float32]) -> Frame:

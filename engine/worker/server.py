@@ -25,6 +25,7 @@ from engine.worker import protocol
 from engine.worker.asking import log_probs_of
 from engine.worker.benching import bench_prompts, bench_scoring
 from engine.worker.benching_trees import bench_trees
+from engine.worker.chatting import chat_replies
 from engine.worker.gpu import with_layers_that_fit
 from engine.worker.growing import grow_trees
 from engine.worker.protocol import Frame
@@ -51,6 +52,7 @@ class Server:
             "load": self._load,
             "score": self._score,
             "generate": self._generate,
+            "chat": self._chat,
             "log_probs": self._log_probs,
             "grow": self._grow,
             "embed": self._embed,
@@ -132,6 +134,18 @@ class Server:
 
         return report
 
+    def _replies_done(self) -> Callable[[int], None]:
+        """As `_progress`, but a callback that is told the sum."""
+        finished = 0
+        report = self._progress()
+
+        def progress(done: int) -> None:
+            nonlocal finished
+            report(done - finished)
+            finished = done
+
+        return progress
+
     def _note(self, note: str) -> None:
         """Tells what is being done where there is nothing to count."""
         self._send({"type": "progress", "id": self._current, "done": 0, "note": note})
@@ -188,7 +202,14 @@ class Server:
     def _score(self, request: Frame) -> Frame:
         items = [protocol.item_from(item) for item in request["items"]]
         question = protocol.question_from(request["question"])
-        scores = score_block(self._ready_scorer(), items, question, self._progress())
+        scores = score_block(
+            self._ready_scorer(),
+            items,
+            question,
+            self._progress(),
+            writer=self._ready(),
+            spelling=protocol.spelling_from(request["spelling"]),
+        )
         return {"scores": [protocol.score_frame(score) for score in scores]}
 
     def _generate(self, request: Frame) -> Frame:
@@ -202,14 +223,6 @@ class Server:
             tokens, note = log_tokens(model, texts, kept, room)
             prompts.append([*around.head, *tokens, *around.tail])
             notes.append(note)
-        finished = 0
-        report = self._progress()
-
-        def progress(done: int) -> None:
-            nonlocal finished
-            report(done - finished)
-            finished = done
-
         replies = generate(
             model,
             alike(
@@ -219,7 +232,7 @@ class Server:
                 stop=request["stop"],
                 seed=request["seed"],
             ),
-            progress,
+            self._replies_done(),
         )
         return {
             "replies": [
@@ -227,6 +240,13 @@ class Server:
                 for r, note in zip(replies, notes, strict=True)
             ]
         }
+
+    def _chat(self, request: Frame) -> Frame:
+        model = self._ready()
+        self._ready_scorer().forget()
+        calls = [protocol.call_from(call) for call in request["calls"]]
+        said = chat_replies(model, calls, self._replies_done())
+        return {"said": [protocol.said_frame(one) for one in said]}
 
     def _log_probs(self, request: Frame) -> Frame:
         model = self._ready()

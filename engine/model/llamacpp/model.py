@@ -15,6 +15,7 @@ from typing import Any
 
 import llama_cpp
 import numpy as np
+from jinja2 import TemplateError
 from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 from numpy.typing import NDArray
 
@@ -202,19 +203,27 @@ class LlamaModel:
         """The model's own chat template applied to messages, with the assistant's turn opened.
 
         Raises:
-            ModelError: The model has no chat template.
+            ModelError: The model has no chat template, or one that refuses the messages.
         """
+        try:
+            return str(self._formatter(messages=[dict(m) for m in messages]).prompt)
+        except (ValueError, TemplateError) as error:
+            raise ModelError(
+                f"The chat template of {self.path.name} does not take these messages ({error})."
+            ) from error
+
+    @cached_property
+    def _formatter(self) -> Jinja2ChatFormatter:
         template = llama_cpp.llama_model_chat_template(self._model, None)
         if not template:
             raise ModelError(
                 f"{self.path.name} has no chat template.", "Use a prompt with `chat = false`."
             )
-        formatter = Jinja2ChatFormatter(
+        return Jinja2ChatFormatter(
             template.decode(),
             eos_token=self._text_of(self.end_token),
             bos_token=self._text_of(llama_cpp.llama_vocab_bos(self._vocab)),
         )
-        return str(formatter(messages=[dict(m) for m in messages]).prompt)
 
     def _text_of(self, token: int) -> str:
         text = llama_cpp.llama_vocab_get_text(self._vocab, token) if token >= 0 else b""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.logs import log_tokens
+from engine.completeness.spelling_out import Spelling
 from engine.errors import Cancelled, ModelError, RequestRefused, UsageError
 from engine.model.http.capabilities import (
     Capabilities,
@@ -22,12 +23,14 @@ from engine.model.http.capabilities import (
 from engine.model.http.fleet import Fleet
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import Prompt
+from engine.model.talking import Call, Said
 from engine.trees.growth import Budget, Work
 from engine.trees.lowering import lower_below
 from engine.trees.places import Place
 from engine.trees.record import TreeRecord, restore
 from engine.trees.tree import Tree, TreeOptions
 from engine.worker.endpoints import growing
+from engine.worker.endpoints.chatting import chat_replies, no_chat
 from engine.worker.endpoints.growing import Grown, Spellings
 from engine.worker.endpoints.known import UNBOUNDED
 from engine.worker.endpoints.reading import Raw, Reader
@@ -84,6 +87,10 @@ class EndpointModel:
                 "Use another endpoint or a model of this machine for that.",
             )
 
+    def refuse_chat(self, sampling: Sampling) -> None:
+        """Raises UsageError where replies to messages cannot be written this way."""
+        self._refuse("replies to messages", no_chat(self._can, sampling))
+
     # Requests
 
     def load(
@@ -109,9 +116,13 @@ class EndpointModel:
         return {"name": self._label, "context": self._context}
 
     def score(
-        self, items: Sequence[LogItem], question: Question, progress: OnProgress | None = None
+        self,
+        items: Sequence[LogItem],
+        question: Question,
+        progress: OnProgress | None = None,
+        spelling: Spelling | None = None,
     ) -> list[ItemScore]:
-        """See `ModelProcess.score`; what cannot be read honestly is unscored with the reason."""
+        """See `ModelProcess.score`; what cannot be read honestly is unscored with the reason, and nothing is written."""
         self.refuse_curve(question)
         report = _summed(progress)
         return self._run(
@@ -148,6 +159,23 @@ class EndpointModel:
                 seed=seed,
                 context=self._context,
                 report=lambda done: progress(done, "") if progress else None,
+            )
+        )
+
+    def chat(self, calls: Sequence[Call], progress: OnProgress | None = None) -> list[Said]:
+        """See `ModelProcess.chat`.
+
+        Raises:
+            RequestRefused: The endpoint refuses one of the conversations.
+        """
+        for sampling in {call.sampling for call in calls}:
+            self.refuse_chat(sampling)
+        return self._run(
+            lambda: chat_replies(
+                self._reader(),
+                calls,
+                self._context,
+                lambda done: progress(done, "") if progress else None,
             )
         )
 

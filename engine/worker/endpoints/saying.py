@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.errors import RequestRefused
 from engine.model.http.answers import Step, Written, written
 from engine.model.http.capabilities import Capabilities
 from engine.model.prompting import Prompt
+from engine.model.talking import ChatMessage
 from engine.worker.endpoints.reading import Reader
 
 BEGIN_WITH = '\n\nBegin your answer with: "{reply}"'
@@ -18,13 +19,21 @@ BEGIN_WITH = '\n\nBegin your answer with: "{reply}"'
 def message_body(can: Capabilities, prompt: Prompt, log: str) -> dict[str, Any]:
     """A prompt around a log as messages, with the beginning of the answer as the endpoint takes it."""
     question = prompt.before + log + prompt.question
-    if prompt.reply and not can.prefill:
-        question += BEGIN_WITH.format(reply=prompt.reply)
-    messages = [{"role": "user", "content": question}]
-    body: dict[str, Any] = {"messages": messages}
-    if prompt.reply and can.prefill:
-        messages.append({"role": "assistant", "content": prompt.reply})
-    if prompt.reply and can.prefill == "continue":
+    return messages_body(can, [ChatMessage("user", question)], prompt.reply)
+
+
+def messages_body(
+    can: Capabilities, messages: Sequence[ChatMessage], opening: str
+) -> dict[str, Any]:
+    """Messages with the beginning of the answer as the endpoint takes it; it stands in the last one otherwise."""
+    said = [{"role": message.speaker, "content": message.content} for message in messages]
+    if not opening:
+        return {"messages": said}
+    if not can.prefill:
+        said[-1]["content"] += BEGIN_WITH.format(reply=opening)
+        return {"messages": said}
+    body: dict[str, Any] = {"messages": [*said, {"role": "assistant", "content": opening}]}
+    if can.prefill == "continue":
         body |= {"continue_final_message": True, "add_generation_prompt": False}
     return body
 
@@ -46,13 +55,21 @@ async def say(reader: Reader, prompt: Prompt, log: str, settings: Mapping[str, A
     """The answer to a message, without the beginning that it was given or asked to have.
 
     Raises:
-        RequestRefused: The endpoint refuses the message.
+        RequestRefused: The endpoint refuses the message, or the answer begins otherwise.
     """
     body = message_body(reader.can, prompt, log)
     found = written(await reader.ask("chat/completions", {**body, **settings}))
-    begun = found.text.lstrip()
-    if prompt.reply and begun.startswith(prompt.reply):
-        return Written(begun[len(prompt.reply) :], found.ended, found.steps)
-    if prompt.reply and not reader.can.prefill:
+    gone_on = without_opening(found, prompt.reply)
+    if gone_on is None and not reader.can.prefill:
         raise RequestRefused(f"The model did not begin its answer with {prompt.reply!r}.")
-    return found
+    return gone_on or found
+
+
+def without_opening(found: Written, opening: str) -> Written | None:
+    """An answer without the beginning that it was given or asked to have; None where it does not repeat that."""
+    begun = found.text.lstrip()
+    if not opening:
+        return found
+    if not begun.startswith(opening):
+        return None
+    return Written(begun[len(opening) :], found.ended, found.steps)

@@ -13,6 +13,7 @@ from engine.errors import RequestRefused
 from engine.model.http.answers import Written, written
 from engine.model.http.capabilities import no_laid_out
 from engine.model.http.controls import without_controls
+from engine.model.generation import Stopped
 from engine.model.interface import Sampling
 from engine.model.prompting import Prompt
 from engine.worker.endpoints.reading import Raw, Reader
@@ -49,9 +50,9 @@ async def write_replies(
 
     async def one(at: int) -> Frame:
         nonlocal done
-        settings = _settings(reader, sampling, max_tokens, stop, seed + at)
+        settings = settings_of(reader, sampling, max_tokens, stop, seed + at)
         found, note = await writer.write(*items[at], settings)
-        text, stopped = _ended(found, stop)
+        text, stopped = ended(found, stop)
         done += 1
         report(done)
         return {"text": text, "tokens": [], "stopped": stopped, "note": note}
@@ -59,9 +60,10 @@ async def write_replies(
     return list(await asyncio.gather(*(one(at) for at in range(len(items)))))
 
 
-def _settings(
+def settings_of(
     reader: Reader, sampling: Sampling, max_tokens: int, stop: Sequence[str], seed: int
 ) -> dict[str, Any]:
+    """How a reply is written, as the endpoint takes it."""
     settings: dict[str, Any] = {"max_tokens": max_tokens, "temperature": sampling.temperature}
     if stop:
         settings["stop"] = list(stop[:MOST_STOPS])
@@ -77,7 +79,7 @@ def _settings(
     return settings
 
 
-def _ended(found: Written, stop: Sequence[str]) -> tuple[str, str]:
+def ended(found: Written, stop: Sequence[str]) -> tuple[str, Stopped]:
     """The text before the first stop text, and why it ended."""
     places = [at for text in stop if text and (at := found.text.find(text)) >= 0]
     if places:

@@ -117,9 +117,11 @@ class ToyModel:
         return bytes([token]) if token < START else b""
 
     def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
-        """One user message in the template."""
-        (message,) = messages
-        return self.template.format(message["content"])
+        """One user message in the template; several as that lays out one by default."""
+        if len(messages) == 1:
+            return self.template.format(messages[0]["content"])
+        turns = (f"{message['role']}\n{message['content']}<|turn|>\n" for message in messages)
+        return f"<|start|>{''.join(turns)}assistant\n"
 
     @property
     def end_token(self) -> int:
