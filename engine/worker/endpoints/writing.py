@@ -10,10 +10,10 @@ from typing import Any
 from engine.completeness.logs import log_tokens
 from engine.completeness.windows import plan_windows
 from engine.errors import RequestRefused
+from engine.model.generation import Stopped
 from engine.model.http.answers import Written, written
 from engine.model.http.capabilities import no_laid_out
 from engine.model.http.controls import without_controls
-from engine.model.generation import Stopped
 from engine.model.interface import Sampling
 from engine.model.prompting import Prompt
 from engine.worker.endpoints.reading import Raw, Reader
