@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.calibration_rows import Estimate
+from engine.validate.weighted import Floats, area, average_precision, ratio
 from engine.validation_rows import Classification
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 THRESHOLD = 0.5
@@ -90,7 +90,8 @@ def classify(
         drawn.append(sample.figures(weights, random.gamma(0.5, size=(part, 4))))
         left -= part
     low, high = np.quantile(np.concatenate(drawn), [0.025, 0.975], axis=0)
-    low[_ECE], high[_ECE] = max(0.0, 2 * seen[_ECE] - high[_ECE]), 2 * seen[_ECE] - low[_ECE]
+    turned = 2 * seen[_ECE] - high[_ECE], 2 * seen[_ECE] - low[_ECE]
+    low[_ECE], high[_ECE] = np.clip(turned, 0.0, 1.0)
     estimates = [
         Estimate(float(value), float(min(bottom, value)), float(max(top, value)))
         for value, bottom, top in zip(seen, low, high, strict=True)
@@ -160,11 +161,11 @@ class _Sample:
         return np.column_stack(
             [
                 (true + negative - false) / (positive + negative),
-                _ratio(true, true + false),
-                _ratio(true, positive),
-                _ratio(2 * true, positive + true + false),
-                _area(highs, lows),
-                _average_precision(highs, lows),
+                ratio(true, true + false),
+                ratio(true, positive),
+                ratio(2 * true, positive + true + false),
+                area(highs, lows),
+                average_precision(highs, lows),
                 self._calibration_error(weight),
             ]
         )
@@ -174,22 +175,4 @@ class _Sample:
         place = np.minimum((self.value * BINS).astype(int), BINS - 1)
         _, starts = np.unique(place, return_index=True)
         off = np.add.reduceat(weight * (self.label - self.value), starts, axis=1)
-        return _ratio(np.abs(off).sum(axis=1), weight.sum(axis=1))
-
-
-def _area(highs: Floats, lows: Floats) -> Floats:
-    """Area under the ROC curve from the weights of both kinds at each value, rising, shape (draws, values)."""
-    below = np.cumsum(lows, axis=1) - lows / 2
-    return _ratio((highs * below).sum(axis=1), highs.sum(axis=1) * lows.sum(axis=1))
-
-
-def _average_precision(highs: Floats, lows: Floats) -> Floats:
-    """Mean precision over the complete ones, from the highest value down; things of equal value come at once."""
-    found = np.cumsum(highs[:, ::-1], axis=1)
-    precision = _ratio(found, found + np.cumsum(lows[:, ::-1], axis=1))
-    return _ratio((highs[:, ::-1] * precision).sum(axis=1), found[:, -1])
-
-
-def _ratio(part: Floats, of: Floats) -> Floats:
-    """The quotient, 0 where there is nothing to divide by."""
-    return np.divide(part, of, out=np.zeros_like(part), where=of > 0)
+        return ratio(np.abs(off).sum(axis=1), weight.sum(axis=1))

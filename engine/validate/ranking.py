@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,55 @@ def auroc(
     Raises:
         ValueError: One kind is missing, or the lengths differ.
     """
+    found = placements(values, positive, groups)
+    variance = found.variance
+    if variance is not None and variance > 0 and 0 < found.area < 1:
+        return _on_logits(found.area, math.sqrt(variance))
+    return _score_interval(found.area, found.high_groups, found.low_groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Placements:
+    """Where the values of one kind lie among those of the other, summed over each group.
+
+    Attributes:
+        area: The area under the ROC curve.
+        high_off, low_off: How far each group's placements lie off the area, summed and over the number of things of
+            that kind; shape (groups,).
+        high_groups, low_groups: Groups that hold something of the kind.
+    """
+
+    area: float
+    high_off: Floats
+    low_off: Floats
+    high_groups: int
+    low_groups: int
+
+    @property
+    def variance(self) -> float | None:
+        """Of the area, after DeLong and Obuchowski; None where one kind has too few groups."""
+        return self._variance(self.high_off, self.low_off)
+
+    def variance_against(self, other: Placements) -> float | None:
+        """Of the difference of both areas, over the same things in the same groups."""
+        return self._variance(self.high_off - other.high_off, self.low_off - other.low_off)
+
+    def _variance(self, high_off: Floats, low_off: Floats) -> float | None:
+        highs, lows, most = self.high_groups, self.low_groups, len(self.high_off)
+        if min(highs, lows) < LEAST_GROUPS:
+            return None
+        found = (
+            highs / (highs - 1) * float(high_off @ high_off)
+            + lows / (lows - 1) * float(low_off @ low_off)
+            + 2 * most / (most - 1) * float(high_off @ low_off)
+        )
+        return max(0.0, found)
+
+
+def placements(
+    values: Sequence[float], positive: Sequence[bool], groups: Sequence[int] | None = None
+) -> Placements:
+    """What areas, their variances and their differences are told from; arguments and errors as of `auroc`."""
     value, label, group = _columns(values, positive, groups)
     highs, lows = value[label], value[~label]
     if not len(highs) or not len(lows):
@@ -50,20 +100,13 @@ def auroc(
     most = int(group.max()) + 1
     high_sums, high_counts = _by_group(above, group[label], most)
     low_sums, low_counts = _by_group(below, group[~label], most)
-    high_groups = int((high_counts > 0).sum())
-    low_groups = int((low_counts > 0).sum())
-    if min(high_groups, low_groups) >= LEAST_GROUPS:
-        high_off = high_sums - high_counts * area
-        low_off = low_sums - low_counts * area
-        m, n = len(highs), len(lows)
-        variance = (
-            high_groups / (high_groups - 1) * float(high_off @ high_off) / m**2
-            + low_groups / (low_groups - 1) * float(low_off @ low_off) / n**2
-            + 2 * most / (most - 1) * float(high_off @ low_off) / (m * n)
-        )
-        if variance > 0 and 0 < area < 1:
-            return _on_logits(area, math.sqrt(variance))
-    return _score_interval(area, high_groups, low_groups)
+    return Placements(
+        area,
+        (high_sums - high_counts * area) / len(highs),
+        (low_sums - low_counts * area) / len(lows),
+        int((high_counts > 0).sum()),
+        int((low_counts > 0).sum()),
+    )
 
 
 def average_precision(values: Sequence[float], positive: Sequence[bool]) -> float:

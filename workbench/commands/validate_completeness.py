@@ -8,7 +8,7 @@ from typing import Any
 from engine.calibration_rows import Estimate
 from engine.text import one_line
 from engine.validation_rows import Classification, CompletenessTable, TruncationRow, TruthTable
-from workbench.commands.short_figures import ends, short
+from engine.validate.short_figures import ends, short
 
 FIGURES = tuple(one.name for one in fields(Classification))
 LONGEST_NAME = 44

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.text import one_line
 from engine.validate.interval import Interval
-from workbench.commands.short_figures import ends, short
+from engine.validate.short_figures import ends, short
 from workbench.validation.goals import GoalValidation
 
 FIGURES = ("v", "ari", "homogeneity", "completeness")

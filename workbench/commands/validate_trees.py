@@ -8,7 +8,7 @@ from typing import Any
 from engine.validate import truths
 from engine.validate.tables import ClaimTable, Pair
 from engine.validate.uncertainty import BASELINES, MEASURES
-from workbench.commands.short_figures import ends, short
+from engine.validate.short_figures import ends, short
 from workbench.validation.trees import TreeValidation, config_name
 
 
