@@ -12,6 +12,8 @@ import unicodedata
 from functools import cache
 from typing import Any
 
+SIGNS = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
+"""Signs of scripts without spaces between words (Chinese, Japanese), to be put into the class of a pattern."""
 STACKED = 8
 """Combining marks that a letter keeps; no living script needs more."""
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from engine.conversation import Conversation, Message, content_hash, count_turns
 from engine.rows import LeakRow, QuarantineRow
+from engine.store import signs
 from engine.store.sql import MESSAGE_BITS, chunks, marks, to_json
 
 OPENING_CHARS = 300
@@ -187,6 +188,7 @@ class _Batch:
             " SELECT id, content, tool_calls FROM message WHERE id >= ?",
             (self.conversations[0][0] << MESSAGE_BITS,),
         )
+        signs.add(conn, ((row[0], row[5], row[6]) for row in self.messages))
         conn.executemany("INSERT INTO truth (conversation_id, truth) VALUES (?, ?)", self.truths)
         conn.executemany(
             "INSERT INTO leak (conversation_id, message, rule, found) VALUES (?, ?, ?, ?)",

@@ -6,8 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 
-from engine.filters import TEXT, Filter
-from engine.store.query import counted, match
+from engine.filters import TEXT, Filter, Term
+from engine.store import signs
+from engine.store.query import MAIN_INDEX, counted, matches
 from engine.store.sql import chunks, marks, message_ids
 from engine.store.verdicts import STANDING_TAGS
 
@@ -51,29 +52,31 @@ def hits(
     conversation (0.1 s for a letter, of 500,000 messages), so a conversation of at most `few` messages gets an
     index of its own.
     """
-    matches = [match(term) for term in counted(wanted).of(TEXT) if not term.negated]
+    terms = [term for term in counted(wanted).of(TEXT) if not term.negated]
     first, last = message_ids(conversation_id)
     texts = conn.execute(
         "SELECT id, content, tool_calls FROM message WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?",
         (first, last, few + 1),
     ).fetchall()
     if len(texts) > few:
-        return _found(conn, matches, first, last)
+        return _found(conn, terms, first, last)
     with closing(sqlite3.connect(":memory:")) as own:
-        own.execute("CREATE VIRTUAL TABLE message_fts USING fts5 (content, tool_calls)")
+        own.execute(f"CREATE VIRTUAL TABLE {MAIN_INDEX} USING fts5 (content, tool_calls)")
         own.executemany(
-            "INSERT INTO message_fts (rowid, content, tool_calls) VALUES (?, ?, ?)", texts
+            f"INSERT INTO {MAIN_INDEX} (rowid, content, tool_calls) VALUES (?, ?, ?)", texts
         )
-        return _found(own, matches, first, last)
+        signs.create(own)
+        signs.add(own, texts)
+        return _found(own, terms, first, last)
 
 
-def _found(conn: sqlite3.Connection, matches: Sequence[str], first: int, last: int) -> list[int]:
+def _found(conn: sqlite3.Connection, terms: Sequence[Term], first: int, last: int) -> list[int]:
     found: set[int] = set()
-    for words in matches:
+    for index, words in (one for term in terms for one in matches(term)):
         found.update(
             row[0] - first
             for row in conn.execute(
-                "SELECT rowid FROM message_fts WHERE message_fts MATCH ? AND rowid BETWEEN ? AND ?",
+                f"SELECT rowid FROM {index} WHERE {index} MATCH ? AND rowid BETWEEN ? AND ?",
                 (words, first, last),
             )
         )

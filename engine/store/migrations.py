@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
+from engine.store import signs
 from engine.store.goal_schema import m003_goals
 
 APPLICATION_ID = 0x57_42_43_48
@@ -249,10 +250,16 @@ def _m002_scale_tags_trees(conn: sqlite3.Connection) -> None:
         conn.execute(statement)
 
 
+def _m004_signs(conn: sqlite3.Connection) -> None:
+    signs.create(conn)
+    signs.fill(conn)
+
+
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _m001_conversations_scores_verdicts,
     _m002_scale_tags_trees,
     m003_goals,
+    _m004_signs,
 )
 
 SCHEMA = len(MIGRATIONS)

@@ -16,12 +16,13 @@ from typing import Any
 from engine.errors import WorkbenchError
 from engine.filters import ANY, NONE, TEXT, Filter, Op, SortKey, Term
 from engine.rows import DecisionRule, State
-from engine.store import settings
+from engine.store import settings, signs
 from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql
 from engine.store.sql import MESSAGE_BITS, marks
 from engine.store.verdicts import STANDING_NOTES, STANDING_TAGS, STANDING_VERDICTS
 
+MAIN_INDEX = "message_fts"
 _MOST_WORDS = 50
 _ROUNDING = 1e-9
 """More than adding and subtracting scores can be wrong by."""
@@ -137,10 +138,16 @@ def counted(wanted: Filter) -> Filter:
     return Filter(terms)
 
 
-def match(term: Term) -> str:
-    """What a term of text is in the language of the text index."""
-    word = '"' + _storable(term.values[0]).replace("\0", " ").replace('"', '""') + '"'
-    return word if term.whole else word + "*"
+def matches(term: Term) -> list[tuple[str, str]]:
+    """The indexes in which a term of text is looked for, each with the term in the index's language.
+
+    A term with signs is in the index of signs only. Other words may also stand between signs, where the main index
+    does not see them, so they are looked for in both.
+    """
+    text = _storable(term.values[0]).replace("\0", " ")
+    indexes = [signs.INDEX] if signs.has_signs(text) else [MAIN_INDEX, signs.INDEX]
+    words = '"' + signs.spaced(text).replace('"', '""') + '"'
+    return [(index, words if term.whole else words + "*") for index in indexes]
 
 
 def in_state(rule: DecisionRule, config: str | None, state: State) -> tuple[str, tuple[Any, ...]]:
@@ -176,8 +183,11 @@ def _holds(
     if term.field in _STANDING:
         return _standing(conn, term, among)
     if term.field == TEXT:
-        sql = f"SELECT rowid >> {MESSAGE_BITS} FROM message_fts WHERE message_fts MATCH ?"
-        return among & among.of(read_ids(conn, sql, (match(term),)))
+        hits = among - among
+        for index, words in matches(term):
+            sql = f"SELECT rowid >> {MESSAGE_BITS} FROM {index} WHERE {index} MATCH ?"
+            hits |= among.of(read_ids(conn, sql, (words,)))
+        return among & hits
     if term.field == "p":
         inner = _number("p_end_normalised", term)
         sql = f"SELECT conversation_id FROM score WHERE config_hash = ? AND {inner.text}"

@@ -10,6 +10,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from engine.text import SIGNS
+
 MOST_HITS = 10_000
 """Hits that are counted; beyond it the count says `10,000+`."""
 
@@ -82,8 +84,11 @@ def plain_pattern(text: str) -> Pattern | None:
 
 
 def words_pattern(words: Sequence[str]) -> Pattern | None:
-    """Finds each of these words or phrases, as the filter does: from the beginning of a word; None without any."""
-    return _pattern(words, r"(?<!\w)")
+    """Finds each of these words or phrases, as the filter does; None without any.
+
+    That is from the beginning of a word, each sign of a script without spaces being a word.
+    """
+    return _pattern(words, rf"(?:(?=[{SIGNS}])|(?<![^\W{SIGNS}]))")
 
 
 def _pattern(texts: Sequence[str], before: str) -> Pattern | None:

@@ -180,6 +180,12 @@ class TestFinding:
         assert pattern is not None
         assert [found.start() for found in pattern.finditer("abc( a.c(")] == [5]
 
+    def test_signs_are_words(self) -> None:
+        """In a script without spaces a word is found inside a run, and another word right after a sign."""
+        pattern = words_pattern(["音乐", "phone"])
+        assert pattern is not None
+        assert [m.group() for m in pattern.finditer("学音乐，用Phone和iPhone")] == ["音乐", "Phone"]
+
     def test_words_of_a_filter(self) -> None:
         """Words of a filter are found at the beginning of words, as the list's search finds them."""
         pattern = words_pattern(["fund", "refund please"])

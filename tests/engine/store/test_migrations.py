@@ -93,6 +93,23 @@ def test_what_schema_2_brought(tmp_path: Path) -> None:
             assert trees.frame(conn, 1, 2) == {"nodes": 3}
 
 
+def test_what_schema_4_brought(tmp_path: Path) -> None:
+    """Words of scripts without spaces are found, in a file of schema 4 and in an older one."""
+    load(RELEASED[3], tmp_path / "new.wb")
+    load(RELEASED[2], tmp_path / "old.wb")
+    conn = sqlite3.connect(tmp_path / "old.wb")
+    with conn:
+        conn.execute(
+            "UPDATE message SET content = '卖掉了。' WHERE idx = 1 AND conversation_id = 1"
+        )
+        conn.execute("INSERT INTO message_fts (message_fts) VALUES ('rebuild')")
+    conn.close()
+    for name in ("new.wb", "old.wb"):
+        with Project.open(tmp_path / name) as project:
+            store = ConversationStore(project)
+            assert list(store.ids(ListQuery(parse_filter("掉了")))) == [1]
+
+
 def test_what_schema_3_brought(tmp_path: Path) -> None:
     """Goal texts, vectors, a clustering with its labels, what came later, answers, decisions and stability of a file of
     schema 3 are found."""

@@ -21,6 +21,7 @@ from engine.store import (
     goals,
     imports,
     scores,
+    signs,
     trees,
     vectors,
 )
@@ -36,12 +37,16 @@ from engine.store.vectors import VectorConfig
 from tests.engine.store.support import Bad, fill, give_scores, talk, with_tools
 
 INDEX = "message_fts"
+"""The index of words; that of signs (`signs.INDEX`) keeps no text of its own and is filled from the messages."""
 
 
 def load(sample: Path, path: Path) -> None:
     """Makes a project file out of a sample."""
     conn = sqlite3.connect(path)
     conn.executescript(sample.read_text(encoding="utf-8"))
+    if conn.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (signs.INDEX,)).fetchone():
+        with conn:
+            signs.fill(conn)
     conn.close()
 
 
@@ -54,11 +59,11 @@ def dump(path: Path) -> str:
     ]
     objects = conn.execute(
         "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
-        f" AND name NOT LIKE '{INDEX}_%' AND name NOT LIKE 'sqlite_%'"
+        f" AND (name NOT LIKE '{INDEX}_%' OR name = '{signs.INDEX}') AND name NOT LIKE 'sqlite_%'"
     ).fetchall()
     lines += [f"{sql};" for _, _, sql in objects]
     for kind, name, _ in objects:
-        if kind != "table" or name == INDEX:
+        if kind != "table" or name in (INDEX, signs.INDEX):
             continue
         columns = [row[1] for row in conn.execute(f"PRAGMA table_info({name})")]
         quoted = " || ', ' || ".join(f"quote({column})" for column in columns)
@@ -72,7 +77,7 @@ def dump(path: Path) -> str:
 def sample_project(path: Path) -> None:
     """A small project with something in every table."""
     with Project.open(path, create=True) as project:
-        fill(project, [talk("a", "I want a red bicycle", "Sold!", truth={"goal": "buy"})])
+        fill(project, [talk("a", "I want a red bicycle", "Sold! 卖掉了。", truth={"goal": "buy"})])
         fill(project, [with_tools("t"), talk("b", "Where is it?"), talk("a2", "Where is it?")], "b")
         project.write(lambda conn: imports.quarantine(conn, 2, [Bad(4, b"{\xff", "not JSON")]))
         give_scores(project, {1: 0.9, 2: None, 3: 0.2})
