@@ -9,11 +9,12 @@ description).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.errors import UsageError
+from engine.simulate.sharded.asking import parsed
 
 TASKS = ("math", "database", "actions", "code", "data2text", "summary", "translation")
 
@@ -72,15 +73,7 @@ def read_instructions(text: str) -> list[Instruction]:
     Raises:
         BadInstruction: With the number of the instruction (or of the line) and what is wrong with it.
     """
-    if text.lstrip().startswith("["):
-        records = _json(text, "The file")
-        found = [_instruction(one, f"Instruction {n}") for n, one in enumerate(records, 1)]
-    else:
-        found = [
-            _instruction(_json(line, f"Line {n}"), f"Line {n}")
-            for n, line in enumerate(text.splitlines(), 1)
-            if line.strip()
-        ]
+    found = [_instruction(record, where) for where, record in records(text)]
     if not found:
         raise BadInstruction("There is no instruction in the file.")
     seen: set[str] = set()
@@ -89,6 +82,24 @@ def read_instructions(text: str) -> list[Instruction]:
             raise BadInstruction(f"Two instructions have the task_id {one.task_id}.")
         seen.add(one.task_id)
     return found
+
+
+def records(text: str) -> Iterator[tuple[str, Any]]:
+    """The records of a file (a JSON list, one object, or one object a line), each with where it stands.
+
+    Raises:
+        BadInstruction: Something is not JSON.
+    """
+    if text.lstrip().startswith("["):
+        for number, record in enumerate(_json(text, "The file"), 1):
+            yield f"Instruction {number}", record
+    elif (only := parsed(text)) is not None:
+        yield "Instruction 1", only
+    else:
+        # Not splitlines(): what it also takes for a line end may stand in a JSON text.
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                yield f"Line {number}", _json(line, f"Line {number}")
 
 
 def as_instruction(record: Any) -> Instruction:

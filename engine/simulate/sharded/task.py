@@ -2,7 +2,7 @@
 
 A task is bound to one instruction: whoever builds it checks the instruction's keys, so that a bad instruction is
 refused when the file is read and not in the middle of a run. `tasks.task_for(instruction, texts, databases)` builds the
-one that an instruction names; `texts` are the prompts of the simulation (prompts/sharded/TASK_NAME.txt, perhaps edited),
+one that an instruction names; `texts` are the prompts (prompts/sharded/TASK_NAME.txt, perhaps edited),
 `databases` the folder with `DB_ID/*.sqlite`, if there is one.
 """
 

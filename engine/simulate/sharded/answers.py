@@ -1,0 +1,64 @@
+"""Cutting the answer out of a reply: what is copied must stand there word for word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping
+from typing import Any
+
+from engine.model.talking import Call, ChatMessage, Said
+from engine.simulate.sharded.asking import TRIES, ask_json, object_schema
+from engine.simulate.sharded.task import Task
+from engine.simulate.wording import filled
+
+_ELLIPSIS = re.compile(r"\[\s*(?:\.\.\.|…)\s*\]|\.\.\.|…")
+_SCHEMA = object_schema(answer={"type": "string"})
+_LONGEST = 400
+"""Tokens of a copied answer; one that does not fit is to be given as start and end."""
+
+
+def extracted(
+    task: Task, reply: str, texts: Mapping[str, str], seed: int
+) -> Generator[Call, Said, str]:
+    """The answer in a reply, by the task's strategy; "" where none is found in three tries."""
+    if task.extraction == "full_response":
+        return reply
+    if task.extraction == "task_specific":
+        return task.extract(reply)
+    spans = task.extraction == "prefix_suffix"
+    prompt = filled(
+        texts["extract"],
+        {"ANSWER_DESCRIPTION": task.answer_description, "CONVERSATION_SO_FAR": reply},
+    )
+    call = Call("extract", "judge", (ChatMessage("user", prompt),), max_tokens=_LONGEST, seed=seed)
+
+    def accept(found: Mapping[str, Any]) -> str | None:
+        answer = found.get("answer")
+        return located(answer, reply, spans=spans) if isinstance(answer, str) else None
+
+    answer = yield from ask_json(call, _SCHEMA, accept, TRIES)
+    return answer or ""
+
+
+def located(answer: str, reply: str, *, spans: bool) -> str | None:
+    """The words of the reply that an answer names, None where they are not in it.
+
+    Args:
+        spans: `start [...] end` names all from the start to the last place of the end after it.
+    """
+    answer = answer.strip()
+    if not answer:
+        return None
+    if answer in reply:
+        return answer
+    marks = list(_ELLIPSIS.finditer(answer)) if spans else []
+    if not marks:
+        return None
+    start, end = answer[: marks[0].start()].strip(), answer[marks[-1].end() :].strip()
+    if not start or not end:
+        return None
+    first = reply.find(start)
+    last = reply.rfind(end)
+    if first < 0 or last < first + len(start):
+        return None
+    return reply[first : last + len(end)]

@@ -1,0 +1,193 @@
+"""The simulation itself, as in Laban et al. 2025: turn by turn under SHARDED and SNOWBALL, at once under the others."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.model.interface import Sampling
+from engine.model.talking import Call, ChatMessage, Said
+from engine.simulate.play import Ending, Play
+from engine.simulate.sharded.answers import extracted
+from engine.simulate.sharded.asking import TRIES, ask_json, object_schema
+from engine.simulate.sharded.log import CATEGORIES, Category, Trace
+from engine.simulate.sharded.scenario import FORMAT, ONE_TURN, Case
+from engine.simulate.sharded.task import Evaluation
+from engine.simulate.sharded.user import as_listed, user_turn
+from engine.simulate.wording import filled
+
+_CATEGORY = object_schema(response_type={"enum": list(CATEGORIES)})
+_BY_NAME: Mapping[str, Category] = {one: one for one in CATEGORIES}
+_CATEGORY_TOKENS = 60
+
+Step = Generator[Call, Said, bool]
+"""A part of a play; True where it ended with a correct answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedScenario:
+    """A case, to be played."""
+
+    case: Case
+
+    @property
+    def key(self) -> str:
+        """Names it in its simulation."""
+        return self.case.key
+
+    def play(self) -> Play:
+        """A new play of it; its record is a log in the published format."""
+        case = self.case
+        alone = case.condition in ONE_TURN
+        trace = Trace(case.setting.moment, timed=not alone, cost=case.setting.cost)
+        trace.say("system", case.task.system_prompt())
+        stand_ins = 0
+        source: dict[str, Any] = {}
+        if alone:
+            yield from _at_once(case, trace)
+        else:
+            stand_ins = yield from _in_shards(case, trace)
+        if case.condition in ("recap", "recap-full"):
+            source = {"source_conv_id": case.conv_id("sharded"), "source_is_correct": trace.correct}
+            trace.score = trace.correct = None
+            yield from _recapitulated(case, trace)
+        record = {**case.record(trace.items, trace.score, trace.correct), **source}
+        return Ending(record, FORMAT, _result(case, trace, stand_ins))
+
+
+def _at_once(case: Case, trace: Trace) -> Step:
+    task = case.task
+    if case.condition == "full":
+        trace.say("user", task.full_prompt())
+    elif case.condition == "concat":
+        trace.say("user", task.concat_prompt(case.instruction.shards))
+    else:
+        trace.say("user", task.concat_prompt(case.shuffled()))
+    reply = yield from _answer(case, trace)
+    return (yield from _scored(case, trace, reply, last=True))
+
+
+def _in_shards(case: Case, trace: Trace) -> Generator[Call, Said, int]:
+    """SHARDED and SNOWBALL; the number of user turns that the user's model could not write."""
+    stand_ins = 0
+    said: list[str] = []
+    left = len(case.instruction.shards)
+    while left:
+        turn = yield from user_turn(case, trace, len(said))
+        stand_ins += turn.stand_in
+        trace.say("user", _snowball(case, said, turn.text))
+        said.append(turn.text)
+        if turn.shard_id >= 0:
+            trace.revealed(turn.shard_id)
+            left -= 1
+        reply = yield from _answer(case, trace)
+        if (yield from _judged(case, trace, reply, last=not left)):
+            trace.completed()
+            break
+    return stand_ins
+
+
+def _snowball(case: Case, said: list[str], new: str) -> str:
+    if case.condition != "snowball" or not said:
+        return new
+    earlier = "\n".join(f"- {text}" for text in said)
+    return filled(case.setting.texts["snowball"], {"EARLIER": earlier, "NEW": new})
+
+
+def _recapitulated(case: Case, trace: Trace) -> Step:
+    """One more turn in which the user says everything again."""
+    if case.condition == "recap":
+        everything = case.task.concat_prompt(case.instruction.shards)
+    else:
+        everything = case.task.full_prompt()
+    recap = filled(case.setting.texts["recap"], {"SAMPLE_TEXT": everything})
+    trace.say("user", recap.rstrip("\n"))
+    reply = yield from _answer(case, trace)
+    return (yield from _judged(case, trace, reply, last=True))
+
+
+def _answer(case: Case, trace: Trace) -> Generator[Call, Said, str]:
+    """The reply of the assistant under test, to the whole conversation."""
+    said = yield Call(
+        "assistant",
+        "assistant",
+        trace.messages(),
+        Sampling(temperature=case.setting.assistant_temperature),
+        max_tokens=case.setting.max_tokens,
+        seed=case.seed("assistant", len(trace.messages())),
+    )
+    trace.say("assistant", said.text)
+    return said.text
+
+
+def _judged(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
+    """Classifies a reply and, if it attempts an answer, scores it."""
+    category: Category = "answer_attempt"
+    if not case.task.always_attempts:
+        category = yield from _classified(case, reply, len(trace.messages()))
+    trace.classified(category)
+    if category != "answer_attempt":
+        return False
+    return (yield from _scored(case, trace, reply, last=last))
+
+
+def _classified(case: Case, reply: str, at: int) -> Generator[Call, Said, Category]:
+    """Which of the seven a reply is; `discussion`, the broadest, where the judge says nothing of use."""
+    if not reply.strip():
+        return "missing"
+    first, *rest = case.instruction.shards
+    prompt = filled(
+        case.setting.texts["classify"],
+        {
+            "INITIAL_SHARD": first.text,
+            "SHARDS": as_listed(rest),
+            "ANSWER_DESCRIPTION": case.task.answer_description,
+            "CONVERSATION_SO_FAR": f"[assistant]\n{reply}",
+        },
+    )
+    call = Call(
+        "classify",
+        "judge",
+        (ChatMessage("user", prompt),),
+        max_tokens=_CATEGORY_TOKENS,
+        seed=case.seed("classify", at),
+    )
+    found = yield from ask_json(call, _CATEGORY, _category, TRIES[:2])
+    return "discussion" if found is None else found
+
+
+def _category(reply: Mapping[str, Any]) -> Category | None:
+    return _BY_NAME.get(str(reply.get("response_type")))
+
+
+def _scored(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
+    if case.task.scored_at_end and not last:
+        evaluation = Evaluation(0.0, {"reason": "scored after the last shard only"})
+        answer = reply
+    else:
+        seed = case.seed("extract", len(trace.messages()))
+        answer = yield from extracted(case.task, reply, case.setting.texts, seed)
+        evaluation = yield from case.task.evaluate(answer)
+    return trace.evaluated(answer, evaluation.score, dict(evaluation.details))
+
+
+def _result(case: Case, trace: Trace, stand_ins: int) -> dict[str, Any]:
+    turns = [message for message in trace.messages() if message.speaker == "user"]
+    return {
+        "task": case.instruction.task,
+        "task_id": case.instruction.task_id,
+        "condition": case.condition,
+        "conv_type": case.conv_type,
+        "conv_id": case.conv_id(),
+        "model": case.setting.assistant,
+        "run": case.run,
+        "score": trace.score,
+        "is_correct": trace.correct,
+        "turns": len(turns),
+        "shards": len(case.instruction.shards),
+        "revealed": len(trace.shards()),
+        "attempts": trace.attempts(),
+        "categories": trace.categories(),
+        "stand_ins": stand_ins,
+    }

@@ -1,0 +1,142 @@
+"""A conversation to simulate: which instruction, under which condition, and what the logs call it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Literal
+
+from engine.simulate.sharded.asking import seed_from
+from engine.simulate.sharded.instruction import Instruction, Shard
+from engine.simulate.sharded.task import Task
+
+Condition = Literal[
+    "full", "concat", "shuffle-concat", "sharded", "recap", "recap-full", "snowball"
+]
+CONDITIONS: tuple[Condition, ...] = (
+    "full",
+    "concat",
+    "shuffle-concat",
+    "sharded",
+    "recap",
+    "snowball",
+)
+"""The six of the paper, in the order of its tables; `recap-full` recapitulates with the original text instead."""
+
+ALL_CONDITIONS: tuple[Condition, ...] = (*CONDITIONS, "recap-full")
+
+FORMAT = "sharded_logs"
+"""The import format of the records."""
+
+ONE_TURN: tuple[Condition, ...] = ("full", "concat", "shuffle-concat")
+"""Conditions in which the user speaks once: nobody plays the user, and every reply is scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What all conversations of one simulation share.
+
+    Attributes:
+        texts: The prompts, by name.
+        assistant, user, system: Names of the models, for the logs; `system` classifies and copies answers out.
+        dataset: File name of the instructions, for the logs.
+        version: Of this program, for the logs.
+        moment: `YYYY-MM-DD HH:MM:SS`, when the simulation began.
+        cost: Dollars of one reply as far as known, None where it is not.
+        max_tokens: Longest reply of the assistant.
+    """
+
+    texts: Mapping[str, str]
+    assistant: str
+    user: str
+    system: str
+    dataset: str
+    version: str
+    moment: str
+    cost: float | None = 0.0
+    assistant_temperature: float = 1.0
+    user_temperature: float = 1.0
+    max_tokens: int = 1000
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One conversation on one instruction under one condition.
+
+    Attributes:
+        run: Which repetition, from 0.
+    """
+
+    setting: Setting
+    instruction: Instruction
+    task: Task
+    condition: Condition
+    run: int
+
+    @property
+    def key(self) -> str:
+        """Names it in its simulation."""
+        one = self.instruction
+        return f"sharded/{one.task}/{one.task_id}/{self.condition}/{self.run}"
+
+    @property
+    def conv_type(self) -> str:
+        """The condition as the logs name it: with the temperatures, unless they are 1."""
+        of_assistant = self.setting.assistant_temperature
+        of_user = self.setting.user_temperature
+        if self.condition in ONE_TURN:
+            return self.condition if of_assistant == 1 else f"{self.condition}-t{of_assistant}"
+        if of_assistant == of_user == 1:
+            return self.condition
+        return f"{self.condition}-at{of_assistant}-ut{of_user}"
+
+    def conv_id(self, condition: Condition | None = None) -> str:
+        """24 hex digits over everything that makes the conversation (under another condition, if given)."""
+        setting = self.setting
+        named = [
+            self.instruction.record(),
+            condition or self.condition,
+            self.run,
+            setting.seed,
+            [setting.assistant, setting.user, setting.system],
+            [setting.assistant_temperature, setting.user_temperature, setting.max_tokens],
+            dict(setting.texts),
+        ]
+        canonical = json.dumps(named, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:24]
+
+    def seed(self, *names: object) -> int:
+        """The seed of a call. RECAP begins as SHARDED, so that what is known of one is known of the other."""
+        family = "sharded" if self.condition.startswith("recap") else self.condition
+        return seed_from(self.setting.seed, self.instruction.task_id, family, self.run, *names)
+
+    def shuffled(self) -> Sequence[Shard]:
+        """The shards in the order of SHUFFLE-CONCAT."""
+        shards = list(self.instruction.shards)
+        Random(self.seed("shuffle")).shuffle(shards)
+        return shards
+
+    def record(
+        self, items: Sequence[Mapping[str, Any]], score: float | None, correct: bool | None
+    ) -> dict[str, Any]:
+        """The record of the log."""
+        setting = self.setting
+        alone = self.condition in ONE_TURN
+        return {
+            "conv_id": self.conv_id(),
+            "conv_type": self.conv_type,
+            "task": self.instruction.task,
+            "task_id": self.instruction.task_id,
+            "dataset_fn": setting.dataset,
+            "assistant_model": setting.assistant,
+            "system_model": "NA" if alone else setting.system,
+            "user_model": "NA" if alone else setting.user,
+            "git_version": setting.version,
+            "trace": list(items),
+            "is_correct": correct,
+            "score": score,
+        }

@@ -1,0 +1,110 @@
+"""The simulated user, who gives away at most one shard a turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.model.talking import Call, ChatMessage, Said
+from engine.simulate.sharded.asking import ask_json, object_schema
+from engine.simulate.sharded.instruction import Shard
+from engine.simulate.sharded.log import Trace
+from engine.simulate.sharded.scenario import Case
+from engine.simulate.wording import filled
+
+NOTHING = -1
+"""The shard id of a turn that gives nothing away."""
+
+PATIENCE = 2
+"""Turns in a row without a shard, at most: after them the user has to reveal one, so that every play ends."""
+
+_LONGEST = 250
+"""Tokens of a user's reply with its JSON; a person in a hurry writes less."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserTurn:
+    """What the user says.
+
+    Attributes:
+        shard_id: Of the shard it gives away, NOTHING for none.
+        stand_in: The model's replies were of no use, so the next shard was said as it is.
+    """
+
+    text: str
+    shard_id: int
+    stand_in: bool = False
+
+
+def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Said, UserTurn]:
+    """The user's next turn; at least one shard is left.
+
+    Args:
+        number: Of the turn, from 0.
+    """
+    shards = case.instruction.shards
+    known = trace.shards()
+    fixed = case.task.user_turn(shards, len(known))
+    if fixed is not None:
+        return UserTurn(fixed, shards[len(known)].shard_id)
+    if not known:
+        return UserTurn(shards[0].text, shards[0].shard_id)
+    left = [one for one in shards if one.shard_id not in known]
+    idle = _idle(trace)
+    offered = [one.shard_id for one in left] + ([NOTHING] if idle < PATIENCE else [])
+    schema = object_schema(response={"type": "string", "minLength": 1}, shard_id={"enum": offered})
+
+    def accept(found: Mapping[str, Any]) -> UserTurn | None:
+        text, shard_id = found.get("response"), found.get("shard_id")
+        if not isinstance(text, str) or not text.strip():
+            return None
+        # True and 1.0 equal 1, so the type is asked for too.
+        if type(shard_id) is not int or shard_id not in offered:
+            return None
+        return UserTurn(text, shard_id)
+
+    prompt = filled(
+        case.setting.texts["user"],
+        {
+            "CONVERSATION_SO_FAR": conversation(trace),
+            "SHARDS_REVEALED": as_listed([one for one in shards[1:] if one.shard_id in known]),
+            "SHARDS_NOT_REVEALED": as_listed(left),
+        },
+    )
+    call = Call(
+        "user",
+        "user",
+        (ChatMessage("user", prompt),),
+        max_tokens=_LONGEST,
+        seed=case.seed("user", number),
+    )
+    temperature = case.setting.user_temperature
+    turn = yield from ask_json(call, schema, accept, (temperature, max(temperature, 1.0)))
+    return turn or UserTurn(left[0].text, left[0].shard_id, stand_in=True)
+
+
+def conversation(trace: Trace) -> str:
+    """What was said so far, without the system message, as text for a prompt."""
+    return "\n\n".join(
+        f"[{message.speaker}]\n{message.content}"
+        for message in trace.messages()
+        if message.speaker != "system"
+    )
+
+
+def as_listed(shards: Sequence[Shard]) -> str:
+    """Shards as JSON for a prompt."""
+    listed = [{"shard_id": one.shard_id, "shard": one.text} for one in shards]
+    return json.dumps(listed, ensure_ascii=False, indent=1)
+
+
+def _idle(trace: Trace) -> int:
+    """User turns since the last one that gave a shard away."""
+    turns = 0
+    for item in reversed(trace.items):
+        if item["role"] == "log" and item["content"]["type"] == "shard_revealed":
+            break
+        turns += item["role"] == "user"
+    return turns

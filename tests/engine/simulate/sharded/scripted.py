@@ -1,0 +1,127 @@
+"""A task and models whose replies are written down, for tests of the loop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.model.talking import Call, Said
+from engine.simulate.play import Ending, Scenario
+from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction
+from engine.simulate.sharded.play import ShardedScenario
+from engine.simulate.sharded.scenario import Case, Condition, Setting
+from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, settled
+from engine.simulate.wording import wordings
+
+SHELLS = as_instruction(
+    {
+        "task_id": "sharded-shells",
+        "task": "math",
+        "shards": [
+            {"shard_id": 1, "shard": "How many plums has Ada?"},
+            {"shard_id": 2, "shard": "Bo has 4 plums."},
+            {"shard_id": 3, "shard": "Ada has twice as many as Bo."},
+        ],
+        "question": "Bo has 4 plums, Ada twice as many. How many has Ada?",
+        "answer": "4 * 2 = 8 #### 8",
+    }
+)
+
+
+@dataclass(frozen=True)
+class PlainTask:
+    """Correct is the answer "8"."""
+
+    instruction: Instruction = SHELLS
+    extraction: Extraction = "gen"
+    always_attempts: bool = False
+    scored_at_end: bool = False
+    template: str | None = None
+    answer_description: str = "A number."
+
+    def system_prompt(self) -> str:
+        return "Solve it."
+
+    def full_prompt(self) -> str:
+        return f"Q: {self.instruction.text('question')}"
+
+    def concat_prompt(self, shards: Sequence[Shard]) -> str:
+        return "Q: " + "".join(f"- {one.text}\n" for one in shards)
+
+    def user_turn(self, shards: Sequence[Shard], at: int) -> str | None:
+        return None if self.template is None else f"{self.template} {shards[at].text}"
+
+    def extract(self, reply: str) -> str:
+        return reply.split()[-1] if reply.split() else ""
+
+    def evaluate(self, answer: str) -> Evaluating:
+        return settled(Evaluation(float(answer == "8"), {"seen": answer}))
+
+
+@dataclass
+class Speakers:
+    """Answers calls from lists of replies, one list a module; a module without a list is not to be asked.
+
+    Attributes:
+        asked: Every call, in order.
+    """
+
+    replies: Mapping[str, list[Any]]
+    asked: list[Call] = field(default_factory=list)
+
+    def __call__(self, calls: Sequence[Call]) -> list[Said]:
+        self.asked += calls
+        return [self._say(call) for call in calls]
+
+    def _say(self, call: Call) -> Said:
+        reply = self.replies[call.module].pop(0)
+        return Said(reply if isinstance(reply, str) else json.dumps(reply), "end")
+
+    def of(self, module: str) -> list[Call]:
+        """The calls of a module."""
+        return [call for call in self.asked if call.module == module]
+
+
+def setting(**changes: Any) -> Setting:
+    """Names and numbers of a simulation."""
+    values: dict[str, Any] = {
+        "texts": wordings("sharded"),
+        "assistant": "small",
+        "user": "chatty",
+        "system": "strict",
+        "dataset": "instructions.json",
+        "version": "1.0",
+        "moment": "2026-01-02 03:04:05",
+    }
+    return Setting(**{**values, **changes})
+
+
+def scenario(
+    condition: Condition,
+    task: PlainTask | None = None,
+    run: int = 0,
+    **changes: Any,
+) -> ShardedScenario:
+    """A case on the plums."""
+    task = task or PlainTask()
+    return ShardedScenario(Case(setting(**changes), task.instruction, task, condition, run))
+
+
+def played(one: Scenario, speakers: Speakers) -> Ending:
+    """How a scenario ends."""
+    play = one.play()
+    try:
+        call = next(play)
+        while True:
+            call = play.send(speakers([call])[0])
+    except StopIteration as stop:
+        ending = stop.value
+    assert isinstance(ending, Ending)
+    return ending
+
+
+def attempt(category: str = "answer_attempt") -> dict[str, str]:
+    """A judge's reply."""
+    return {"response_type": category}

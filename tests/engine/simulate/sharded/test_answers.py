@@ -1,0 +1,79 @@
+"""What is taken out of a reply as its answer stands in it word for word."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.simulate.sharded.answers import located
+from tests.engine.simulate.sharded.scripted import PlainTask, Speakers, played, scenario
+
+SQL = "Try this:\n```sql\nSELECT name FROM town\nWHERE size > 4;\n```\nDone."
+
+
+class TestLocated:
+    @pytest.mark.parametrize(
+        ("answer", "found"),
+        [
+            ("SELECT name FROM town\nWHERE size > 4;", "SELECT name FROM town\nWHERE size > 4;"),
+            ("  WHERE size > 4;\n", "WHERE size > 4;"),
+            ("SELECT name FROM [...] size > 4;", "SELECT name FROM town\nWHERE size > 4;"),
+            ("SELECT name ... > 4;", "SELECT name FROM town\nWHERE size > 4;"),
+            ("SELECT name … 4;", "SELECT name FROM town\nWHERE size > 4;"),
+            ("SELECT [...] town [...] 4;", "SELECT name FROM town\nWHERE size > 4;"),
+            ("SELECT Name FROM town", None),
+            ("4; [...] SELECT", None),
+            ("[...] 4;", None),
+            ("SELECT [...]", None),
+            ("", None),
+        ],
+    )
+    def test_spans(self, answer: str, found: str | None) -> None:
+        """Start and end name all between them; both must be there, in that order."""
+        assert located(answer, SQL, spans=True) == found
+
+    def test_ellipsis_counts_only_where_spans_do(self) -> None:
+        """A copied answer with an ellipsis is refused where the answer must be copied whole."""
+        assert located("SELECT [...] 4;", SQL, spans=False) is None
+
+    def test_ellipsis_that_stands_there_is_text(self) -> None:
+        """An answer that occurs with its dots is taken as it is."""
+        assert located("a ... b", "x a ... b y b", spans=True) == "a ... b"
+
+    def test_end_may_not_overlap_the_start(self) -> None:
+        """The end is looked for after the start."""
+        assert located("town [...] own", "in town", spans=True) is None
+
+    @given(st.text(), st.text(), st.booleans())
+    def test_whatever_is_found_is_in_the_reply(self, answer: str, reply: str, spans: bool) -> None:
+        """Nothing that the reply does not say becomes an answer."""
+        found = located(answer, reply, spans=spans)
+        assert found is None or (found and found in reply)
+
+
+class TestTries:
+    def test_three_tries_with_rising_temperature(self) -> None:
+        """An answer that is not in the reply is asked for again, twice, each time with another seed and warmer."""
+        speakers = Speakers(
+            {"assistant": ["She has 8."], "extract": [{"answer": "9"}, "cut {", {"answer": "8"}]}
+        )
+        ending = played(scenario("full"), speakers)
+        assert ending.result["score"] == 1
+        calls = speakers.of("extract")
+        assert [call.sampling.temperature for call in calls] == [0.0, 0.5, 1.0]
+        assert len({call.seed for call in calls}) == 3
+
+    def test_after_three_the_answer_is_empty(self) -> None:
+        """Three useless replies make an empty answer, which is scored as any other."""
+        speakers = Speakers({"assistant": ["She has 8."], "extract": [{"answer": 8}] * 3})
+        ending = played(scenario("full"), speakers)
+        assert ending.record is not None
+        assert ending.record["trace"][-1]["content"]["exact_answer"] == ""
+
+    def test_spans_are_cut_out(self) -> None:
+        """A task of start and end gets all between them."""
+        speakers = Speakers({"assistant": ["so 8 8 ok"], "extract": [{"answer": "8 [...] 8"}]})
+        ending = played(scenario("full", PlainTask(extraction="prefix_suffix")), speakers)
+        assert ending.record is not None
+        assert ending.record["trace"][-1]["content"]["exact_answer"] == "8 8"

@@ -1,0 +1,85 @@
+"""Instructions are read in the published format and refused with a reason."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engine.simulate.sharded.instruction import BadInstruction, as_instruction, read_instructions
+
+ONE: dict[str, Any] = {
+    "task_id": "sharded-A/1",
+    "task": "math",
+    "shards": [{"shard_id": 1, "shard": "how many?"}, {"shard_id": 2, "shard": "two"}],
+    "question": "How many are two?",
+}
+
+
+class TestReading:
+    @pytest.mark.parametrize("list_", [True, False])
+    def test_list_and_lines_are_the_same(self, list_: bool) -> None:
+        """A JSON list and one object a line give the same instructions."""
+        other = {**ONE, "task_id": "B"}
+        text = json.dumps([ONE, other]) if list_ else f"{json.dumps(ONE)}\n\n{json.dumps(other)}\n"
+        assert [one.record() for one in read_instructions(text)] == [ONE, other]
+
+    def test_one_object_over_many_lines(self) -> None:
+        """A file of one object, laid out over lines, is one instruction."""
+        assert len(read_instructions(json.dumps(ONE, indent=1))) == 1
+
+    def test_text_of_a_shard_has_two_names(self) -> None:
+        """`shard_text` is read as `shard` is."""
+        named = {**ONE, "shards": [{"shard_id": 1, "shard_text": "how many?"}]}
+        assert as_instruction(named).shards[0].text == "how many?"
+
+    def test_other_keys_are_kept(self) -> None:
+        """Keys of the task and of its shards are there to read."""
+        one = as_instruction({**ONE, "shards": [{"shard_id": 0, "shard": "", "doc_idxs": [3]}]})
+        assert one.shards[0].extra == {"doc_idxs": [3]}
+        assert one.text("question") == "How many are two?"
+
+
+class TestRefusing:
+    @pytest.mark.parametrize(
+        ("changes", "reason"),
+        [
+            ({"task_id": ""}, "no `task_id`"),
+            ({"task": "maths"}, "`task` must be one of math, "),
+            ({"shards": []}, "at least one shard"),
+            ({"shards": [{"shard_id": "1", "shard": "x"}]}, "shard 1: `shard_id` must be"),
+            ({"shards": [{"shard_id": True, "shard": "x"}]}, "shard 1: `shard_id` must be"),
+            ({"shards": [{"shard_id": -1, "shard": "x"}]}, "shard 1: `shard_id` must be"),
+            ({"shards": [{"shard_id": 1}]}, "shard 1: `shard` must be text, it is missing"),
+            ({"shards": [{"shard_id": 1, "shard": "a"}] * 2}, "shard_id 1 occurs twice"),
+            ({"shards": ["a"]}, "shard 1 is text, not an object"),
+        ],
+    )
+    def test_reason_names_the_place(self, changes: dict[str, Any], reason: str) -> None:
+        """What is wrong is said with the instruction, and the shard, that it is wrong in."""
+        with pytest.raises(BadInstruction) as refused:
+            read_instructions(json.dumps([ONE, {**ONE, "task_id": "B", **changes}]))
+        assert reason in str(refused.value)
+        assert "Instruction 2" in str(refused.value)
+
+    def test_broken_line_is_named(self) -> None:
+        """A line that is no JSON is refused with its number."""
+        with pytest.raises(BadInstruction, match="Line 2 is not JSON"):
+            read_instructions(f"{json.dumps(ONE)}\n{{")
+
+    @pytest.mark.parametrize("text", ["", "[]", " \n"])
+    def test_nothing_is_refused(self, text: str) -> None:
+        """A file without instructions is an error, not a run of nothing."""
+        with pytest.raises(BadInstruction, match="no instruction"):
+            read_instructions(text)
+
+    def test_ids_are_different(self) -> None:
+        """Two instructions of one id would overwrite each other's results."""
+        with pytest.raises(BadInstruction, match=r"sharded-A/1"):
+            read_instructions(json.dumps([ONE, ONE]))
+
+    def test_missing_key_of_a_task(self) -> None:
+        """A key that a task needs is asked for by name."""
+        with pytest.raises(BadInstruction, match="`answer` must be text, it is missing"):
+            as_instruction(ONE).text("answer")

@@ -1,0 +1,334 @@
+"""The SHARDED loop and the other conditions, with replies that are written down."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engine.simulate.play import Ending
+from engine.simulate.sharded.scenario import Condition
+from tests.engine.simulate.sharded.scripted import (
+    PlainTask,
+    Speakers,
+    attempt,
+    played,
+    scenario,
+    setting,
+)
+
+
+def trace_of(ending: Ending) -> list[tuple[str, Any]]:
+    """Role and content (a note: its type and value) of each item."""
+    assert ending.record is not None
+    return [(item["role"], _short(item["content"])) for item in ending.record["trace"]]
+
+
+def _short(content: Any) -> Any:
+    if isinstance(content, str):
+        return content
+    kind = content["type"]
+    if kind == "shard_revealed":
+        return kind, content["shard_id"]
+    if kind == "system-verification":
+        return kind, content["response"]["response_type"]
+    if kind == "answer-evaluation":
+        return kind, content["exact_answer"], content["score"]
+    return kind
+
+
+def user(text: str, shard_id: int) -> dict[str, Any]:
+    """A reply of the simulated user."""
+    return {"response": text, "shard_id": shard_id}
+
+
+class TestSharded:
+    def test_reveals_until_the_answer_is_right(self) -> None:
+        """A wrong attempt does not end the conversation, the next shard follows; a right one ends it."""
+        speakers = Speakers(
+            {
+                "assistant": ["Is it 3?", "She has 8."],
+                "classify": [attempt(), attempt()],
+                "extract": [{"answer": "3"}, {"answer": "8"}],
+                "user": [user("twice what bo has", 3)],
+            }
+        )
+        ending = played(scenario("sharded"), speakers)
+        assert trace_of(ending) == [
+            ("system", "Solve it."),
+            ("user", "How many plums has Ada?"),
+            ("log", ("shard_revealed", 1)),
+            ("assistant", "Is it 3?"),
+            ("log", ("system-verification", "answer_attempt")),
+            ("log", ("answer-evaluation", "3", 0.0)),
+            ("user", "twice what bo has"),
+            ("log", ("shard_revealed", 3)),
+            ("assistant", "She has 8."),
+            ("log", ("system-verification", "answer_attempt")),
+            ("log", ("answer-evaluation", "8", 1.0)),
+            ("log", "conversation-completed"),
+        ]
+        assert ending.record is not None
+        assert (ending.record["score"], ending.record["is_correct"]) == (1.0, True)
+        assert ending.result["revealed"] == 2
+
+    def test_ends_when_every_shard_is_revealed(self) -> None:
+        """Without a right answer the conversation ends with the reply to the last shard; the last attempt counts."""
+        speakers = Speakers(
+            {
+                "assistant": ["It is 8 or 9.", "9", "Hm."],
+                "classify": [attempt("hedge"), attempt(), attempt("discussion")],
+                "extract": [{"answer": "9"}],
+                "user": [user("bo has 4", 2), user("twice", 3)],
+            }
+        )
+        ending = played(scenario("sharded"), speakers)
+        assert ending.record is not None
+        assert (ending.record["score"], ending.record["is_correct"]) == (0.0, None)
+        assert ending.result["categories"] == ["hedge", "answer_attempt", "discussion"]
+        assert ending.result["revealed"] == 3
+
+    def test_without_an_attempt_there_is_no_score(self) -> None:
+        """A conversation in which no answer was attempted has neither score nor verdict."""
+        speakers = Speakers(
+            {
+                "assistant": ["Tell me more."] * 3,
+                "classify": [attempt("clarification")] * 3,
+                "user": [user("bo has 4", 2), user("twice", 3)],
+            }
+        )
+        ending = played(scenario("sharded"), speakers)
+        assert ending.record is not None
+        assert (ending.record["score"], ending.record["is_correct"]) == (None, None)
+
+    def test_turn_may_reveal_nothing_but_not_for_ever(self) -> None:
+        """After two turns in a row that reveal nothing, the user is no longer offered to reveal nothing."""
+        speakers = Speakers(
+            {
+                "assistant": ["?"] * 5,
+                "classify": [attempt("discussion")] * 5,
+                "user": [user("dunno", -1), user("hm", -1), user("bo: 4", 2), user("twice", 3)],
+            }
+        )
+        ending = played(scenario("sharded"), speakers)
+        assert ending.result["turns"] == 5
+        offered = [
+            json.loads(call.sampling.json_schema or "")["properties"]["shard_id"]["enum"]
+            for call in speakers.of("user")
+        ]
+        assert offered == [[2, 3, -1], [2, 3, -1], [2, 3], [3, -1]]
+
+    def test_useless_user_says_the_next_shard_as_it_is(self) -> None:
+        """Two unusable replies of the user's model are replaced by the next shard, word for word, and counted."""
+        speakers = Speakers(
+            {
+                "assistant": ["?"] * 3,
+                "classify": [attempt("discussion")] * 3,
+                "user": ["{cut off", user("again", 1), user("x", 99), user(" ", 3)],
+            }
+        )
+        ending = played(scenario("sharded"), speakers)
+        assert [content for role, content in trace_of(ending) if role == "user"] == [
+            "How many plums has Ada?",
+            "Bo has 4 plums.",
+            "Ada has twice as many as Bo.",
+        ]
+        assert ending.result["stand_ins"] == 2
+
+    def test_models_see_messages_only(self) -> None:
+        """No model is told scores, categories or the gold answer; the assistant sees no shard before it is revealed."""
+        speakers = Speakers(
+            {
+                "assistant": ["7", "7", "7"],
+                "classify": [attempt()] * 3,
+                "extract": [{"answer": "7"}] * 3,
+                "user": [user("bo has four", 2), user("double", 3)],
+            }
+        )
+        played(scenario("sharded"), speakers)
+        for call in speakers.asked:
+            seen = "\n".join(message.content for message in call.messages)
+            assert "#### 8" not in seen
+            assert "answer-evaluation" not in seen
+        assert [len(call.messages) for call in speakers.of("assistant")] == [2, 4, 6]
+        for call in speakers.of("assistant"):
+            assert all("Ada has twice" not in message.content for message in call.messages)
+
+    def test_silence_is_missing(self) -> None:
+        """An empty reply is of the category `missing`; nobody is asked."""
+        speakers = Speakers(
+            {
+                "assistant": ["", " \n", "8"],
+                "classify": [attempt()],
+                "extract": [{"answer": "8"}],
+                "user": [user("a", 2), user("b", 3)],
+            }
+        )
+        ending = played(scenario("sharded"), speakers)
+        assert ending.result["categories"] == ["missing", "missing", "answer_attempt"]
+
+
+class TestOtherConditions:
+    @pytest.mark.parametrize(
+        ("condition", "text"),
+        [
+            ("full", "Q: Bo has 4 plums, Ada twice as many. How many has Ada?"),
+            (
+                "concat",
+                "Q: - How many plums has Ada?\n- Bo has 4 plums.\n- Ada has twice as many as Bo.\n",
+            ),
+        ],
+    )
+    def test_one_turn_says_everything(self, condition: Condition, text: str) -> None:
+        """FULL and CONCAT are one user turn; every reply is scored, whatever it is."""
+        speakers = Speakers({"assistant": ["I do not know"], "extract": [{"answer": "x"}] * 3})
+        ending = played(scenario(condition), speakers)
+        assert trace_of(ending) == [
+            ("system", "Solve it."),
+            ("user", text),
+            ("assistant", "I do not know"),
+            ("log", ("answer-evaluation", "", 0.0)),
+        ]
+        assert ending.record is not None
+        assert ending.record["is_correct"] is False
+        assert (ending.record["system_model"], ending.record["user_model"]) == ("NA", "NA")
+
+    def test_shuffled_orders_differ_by_run_and_repeat(self) -> None:
+        """SHUFFLE-CONCAT has the same shards in an order that the run determines."""
+
+        def said(run: int) -> str:
+            speakers = Speakers({"assistant": ["8"], "extract": [{"answer": "8"}]})
+            return str(trace_of(played(scenario("shuffle-concat", run=run), speakers))[1][1])
+
+        orders = [said(run) for run in range(12)]
+        assert orders == [said(run) for run in range(12)]
+        assert len(set(orders)) > 1
+        assert {"".join(sorted(text)) for text in orders} == {"".join(sorted(orders[0]))}
+
+    def test_recap_begins_as_sharded_does(self) -> None:
+        """RECAP asks first what SHARDED asks, call by call, then says everything once more and is scored by that."""
+
+        def speakers() -> Speakers:
+            return Speakers(
+                {
+                    "assistant": ["?", "?", "?", "It is 8"],
+                    "classify": [attempt("discussion")] * 3 + [attempt()],
+                    "extract": [{"answer": "8"}],
+                    "user": [user("bo has 4", 2), user("twice", 3)],
+                }
+            )
+
+        of_sharded, of_recap = speakers(), speakers()
+        source = played(scenario("sharded"), of_sharded)
+        ending = played(scenario("recap"), of_recap)
+        assert of_recap.asked[: len(of_sharded.asked)] == of_sharded.asked
+        assert trace_of(ending)[-4:] == [
+            (
+                "user",
+                "Just to recapitulate, the entire task is:\n\nQ: - How many plums has Ada?\n- Bo has 4 plums.\n"
+                "- Ada has twice as many as Bo.\n\n\n"
+                "Now please complete the task correctly taking all the information into account.",
+            ),
+            ("assistant", "It is 8"),
+            ("log", ("system-verification", "answer_attempt")),
+            ("log", ("answer-evaluation", "8", 1.0)),
+        ]
+        assert ending.record is not None
+        assert source.record is not None
+        assert ending.record["source_conv_id"] == source.record["conv_id"]
+        assert ending.record["source_is_correct"] is None
+        assert ending.record["conv_id"] != source.record["conv_id"]
+
+    def test_snowball_repeats_what_was_said(self) -> None:
+        """From the second turn on the user says every earlier turn again before the new one."""
+        speakers = Speakers(
+            {
+                "assistant": ["?"] * 3,
+                "classify": [attempt("discussion")] * 3,
+                "user": [user("bo has 4", 2), user("twice", 3)],
+            }
+        )
+        ending = played(scenario("snowball"), speakers)
+        assert [content for role, content in trace_of(ending) if role == "user"] == [
+            "How many plums has Ada?",
+            "Just to reiterate,\n- How many plums has Ada?\n\nAlso,\n\nbo has 4\n",
+            "Just to reiterate,\n- How many plums has Ada?\n- bo has 4\n\nAlso,\n\ntwice\n",
+        ]
+        assert [note for role, note in trace_of(ending) if note[0] == "shard_revealed"] == [
+            ("shard_revealed", 1),
+            ("shard_revealed", 2),
+            ("shard_revealed", 3),
+        ]
+
+
+class TestKindsOfTask:
+    def test_fixed_turns_need_no_user_and_no_judge(self) -> None:
+        """With a template and `always_attempts`, shards come in order and no reply is classified."""
+        task = PlainTask(extraction="full_response", always_attempts=True, template="Next:")
+        speakers = Speakers({"assistant": ["1", "2", "8"]})
+        ending = played(scenario("sharded", task), speakers)
+        assert [content for role, content in trace_of(ending) if role == "user"] == [
+            "Next: How many plums has Ada?",
+            "Next: Bo has 4 plums.",
+            "Next: Ada has twice as many as Bo.",
+        ]
+        assert ending.result["categories"] == ["answer_attempt"] * 3
+        assert ending.result["score"] == 1.0
+
+    def test_scored_at_end(self) -> None:
+        """A task that is scored at the end gives attempts before the last shard 0, even a right one."""
+        task = PlainTask(
+            extraction="full_response", always_attempts=True, scored_at_end=True, template="Next:"
+        )
+        speakers = Speakers({"assistant": ["8", "8", "8"]})
+        ending = played(scenario("sharded", task), speakers)
+        scores = [note[2] for role, note in trace_of(ending) if note[0] == "answer-evaluation"]
+        assert scores == [0.0, 0.0, 1.0]
+
+    def test_own_rule_of_extraction(self) -> None:
+        """A task with a rule of its own asks no model for the answer."""
+        speakers = Speakers({"assistant": ["I say 8"]})
+        assert (
+            played(scenario("full", PlainTask(extraction="task_specific")), speakers).result[
+                "score"
+            ]
+            == 1
+        )
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("condition", "changes", "name"),
+        [
+            ("full", {}, "full"),
+            ("full", {"assistant_temperature": 0.5}, "full-t0.5"),
+            ("full", {"user_temperature": 0.0}, "full"),
+            ("sharded", {}, "sharded"),
+            (
+                "sharded",
+                {"assistant_temperature": 0.5, "user_temperature": 0.0},
+                "sharded-at0.5-ut0.0",
+            ),
+            ("shuffle-concat", {"assistant_temperature": 0.0}, "shuffle-concat-t0.0"),
+        ],
+    )
+    def test_temperatures_are_named_unless_one(
+        self, condition: Condition, changes: dict[str, Any], name: str
+    ) -> None:
+        """Temperatures other than 1 are part of `conv_type`."""
+        assert scenario(condition, **changes).case.conv_type == name
+
+    def test_ids_are_determined_and_differ(self) -> None:
+        """An id is 24 hex digits, another for another run, seed, model, prompt or condition."""
+        ids = [
+            scenario("full").case.conv_id(),
+            scenario("full", run=1).case.conv_id(),
+            scenario("full", seed=1).case.conv_id(),
+            scenario("full", assistant="other").case.conv_id(),
+            scenario("full", texts={**setting().texts, "extract": "x"}).case.conv_id(),
+            scenario("sharded").case.conv_id(),
+        ]
+        assert len(set(ids)) == 6
+        assert scenario("full").case.conv_id() == ids[0]
+        assert all(len(one) == 24 and int(one, 16) >= 0 for one in ids)
