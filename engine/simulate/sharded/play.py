@@ -153,7 +153,7 @@ def _classified(case: Case, reply: str, at: int) -> Generator[Call, Said, Catego
         max_tokens=_CATEGORY_TOKENS,
         seed=case.seed("classify", at),
     )
-    found = yield from ask_json(call, _CATEGORY, _category, TRIES[:2])
+    found: Category | None = yield from ask_json(call, _CATEGORY, _category, TRIES[:2])
     return "discussion" if found is None else found
 
 
