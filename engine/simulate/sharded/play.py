@@ -153,12 +153,13 @@ def _classified(case: Case, reply: str, at: int) -> Generator[Call, Said, Catego
         max_tokens=_CATEGORY_TOKENS,
         seed=case.seed("classify", at),
     )
-    found: Category | None = yield from ask_json(call, _CATEGORY, _category, TRIES[:2])
-    return "discussion" if found is None else found
+    named = yield from ask_json(call, _CATEGORY, _category, TRIES[:2])
+    return _BY_NAME.get(named or "", "discussion")
 
 
-def _category(reply: Mapping[str, Any]) -> Category | None:
-    return _BY_NAME.get(str(reply.get("response_type")))
+def _category(reply: Mapping[str, Any]) -> str | None:
+    named = reply.get("response_type")
+    return named if named in CATEGORIES else None
 
 
 def _scored(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
