@@ -3,5 +3,15 @@
 from engine.formats.detect import FORMATS
 from engine.formats.inputs import open_inputs
 from engine.formats.records import Detection, Input, Leak, Parsed, Rejected
+from engine.formats.single import parse_made
 
-__all__ = ["FORMATS", "Detection", "Input", "Leak", "Parsed", "Rejected", "open_inputs"]
+__all__ = [
+    "FORMATS",
+    "Detection",
+    "Input",
+    "Leak",
+    "Parsed",
+    "Rejected",
+    "open_inputs",
+    "parse_made",
+]

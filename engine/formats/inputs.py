@@ -10,14 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from engine.conversation import MOST_MESSAGES
 from engine.errors import FormatError
 from engine.formats.detect import FORMATS, examine, frames
 from engine.formats.framing import KEPT_OF_OVERSIZED, Frame, Framing
-from engine.formats.leaks import guard
-from engine.formats.normalise import BadRecord
 from engine.formats.readers import Reader
 from engine.formats.records import Detection, Input, Parsed, Rejected
+from engine.formats.single import parse
 from engine.formats.source import Source
 
 SUFFIXES = (".json", ".jsonl", ".ndjson")
@@ -196,19 +194,13 @@ class _Conversations:
 
     def _record(self, frame: Frame, ids: _Ids) -> Parsed | Rejected:
         fallback = self._name if frame.line is None else f"{self._name}-{frame.line}"
-        try:
-            draft = self._reader.read(frame.value, fallback)
-        except BadRecord as bad:
-            return Rejected(frame.line, frame.raw, bad.reason)
-        count = len(draft.conversation.messages)
-        if count > MOST_MESSAGES:
-            reason = f"{count:,} messages, more than the {MOST_MESSAGES:,} of one conversation"
-            return Rejected(frame.line, frame.raw, reason)
-        conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
-        free = ids.free(conversation.external_id)
-        if free != conversation.external_id:
-            conversation = replace(conversation, external_id=free)
-        return Parsed(frame.line, frame.raw, conversation, leaks)
+        found = parse(self._reader, frame.value, frame.raw, frame.line, fallback)
+        if isinstance(found, Rejected):
+            return found
+        free = ids.free(found.conversation.external_id)
+        if free == found.conversation.external_id:
+            return found
+        return replace(found, conversation=replace(found.conversation, external_id=free))
 
 
 class _Ids:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from engine.store import signs
 from engine.store.goal_schema import m003_goals
+from engine.store.play_schema import m005_plays
 
 APPLICATION_ID = 0x57_42_43_48
 """Marks a SQLite file as a project of this program (`WBCH`)."""
@@ -260,6 +261,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _m002_scale_tags_trees,
     m003_goals,
     _m004_signs,
+    m005_plays,
 )
 
 SCHEMA = len(MIGRATIONS)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import FormatError
-from engine.formats import FORMATS, Detection, Parsed, Rejected, inputs, open_inputs
+from engine.formats import FORMATS, Detection, Parsed, Rejected, open_inputs, single
 from tests.engine.formats.reading import opened, parsed, read
 
 ROW = b'{"messages": [{"role": "user", "content": "hi"}]}\n'
@@ -229,7 +229,7 @@ def test_reasons_name_the_message(message: object, reason: str) -> None:
 
 def test_more_messages_than_a_conversation_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """A record over the limit is rejected with its bytes and both numbers; one at the limit is read."""
-    monkeypatch.setattr(inputs, "MOST_MESSAGES", 2)
+    monkeypatch.setattr(single, "MOST_MESSAGES", 2)
     message = {"role": "user", "content": "hi"}
     rows = [json.dumps({"messages": [message] * count}).encode() for count in (2, 3)]
     accepted, rejected = read(b"\n".join(rows), "openai")

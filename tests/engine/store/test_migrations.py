@@ -18,6 +18,7 @@ from engine.store import (
     goal_decisions,
     goals,
     migrations,
+    plays,
     trees,
     vectors,
     verdicts,
@@ -91,6 +92,26 @@ def test_what_schema_2_brought(tmp_path: Path) -> None:
         with project.reading() as conn:
             assert verdicts.repeats(conn, 3) == (Verdict.UNSURE,)
             assert trees.frame(conn, 1, 2) == {"nodes": 3}
+
+
+def test_what_schema_5_brought(tmp_path: Path) -> None:
+    """Plays with their settings and transcripts, and replies by what was asked, of a file of schema 5 are found."""
+    load(RELEASED[4], tmp_path / "old.wb")
+    with Project.open(tmp_path / "old.wb") as project, project.reading() as conn:
+        (setting,) = plays.settings_of(conn)
+        assert (setting.kind, setting.params, setting.played, setting.broken) == (
+            "sharded",
+            {"seed": 7},
+            1,
+            1,
+        )
+        first, second = plays.rows(conn, "s")
+        assert (first.conversation_id, first.result, first.reason) == (1, {"score": 1.0}, None)
+        assert second.reason == "it was refused"
+        (line,) = plays.transcript(conn, first.id)
+        assert (line.messages, line.text) == ((("user", "I want a red bicycle"),), "Sold!")
+        key = "00ff" * 16
+        assert plays.replies(conn, [key])[key] == ("Sold!", "end", "1 of 3 messages left out")
 
 
 def test_what_schema_4_brought(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from array import array
 from pathlib import Path
 
 from engine.goal_rows import DeskDecision
+from engine.play_rows import PlaySetting, TranscriptLine
 from engine.rows import TreeRow, Verdict
 from engine.store import (
     clusterings,
@@ -20,6 +21,7 @@ from engine.store import (
     goal_decisions,
     goals,
     imports,
+    plays,
     scores,
     signs,
     trees,
@@ -29,6 +31,7 @@ from engine.store.clusterings import Assigned, LabelEntry, Member, NewCluster
 from engine.store.goal_answers import PairAnswer
 from engine.store.goals import GoalEntry
 from engine.store.migrations import SCHEMA
+from engine.store.plays import PlayEntry
 from engine.store.project import Project
 from engine.store.scores import RemainingEntry
 from engine.store.trees import TreeConfig, TreeEntry
@@ -85,6 +88,7 @@ def sample_project(path: Path) -> None:
         project.write(lambda conn: scores.add_remaining(conn, "r", "config-a", 1, tasks))
         project.write(_grow)
         project.write(_cluster)
+        project.write(_play)
         triage = TriageStore(project)
         triage.give(1, Verdict.COMPLETE)
         triage.give(3, Verdict.INCOMPLETE, "no answer")
@@ -128,6 +132,17 @@ def _cluster(conn: sqlite3.Connection) -> None:
     goal_decisions.append(conn, key, [moved])
     goal_decisions.undo(conn, key)
     goal_decisions.keep(conn, key, {1: "spread"})
+
+
+def _play(conn: sqlite3.Connection) -> None:
+    plays.register(conn, PlaySetting("s", "sharded", {"seed": 7}, {"assistant": "tiny.gguf"}))
+    talk = (("user", "I want a red bicycle"),)
+    line = TranscriptLine(
+        "assistant", "assistant", talk, "", "Sold!", "end", None, 7, {"temperature": 1.0}
+    )
+    plays.add(conn, "s", 1, PlayEntry("sharded/a/0", 1, None, {"score": 1.0}, [line]))
+    plays.add(conn, "s", 1, PlayEntry("sharded/b/0", None, "it was refused", {}, []))
+    plays.add_replies(conn, [("00ff" * 16, ("Sold!", "end", "1 of 3 messages left out"))])
 
 
 if __name__ == "__main__":

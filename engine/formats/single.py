@@ -1,0 +1,44 @@
+"""One record as a conversation: read, guarded, or rejected with the reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from engine.conversation import MOST_MESSAGES
+from engine.formats.leaks import guard
+from engine.formats.normalise import BadRecord
+from engine.formats.readers import READERS, Reader
+from engine.formats.records import Parsed, Rejected
+
+
+def parse(
+    reader: Reader, value: Any, raw: bytes, line: int | None, fallback_id: str
+) -> Parsed | Rejected:
+    """A record by the reader of its format.
+
+    Args:
+        fallback_id: The id to use when the record has none.
+    """
+    try:
+        draft = reader.read(value, fallback_id)
+    except BadRecord as bad:
+        return Rejected(line, raw, bad.reason)
+    count = len(draft.conversation.messages)
+    if count > MOST_MESSAGES:
+        reason = f"{count:,} messages, more than the {MOST_MESSAGES:,} of one conversation"
+        return Rejected(line, raw, reason)
+    conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
+    return Parsed(line, raw, conversation, leaks)
+
+
+def parse_made(record: Mapping[str, Any], format: str, fallback_id: str) -> Parsed | Rejected:
+    """A record that was made here, just as if it had been read from a file of that format.
+
+    Raises:
+        StopIteration: There is no such format.
+    """
+    reader = next(reader for reader in READERS if reader.name == format)
+    raw = json.dumps(record).encode("ascii")
+    return parse(reader, json.loads(raw), raw, None, fallback_id)

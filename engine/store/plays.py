@@ -1,0 +1,138 @@
+"""Conversations that were simulated, with their transcripts, and every reply of a model by what was asked."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from engine.play_rows import PlayRow, PlaySetting, TranscriptLine
+from engine.store.sql import chunks, marks, to_json
+
+Reply = tuple[str, str, str | None]
+"""Text, how it stopped, and a note or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayEntry:
+    """One play as it is stored; see `PlayRow`."""
+
+    key: str
+    conversation_id: int | None
+    reason: str | None
+    result: Mapping[str, Any]
+    transcript: Sequence[TranscriptLine]
+
+
+_ROW = (
+    "SELECT play.id, config_hash, kind, key, run_id, conversation_id, reason, result FROM play"
+    " JOIN play_config USING (config_hash)"
+)
+
+
+def register(conn: sqlite3.Connection, setting: PlaySetting) -> None:
+    """Records a setting before its first play."""
+    conn.execute(
+        "INSERT INTO play_config (config_hash, kind, params, models) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (config_hash) DO NOTHING",
+        (setting.config_hash, setting.kind, to_json(setting.params), to_json(setting.models)),
+    )
+
+
+def add(conn: sqlite3.Connection, config_hash: str, run_id: int, entry: PlayEntry) -> None:
+    """Stores a play; one that broke off is replaced."""
+    conn.execute(
+        "INSERT INTO play (config_hash, key, run_id, conversation_id, reason, result, transcript)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (config_hash, key) DO UPDATE SET"
+        " run_id = excluded.run_id, conversation_id = excluded.conversation_id,"
+        " reason = excluded.reason, result = excluded.result, transcript = excluded.transcript",
+        (
+            config_hash,
+            entry.key,
+            run_id,
+            entry.conversation_id,
+            entry.reason,
+            to_json(entry.result),
+            zlib.compress(to_json([asdict(line) for line in entry.transcript]).encode("ascii")),
+        ),
+    )
+
+
+def ended(conn: sqlite3.Connection, config_hash: str) -> set[str]:
+    """Keys of the plays of a setting that ended."""
+    rows = conn.execute(
+        "SELECT key FROM play WHERE config_hash = ? AND reason IS NULL", (config_hash,)
+    )
+    return {row[0] for row in rows}
+
+
+def settings_of(conn: sqlite3.Connection, kind: str | None = None) -> list[PlaySetting]:
+    """Settings of one kind or of all, in the order of their first plays, with how many plays each has."""
+    rows = conn.execute(
+        "SELECT config_hash, kind, params, models, count(play.id), count(reason) FROM play_config"
+        " LEFT JOIN play USING (config_hash) WHERE ?1 IS NULL OR kind = ?1"
+        " GROUP BY config_hash ORDER BY min(play.id) IS NULL, min(play.id), config_hash",
+        (kind,),
+    )
+    return [
+        PlaySetting(key, kind, json.loads(params), json.loads(models), every - broken, broken)
+        for key, kind, params, models, every, broken in rows
+    ]
+
+
+def rows(conn: sqlite3.Connection, config_hash: str) -> Iterator[PlayRow]:
+    """The plays of a setting, in the order of their keys."""
+    for row in conn.execute(f"{_ROW} WHERE config_hash = ? ORDER BY key", (config_hash,)):
+        yield _row(row)
+
+
+def every(conn: sqlite3.Connection, kind: str | None = None) -> Iterator[PlayRow]:
+    """All plays of one kind or of all, in the order in which they were stored."""
+    for row in conn.execute(f"{_ROW} WHERE ?1 IS NULL OR kind = ?1 ORDER BY play.id", (kind,)):
+        yield _row(row)
+
+
+def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[PlayRow]:
+    """The plays that came out as this conversation; several where models said the same."""
+    found = conn.execute(f"{_ROW} WHERE conversation_id = ? ORDER BY play.id", (conversation_id,))
+    return [_row(row) for row in found]
+
+
+def transcript(conn: sqlite3.Connection, play_id: int) -> list[TranscriptLine]:
+    """The calls of a play with their replies, in order; empty where there is no such play."""
+    row = conn.execute("SELECT transcript FROM play WHERE id = ?", (play_id,)).fetchone()
+    if row is None:
+        return []
+    return [_line(frame) for frame in json.loads(zlib.decompress(row[0]))]
+
+
+def replies(conn: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Reply]:
+    """What was said to these calls, by key; one that was not asked is absent."""
+    found: dict[str, Reply] = {}
+    for some in chunks([bytes.fromhex(key) for key in keys]):
+        for key, text, stopped, note in conn.execute(
+            f"SELECT key, text, stopped, note FROM call_reply WHERE key IN ({marks(some)})", some
+        ):
+            found[key.hex()] = text, stopped, note
+    return found
+
+
+def add_replies(conn: sqlite3.Connection, said: Iterable[tuple[str, Reply]]) -> None:
+    """Keeps replies by key; what is there already stays."""
+    conn.executemany(
+        "INSERT INTO call_reply (key, text, stopped, note) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (key) DO NOTHING",
+        ((bytes.fromhex(key), *reply) for key, reply in said),
+    )
+
+
+def _row(row: tuple[Any, ...]) -> PlayRow:
+    return PlayRow(*row[:7], json.loads(row[7]))
+
+
+def _line(frame: dict[str, Any]) -> TranscriptLine:
+    messages = tuple((speaker, content) for speaker, content in frame["messages"])
+    return TranscriptLine(**{**frame, "messages": messages})
