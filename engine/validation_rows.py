@@ -33,6 +33,30 @@ class Classification:
 
 
 @dataclass(frozen=True, slots=True)
+class Contrast:
+    """How one way to value things compares with another over the same things.
+
+    Attributes:
+        figure: By which they are compared, e.g. `AUROC`.
+        n: Things.
+        first, second: The figure of `one` and of `other`.
+        difference: The first less the second, with its 95% interval from draws of conversations.
+        p: Two-sided, of the hypothesis that there is none; None where there is too little to test.
+        corrected: The same after Holm's correction for all contrasts that are told together.
+    """
+
+    figure: str
+    one: str
+    other: str
+    n: int
+    first: float
+    second: float
+    difference: Estimate
+    p: float | None
+    corrected: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TruncationRow:
     """One way to tell whole conversations from cut ones.
 

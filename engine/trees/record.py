@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.trees.transform import Transform
-from engine.trees.tree import Kind, Node, Tree, TreeOptions
+from engine.trees.tree import LEAVES, Kind, Node, Tree, TreeOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,14 @@ def record(tree: Tree) -> TreeRecord:
         {str(token): tree.spelling(token).hex() for token in sorted(tokens)},
         tuple(sorted(tree.stop_tokens)),
     )
+
+
+def leaf_log_probs(columns: Mapping[str, list[Any]]) -> list[float]:
+    """Natural log-probabilities of the paths to a recorded tree's leaves, in order of their ids."""
+    paths: list[float] = []
+    for at, parent in enumerate(columns["parent"]):
+        paths.append(paths[parent] + columns["log_p"][at] if at else 0.0)
+    return [path for path, kind in zip(paths, columns["kind"], strict=True) if kind in LEAVES]
 
 
 def restore(kept: TreeRecord) -> Tree:

@@ -81,7 +81,9 @@ class Resampling:
         even = np.full(many, 1 / many)
         self._weights = random.multinomial(many, even, size=draws).astype(np.int32)
 
-    def rank(self, values: Sequence[float], wrong: Sequence[bool], among: Bools | None = None) -> Ranking:
+    def rank(
+        self, values: Sequence[float], wrong: Sequence[bool], among: Bools | None = None
+    ) -> Ranking:
         """Figures of values that should be high where something is wrong.
 
         Args:

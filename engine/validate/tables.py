@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
+import numpy as np
+
+from engine.calibration_rows import Estimate
 from engine.validate.correlation import Correlation, correlate
+from engine.validate.curves import Curve, rejection, roc
 from engine.validate.interval import Interval
-from engine.validate.ranking import auroc, average_precision
-from engine.validate.uncertainty import Case
+from engine.validate.ranking import Placements, auroc, placements
+from engine.validate.resampling import NAMES, Bools, Ranking, Resampling
+from engine.validate.significance import above_chance, differ, holm
+from engine.validate.uncertainty import MEASURES, PLAIN, Case
+from engine.validation_rows import Contrast
+
+_AP, _KEPT, _RATIO = (NAMES.index(one) for one in NAMES[1:])
+
+Tell = Callable[[str], None]
+"""Told what is worked out next; may raise to stop it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +32,24 @@ class Ranked:
         positives, negatives: Cases that have the figure, by whether the claim holds.
         area: P(the figure is higher where the claim holds).
         average_precision: Chance gives `positives / (positives + negatives)`.
+        kept_accuracy: Share of cases for which the claim fails among the k surest, averaged over all k; chance gives
+            `negatives / (positives + negatives)`.
+        rejection_ratio: How far `kept_accuracy` lies from chance (0) to the best order (1).
+        p: Two-sided, of the hypothesis that the area is one half.
+        corrected: The same after Holm's correction for the figures of the table.
     """
 
     figure: str
     positives: int
     negatives: int
     area: Interval
-    average_precision: float
+    average_precision: Interval
+    kept_accuracy: Interval
+    rejection_ratio: Interval
+    p: float
+    corrected: float
+    roc: Curve
+    rejection: Curve
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +59,14 @@ class ClaimTable:
     Attributes:
         holds, fails: Cases for which it is known.
         rows: By figure; empty where the claim is the same for all.
+        contrasts: Each measure of the tree against each plain figure, by area.
     """
 
     claim: str
     holds: int
     fails: int
     rows: tuple[Ranked, ...]
+    contrasts: tuple[Contrast, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +78,9 @@ class Pair:
     found: Correlation
 
 
-def claim_tables(cases: Sequence[Case], claims: Sequence[str]) -> list[ClaimTable]:
+def claim_tables(
+    cases: Sequence[Case], claims: Sequence[str], tell: Tell = lambda what: None
+) -> list[ClaimTable]:
     """A table for each of the claims that is known of some case; one that says the same as an earlier one of every case
     is left out."""
     tables = []
@@ -64,27 +91,116 @@ def claim_tables(cases: Sequence[Case], claims: Sequence[str]) -> list[ClaimTabl
         if not holds + fails or answers in seen:
             continue
         seen.append(answers)
-        rows = _rows([case for case in cases if claim in case.claims], claim)
-        tables.append(ClaimTable(claim, holds, fails, tuple(rows)))
+        about = _About([case for case in cases if claim in case.claims], claim, tell)
+        tables.append(ClaimTable(claim, holds, fails, about.rows(), about.contrasts()))
     return tables
 
 
-def _rows(cases: Sequence[Case], claim: str) -> list[Ranked]:
-    rows = []
-    for name in cases[0].figures:
-        usable = [
-            (value, case.claims[claim], case.conversation)
-            for case in cases
-            if (value := case.figures[name]) is not None
+class _About:
+    """What is known of some cases under one claim; what several rows need is worked out once."""
+
+    def __init__(self, cases: Sequence[Case], claim: str, tell: Tell) -> None:
+        self._claim, self._tell = claim, tell
+        self._wrong = np.array([case.claims[claim] for case in cases])
+        self._groups = [case.conversation for case in cases]
+        self._values: Mapping[str, list[float | None]] = {
+            name: [case.figures[name] for case in cases] for name in cases[0].figures
+        }
+        self._there = {
+            name: np.array([one is not None for one in values])
+            for name, values in self._values.items()
+        }
+        self._made: Resampling | None = None
+        self._rankings: dict[tuple[str, bytes], Ranking] = {}
+        self._placed: dict[tuple[str, bytes], Placements] = {}
+
+    def rows(self) -> tuple[Ranked, ...]:
+        """One for each figure that is known of both kinds."""
+        found = [self._row(name) for name in self._values if self._usable(self._there[name])]
+        fixed = holm([one.p for one in found])
+        return tuple(
+            replace(one, corrected=p) for one, p in zip(found, fixed, strict=True) if p is not None
+        )
+
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """Each measure against each plain figure of the same kind, over the cases that have both."""
+        found = [
+            self._contrast(name, other)
+            for name in self._values
+            if name.partition(" ")[0] in MEASURES
+            for other in self._plain(name)
+            if self._usable(self._there[name] & self._there[other])
         ]
-        positives = sum(holds for _, holds, _ in usable)
-        negatives = len(usable) - positives
-        if positives and negatives:
-            values, labels, groups = zip(*usable, strict=True)
-            area = auroc(values, labels, groups)
-            precision = average_precision(values, labels)
-            rows.append(Ranked(name, positives, negatives, area, precision))
-    return rows
+        fixed = holm([one.p for one in found])
+        return tuple(replace(one, corrected=p) for one, p in zip(found, fixed, strict=True))
+
+    def _plain(self, name: str) -> list[str]:
+        how = name.partition(" ")[2]
+        wanted = [f"{plain} {how}".strip() for plain in PLAIN]
+        return [
+            other if other in self._values else plain
+            for plain, other in zip(PLAIN, wanted, strict=True)
+            if {plain, other} & self._values.keys()
+        ]
+
+    def _usable(self, among: Bools) -> bool:
+        wrong = self._wrong[among]
+        return bool(wrong.any()) and not wrong.all()
+
+    def _row(self, name: str) -> Ranked:
+        self._tell(f"{self._claim}: {name}")
+        among = self._there[name]
+        values, wrong, groups = self._some(name, among)
+        ranking = self._ranking(name, among)
+        positives = sum(wrong)
+        return Ranked(
+            name,
+            positives,
+            len(wrong) - positives,
+            auroc(values, wrong, groups),
+            ranking.figure(_AP),
+            ranking.figure(_KEPT),
+            ranking.figure(_RATIO),
+            p := above_chance(self._places(name, among)),
+            p,
+            roc(values, wrong),
+            rejection(values, wrong),
+        )
+
+    def _contrast(self, name: str, other: str) -> Contrast:
+        self._tell(f"{self._claim}: {name} against {other}")
+        among = self._there[name] & self._there[other]
+        first, second = self._places(name, among), self._places(other, among)
+        off = self._ranking(name, among).difference(self._ranking(other, among), 0)
+        return Contrast(
+            "AUROC",
+            name,
+            other,
+            int(among.sum()),
+            first.area,
+            second.area,
+            Estimate(off.value, off.low, off.high),
+            differ(first, second),
+        )
+
+    def _some(self, name: str, among: Bools) -> tuple[list[float], list[bool], list[int]]:
+        values = [v for v, there in zip(self._values[name], among, strict=True) if there]
+        groups = [g for g, there in zip(self._groups, among, strict=True) if there]
+        return [0.0 if v is None else v for v in values], self._wrong[among].tolist(), groups
+
+    def _ranking(self, name: str, among: Bools) -> Ranking:
+        key = name, among.tobytes()
+        if key not in self._rankings:
+            self._made = self._made or Resampling(self._groups)
+            values = [0.0 if v is None else v for v in self._values[name]]
+            self._rankings[key] = self._made.rank(values, self._wrong.tolist(), among)
+        return self._rankings[key]
+
+    def _places(self, name: str, among: Bools) -> Placements:
+        key = name, among.tobytes()
+        if key not in self._placed:
+            self._placed[key] = placements(*self._some(name, among))
+        return self._placed[key]
 
 
 def pairs(cases: Sequence[Case]) -> list[Pair]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeGuard
 
 _EITHER = "unanswerable or underspecified"
 
@@ -11,15 +11,20 @@ CLAIMS: Mapping[str, str] = {
     "reward 0": "the reward is 0, against more",
     "reward below 1": "the reward is below 1, against 1",
     "not complete": "the source says that the goal was not reached, against reached",
+    "success below 1": "the success rate is below 1, against 1",
     _EITHER: "the last question cannot be answered or is not clear, against answerable",
     "unanswerable": "the last question cannot be answered, against answerable",
     "underspecified": "the last question is not clear, against answerable",
     "hallucinated": "this answer holds something made up, against not",
+    "not satisfied": "the user rated this answer 3 or less of 5, against more",
 }
 """Name of each claim and what is set against what; whoever is neither is left out."""
 
-OF_AN_ANSWER = frozenset({"hallucinated"})
+OF_AN_ANSWER = frozenset({"hallucinated", "not satisfied"})
 """Claims about one answer; the others are about a whole conversation."""
+
+SATISFIED = 4
+"""Rating of an answer from which its user is asked for no reason: the least that counts as satisfied."""
 
 _ANSWERABILITY: Mapping[str, Mapping[str, bool]] = {
     "ANSWERABLE": {_EITHER: False, "unanswerable": False, "underspecified": False},
@@ -31,10 +36,12 @@ _ANSWERABILITY: Mapping[str, Mapping[str, bool]] = {
 def of_conversation(truth: Mapping[str, Any]) -> dict[str, bool]:
     """The claims about a conversation that its truth decides."""
     found: dict[str, bool] = {}
-    reward = truth.get("reward")
-    if isinstance(reward, (int, float)) and not isinstance(reward, bool):
+    reward, success = truth.get("reward"), truth.get("success")
+    if _is_number(reward):
         found["reward 0"] = reward <= 0
         found["reward below 1"] = reward < 1
+    if _is_number(success):
+        found["success below 1"] = success < 1
     complete = truth.get("complete")
     if isinstance(complete, bool):
         found["not complete"] = not complete
@@ -44,7 +51,7 @@ def of_conversation(truth: Mapping[str, Any]) -> dict[str, bool]:
 
 def judges_answers(truth: Mapping[str, Any]) -> bool:
     """Whether single answers were judged, so that their order matters."""
-    return isinstance(truth.get("hallucination"), list)
+    return any(isinstance(truth.get(name), list) for name in _OF_ANSWERS)
 
 
 def of_answers(truth: Mapping[str, Any], answers: int) -> list[dict[str, bool]]:
@@ -53,7 +60,29 @@ def of_answers(truth: Mapping[str, Any], answers: int) -> list[dict[str, bool]]:
     Args:
         answers: How many there are; judgements of another number belong to nobody knows which.
     """
-    judged = truth["hallucination"] if judges_answers(truth) else []
-    if len(judged) != answers:
-        return [{} for _ in range(answers)]
-    return [{"hallucinated": one} if isinstance(one, bool) else {} for one in judged]
+    found: list[dict[str, bool]] = [{} for _ in range(answers)]
+    for name, read in _OF_ANSWERS.items():
+        judged = truth.get(name)
+        if isinstance(judged, list) and len(judged) == answers:
+            for claims, one in zip(found, judged, strict=True):
+                claims.update(read(one))
+    return found
+
+
+def _hallucinated(judged: Any) -> dict[str, bool]:
+    return {"hallucinated": judged} if isinstance(judged, bool) else {}
+
+
+def _not_satisfied(rated: Any) -> dict[str, bool]:
+    return {"not satisfied": rated < SATISFIED} if _is_number(rated) else {}
+
+
+_OF_ANSWERS: Mapping[str, Callable[[Any], dict[str, bool]]] = {
+    "hallucination": _hallucinated,
+    "satisfaction": _not_satisfied,
+}
+"""Truths with a value for each answer, and what they claim of it."""
+
+
+def _is_number(value: Any) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

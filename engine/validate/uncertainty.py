@@ -3,6 +3,7 @@ another always says less sure."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -17,16 +18,43 @@ MEASURES: Mapping[str, str] = {
     "-covered": "minus the probability of all leaves together",
     "entropy_low": "least entropy, bits",
     "entropy_high": "entropy at the tree's resolution, bits",
-    "-answer_logprob_per_token": "minus the log-probability of the recorded answer, divided by its tokens",
 }
 """Name of each measure and what it is."""
 
+PLAIN: Mapping[str, str] = {
+    "length": "characters of the conversation; where single answers are judged, of the answer",
+    "perplexity": "of the recorded answer: e to minus the mean log-probability of its tokens",
+    "-mean_token_p": "minus the mean probability of the recorded answer's tokens",
+    "-min_token_p": "minus the probability of its least probable token",
+    "predictive_entropy": "bits that a leaf of the tree takes on average, the leaves weighted by their probability",
+}
+"""What every measure is held against.
+
+Perplexity after Jelinek et al. (1977); mean and least probability of tokens after Varshney et al. (2023, A Stitch in
+Time Saves Nine); predictive entropy after Malinin and Gales (2021, Uncertainty Estimation in Autoregressive Structured
+Prediction), the sum of -q(s) log2 P(s) over answers s, where q is P over the sum of P: their importance-weighted
+estimate without the division by length, with the leaves of the tree in place of a beam.
+"""
+
 BASELINES: Mapping[str, str] = {
+    **PLAIN,
     "fork_entropy": "bits of the one distribution at the first fork",
-    "length": "characters of the conversation",
     "answer_tokens": "tokens of the recorded answer that were scored",
 }
-"""What needs no tree, or one token of it; a measure is worth something only beside them."""
+"""What needs no tree, or little of it; a measure is worth something only beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What of a tree its measures do not tell.
+
+    Attributes:
+        leaves: Natural log-probabilities of its leaves.
+        answer: Natural log-probabilities of the recorded answer's tokens; empty where they were not kept.
+    """
+
+    leaves: Sequence[float]
+    answer: Sequence[float] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +71,12 @@ class Case:
     claims: Mapping[str, bool] = field(default_factory=dict)
 
 
-def figures_of(row: TreeRow, length: int) -> dict[str, float | None]:
-    """All measures and baselines of one tree; `length` is that of its conversation in characters."""
-    answer = None
+def figures_of(row: TreeRow, length: int, inside: Inside) -> dict[str, float | None]:
+    """All measures and baselines of one tree; `length` in characters."""
+    perplexity = None
     if row.answer_log_prob is not None and row.answer_tokens:
-        answer = -row.answer_log_prob / row.answer_tokens
+        perplexity = math.exp(min(-row.answer_log_prob / row.answer_tokens, _MOST))
+    odds = [math.exp(one) for one in inside.answer]
     return {
         "leaves": row.leaves,
         "answers": row.answers,
@@ -56,11 +85,32 @@ def figures_of(row: TreeRow, length: int) -> dict[str, float | None]:
         "-covered": -row.covered,
         "entropy_low": row.entropy_low,
         "entropy_high": row.entropy_high,
-        "-answer_logprob_per_token": answer,
-        "fork_entropy": row.fork_entropy,
         "length": length,
-        "answer_tokens": None if answer is None else row.answer_tokens,
+        "perplexity": perplexity,
+        "-mean_token_p": -fmean(odds) if odds else None,
+        "-min_token_p": -min(odds) if odds else None,
+        "predictive_entropy": predictive_entropy(inside.leaves),
+        "fork_entropy": row.fork_entropy,
+        "answer_tokens": None if perplexity is None else row.answer_tokens,
     }
+
+
+_MOST = 700.0
+"""Logarithm up to which a perplexity is a number in double precision."""
+
+
+def predictive_entropy(leaves: Sequence[float]) -> float | None:
+    """Bits, as `PLAIN` says; None without a leaf.
+
+    Args:
+        leaves: Natural log-probabilities.
+    """
+    if not leaves:
+        return None
+    most = max(leaves)  # so that improbable leaves do not all become 0
+    odds = [math.exp(one - most) for one in leaves]
+    bits = math.fsum(-p * one for p, one in zip(odds, leaves, strict=True)) / math.log(2)
+    return bits / math.fsum(odds)
 
 
 def by_conversation(cases: Sequence[Case], claims: Mapping[int, Mapping[str, bool]]) -> list[Case]:

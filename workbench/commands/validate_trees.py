@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from engine.validate import truths
+from engine.validate import conclusions, truths
+from engine.validate.interval import Interval
+from engine.validate.short_figures import ends, short
 from engine.validate.tables import ClaimTable, Pair
 from engine.validate.uncertainty import BASELINES, MEASURES
-from engine.validate.short_figures import ends, short
+from engine.validation_rows import Contrast
 from workbench.validation.trees import TreeValidation, config_name
+
+RESAMPLED = ("average_precision", "kept_accuracy", "rejection_ratio")
 
 
 def without_truth(found: TreeValidation) -> str:
@@ -29,6 +33,11 @@ def lines_of(found: TreeValidation) -> list[str]:
         f"               {found.grown:,} trees of {found.conversations:,} conversations,"
         f" {found.wanted:,} asked for; median of {found.leaves:g} leaves",
     ]
+    if found.unkept:
+        lines.append(
+            f"               {found.unkept:,} trees are of an earlier version and do not hold the probabilities of"
+            " tokens: grow them anew with another limit"
+        )
     for table in found.tables:
         lines += ["", *_table_lines(table, found.known[table.claim])]
     shown = [pair for pair in found.pairs if _is_of_the_paper(pair)]
@@ -52,14 +61,22 @@ def _table_lines(table: ClaimTable, known: int) -> list[str]:
     ]
     if not table.rows:
         return [*lines, "  All are the same: there is nothing to tell apart."]
-    chance = f"(by chance .50 and {short(table.holds / covered)})"
-    lines.append(f"  {'':<32}{'AUROC':>6}  {'95%':<13}{'AP':>6}  {chance}")
+    lines.append(
+        f"  {'':<32}{'AUROC':>6}  {'95%':<13}{'AP':>6}  {'95%':<13}{'kept':>6}  {'95%':<13}{'PRR':>6}  95%"
+    )
     for row in table.rows:
         lacking = covered - row.positives - row.negatives
-        lines.append(
-            f"  {row.figure:<32}{short(row.area.value):>6}  {ends(row.area):<13}"
-            f"{short(row.average_precision):>6}" + (f"  {lacking:,} have none" if lacking else "")
-        )
+        figures = [row.area, row.average_precision, row.kept_accuracy, row.rejection_ratio]
+        cells = "".join(f"{short(one.value):>6}  {ends(one):<13}" for one in figures)
+        line = f"  {row.figure:<32}{cells}" + (f"{lacking:,} have none" if lacking else "")
+        lines.append(line.rstrip())
+    shares = short(table.holds / covered), short(table.fails / covered)
+    lines.append(
+        f"  {'by chance':<32}{short(0.5):>6}  {'':<13}{shares[0]:>6}  {'':<13}{shares[1]:>6}  {'':<13}{short(0):>6}"
+    )
+    lines += [
+        f"  {line}" for line in (conclusions.against_chance(table), *conclusions.of_claim(table))
+    ]
     return lines
 
 
@@ -67,6 +84,25 @@ def _is_of_the_paper(pair: Pair) -> bool:
     """With the length, or of the two figures that the paper compares; `--json` has all."""
     names = {name.split()[0] for name in (pair.first, pair.second)}
     return "length" in names or names == {"leaves", "-max_logprob"}
+
+
+def contrast_json(one: Contrast) -> dict[str, Any]:
+    """A contrast as JSON."""
+    return {
+        "figure": one.figure,
+        "one": one.one,
+        "other": one.other,
+        "n": one.n,
+        "values": [one.first, one.second],
+        "difference": one.difference.value,
+        "ci": [one.difference.low, one.difference.high],
+        "p": one.p,
+        "p_corrected": one.corrected,
+    }
+
+
+def _ends(figure: Interval) -> list[float]:
+    return [figure.low, figure.high]
 
 
 def as_json(found: TreeValidation) -> dict[str, Any]:
@@ -78,6 +114,7 @@ def as_json(found: TreeValidation) -> dict[str, Any]:
             "conversations": found.conversations,
             "trees": found.grown,
             "median_leaves": found.leaves,
+            "without_token_probabilities": found.unkept,
         },
         "figures": {**MEASURES, **BASELINES},
         "truths": [
@@ -96,10 +133,19 @@ def as_json(found: TreeValidation) -> dict[str, Any]:
                         "auroc": row.area.value,
                         "low": row.area.low,
                         "high": row.area.high,
-                        "average_precision": row.average_precision,
+                        "average_precision": row.average_precision.value,
+                        "kept_accuracy": row.kept_accuracy.value,
+                        "rejection_ratio": row.rejection_ratio.value,
+                        "ci": {name: _ends(getattr(row, name)) for name in RESAMPLED},
+                        "p": row.p,
+                        "p_corrected": row.corrected,
                     }
                     for row in table.rows
                 ],
+                "contrasts": [contrast_json(one) for one in table.contrasts],
+                "conclusions": [conclusions.against_chance(table), *conclusions.of_claim(table)]
+                if table.rows
+                else [],
             }
             for table in found.tables
         ],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.conversation import render_log
@@ -13,13 +14,15 @@ from engine.filters import ListQuery
 from engine.store import conversations, imports, trees
 from engine.store.project import Project
 from engine.store.trees import TreeConfig
+from engine.trees.record import leaf_log_probs
 from engine.validate import truths
-from engine.validate.tables import ClaimTable, Pair, claim_tables, pairs
-from engine.validate.uncertainty import Case, by_conversation, figures_of
+from engine.validate.tables import ClaimTable, Pair, Tell, claim_tables, pairs
+from engine.validate.uncertainty import Case, Inside, by_conversation, figures_of
 
 SHORT_HASH = 12
 """Characters of a config hash that are printed; so many or more name it."""
 ROWS_AT_ONCE = 500
+TOLD_EVERY = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class TreeValidation:
         known: For each claim the conversations or answers for which it is known, with a tree or without.
         tables: For each claim that is known of something with a tree.
         pairs: How the figures of conversations go together.
+        unkept: Trees of early project files, in which the probabilities of the recorded answer's tokens are not kept.
     """
 
     config: TreeConfig
@@ -44,15 +48,20 @@ class TreeValidation:
     known: Mapping[str, int]
     tables: tuple[ClaimTable, ...]
     pairs: tuple[Pair, ...]
+    unkept: int = 0
 
 
 def tree_validation(
-    project: Project, query: ListQuery, config_hash: str | None = None
+    project: Project,
+    query: ListQuery,
+    config_hash: str | None = None,
+    tell: Tell = lambda what: None,
 ) -> TreeValidation:
     """Reads trees and truth, and holds one against the other.
 
     Args:
         config_hash: Or its beginning; None: the trees that are shown.
+        tell: Told what is worked out next; may raise to stop it.
 
     Raises:
         UsageError: There are no trees, or none of this configuration.
@@ -67,16 +76,27 @@ def tree_validation(
         ]
         known = [(key, truth) for key, truth in imports.truths(conn) if key in wanted]
         lengths = _lengths(project, sorted({row.conversation_id for row in rows}))
+        insides = []
+        for number, row in enumerate(rows):
+            if number % TOLD_EVERY == 0:
+                tell(f"tree {number:,} of {len(rows):,}")
+            frame = trees.frame(conn, row.conversation_id, row.step, config.config_hash)
+            insides.append(_inside(frame))
     about = {key: truths.of_conversation(truth) for key, truth in known}
-    of_steps, answers = _of_steps(project, dict(known))
+    of_steps, said, answers = _of_steps(project, dict(known))
     at_answers = config.place != "end"
     cases = [
         Case(
             row.conversation_id,
-            figures_of(row, lengths[row.conversation_id]),
+            figures_of(row, lengths[row.conversation_id], inside),
             of_steps.get((row.conversation_id, row.step), {}) if at_answers else {},
         )
-        for row in rows
+        for row, inside in zip(rows, insides, strict=True)
+    ]
+    single = [
+        replace(case, figures={**case.figures, "length": said[row.conversation_id, row.step]})
+        for case, row in zip(cases, rows, strict=True)
+        if case.claims
     ]
     whole = by_conversation(cases, about)
     of_conversations = [claim for claim in truths.CLAIMS if claim not in truths.OF_AN_ANSWER]
@@ -89,11 +109,22 @@ def tree_validation(
         statistics.median(row.leaves for row in rows) if rows else 0,
         {name: count for name, count in {**counts, **answers}.items() if count},
         (
-            *claim_tables(whole, of_conversations),
-            *claim_tables(cases, sorted(truths.OF_AN_ANSWER)),
+            *claim_tables(whole, of_conversations, tell),
+            *claim_tables(single, sorted(truths.OF_AN_ANSWER), tell),
         ),
         tuple(pairs(whole)),
+        sum(
+            not inside.answer
+            for inside, row in zip(insides, rows, strict=True)
+            if row.answer_tokens
+        ),
     )
+
+
+def _inside(frame: Mapping[str, Any] | None) -> Inside:
+    if frame is None:
+        return Inside(())
+    return Inside(leaf_log_probs(frame["columns"]), frame.get("answer_log_probs", ()))
 
 
 def _config(configs: Sequence[TreeConfig], wanted: str | None) -> TreeConfig:
@@ -119,10 +150,11 @@ def _lengths(project: Project, keys: Sequence[int]) -> dict[int, int]:
 
 def _of_steps(
     project: Project, known: Mapping[int, Mapping[str, Any]]
-) -> tuple[dict[tuple[int, int], dict[str, bool]], dict[str, int]]:
-    """The claims about each assistant step, and how many answers there are for each claim."""
+) -> tuple[dict[tuple[int, int], dict[str, bool]], dict[tuple[int, int], int], dict[str, int]]:
+    """The claims about each assistant step and its characters, and how many answers there are for each claim."""
     found: dict[tuple[int, int], dict[str, bool]] = {}
-    counts: dict[str, int] = {}
+    lengths: dict[tuple[int, int], int] = {}
+    counts: Counter[str] = Counter()
     judged = [key for key, truth in known.items() if truths.judges_answers(truth)]
     for at in range(0, len(judged), ROWS_AT_ONCE):
         with project.reading() as conn:
@@ -131,12 +163,12 @@ def _of_steps(
             said = [n for n, message in enumerate(messages) if message.role == "assistant"]
             claims = dict(zip(said, truths.of_answers(known[key], len(said)), strict=True))
             for one in claims.values():
-                for claim in one:
-                    counts[claim] = counts.get(claim, 0) + 1
+                counts.update(one.keys())
             for piece in render_log(messages):
                 if piece.message in claims:
                     found[key, piece.step] = claims[piece.message]
-    return found, counts
+                    lengths[key, piece.step] = len(messages[piece.message].content)
+    return found, lengths, counts
 
 
 def config_name(config: TreeConfig) -> str:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 from sklearn.metrics import auc as trapezoid
+from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 from engine.validate.curves import rejection, reliability, roc
 from engine.validate.resampling import NAMES, Ranking, Resampling
@@ -43,7 +43,7 @@ class TestFigures:
         assert np.array_equal(one.drawn, other.drawn, equal_nan=True)
 
     def test_rejection_by_hand(self) -> None:
-        """Right, wrong, right from the surest on: kept shares 1, 1/2, 2/3. Perfect would be 1, 1, 2/3; at random 2/3."""
+        """Right, wrong, right from the surest on: shares 1, 1/2, 2/3; perfect would be 1, 1, 2/3, at random 2/3."""
         seen = ranked([1, 2, 3], [False, True, False]).seen
         assert seen[KEPT] == pytest.approx((1 + 1 / 2 + 2 / 3) / 3)
         perfect, chance = (1 + 1 + 2 / 3) / 3, 2 / 3

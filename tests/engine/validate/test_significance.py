@@ -60,7 +60,8 @@ class TestDifferences:
         groups = list(range(len(labels)))
         once = differ(placements(one, labels, groups), placements(other, labels, groups))
         thrice = differ(
-            placements(3 * one, 3 * labels, 3 * groups), placements(3 * other, 3 * labels, 3 * groups)
+            placements(3 * one, 3 * labels, 3 * groups),
+            placements(3 * other, 3 * labels, 3 * groups),
         )
         assert once is not None
         assert once == pytest.approx(thrice)
@@ -96,7 +97,7 @@ class TestDifferences:
 
 class TestMany:
     def test_by_hand(self) -> None:
-        """Three tests: the smallest p times three, the next times two, never falling; an untested one does not count."""
+        """Three tests: the smallest p times three, the next times two, never falling; what is untested does not count."""
         assert holm([0.01, None, 0.04, 0.03]) == pytest.approx([0.03, None, 0.06, 0.06])
         assert holm([0.6, 0.7]) == [1.0, 1.0]
         assert holm([]) == []

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from engine.rows import TreeRow
 from engine.stages.trees import tree_row
+from engine.trees.record import leaf_log_probs, record
 from engine.trees.tree import TreeOptions
 from engine.validate import truths
 from engine.validate.tables import claim_tables, pairs
-from engine.validate.uncertainty import BASELINES, MEASURES, Case, by_conversation, figures_of
+from engine.validate.uncertainty import (
+    BASELINES,
+    MEASURES,
+    PLAIN,
+    Case,
+    Inside,
+    by_conversation,
+    figures_of,
+    predictive_entropy,
+)
 from tests.screens.tree_project import grown, likely
 
 
@@ -30,6 +41,8 @@ class TestTruths:
             ({"reward": 1}, {"reward 0": False, "reward below 1": False}),
             ({"reward": True, "goal": "x"}, {}),
             ({"reward": "1", "complete": "yes"}, {}),
+            ({"success": 0.9}, {"success below 1": True}),
+            ({"success": 1.0}, {"success below 1": False}),
             ({"complete": False}, {"not complete": True}),
             ({"complete": True}, {"not complete": False}),
             (
@@ -62,17 +75,42 @@ class TestTruths:
         assert truths.of_answers(truth, 2) == [{}, {}]
         assert truths.of_answers({"reward": 1}, 1) == [{}]
 
+    def test_satisfaction(self) -> None:
+        """Up to 3 of 5 a user was asked for a reason, so that is not satisfied; both judgements of one answer stand."""
+        truth = {"satisfaction": [3, 4, None], "hallucination": [True, None, False]}
+        assert truths.judges_answers(truth)
+        assert truths.of_answers(truth, 3) == [
+            {"hallucinated": True, "not satisfied": True},
+            {"not satisfied": False},
+            {"hallucinated": False},
+        ]
+
 
 class TestFigures:
     def test_all_are_there(self) -> None:
         """Every measure and baseline has a figure, and the recorded answer's is that of one of its tokens."""
-        found = figures_of(row(), 120)
+        odds = [0.5, 0.125, 0.25, 0.5]
+        told = replace(row(), answer_log_prob=sum(map(math.log, odds)))
+        found = figures_of(told, 120, Inside([-1.0], [math.log(one) for one in odds]))
         assert found.keys() == {**MEASURES, **BASELINES}.keys()
         assert found["length"] == 120
         assert found["answer_tokens"] == 4
-        assert found["-answer_logprob_per_token"] == pytest.approx(
-            -(row().answer_log_prob or 0) / 4
-        )
+        assert found["perplexity"] == pytest.approx((2 * 8 * 4 * 2) ** (1 / 4))
+        assert found["-mean_token_p"] == pytest.approx(-1.375 / 4)
+        assert found["-min_token_p"] == pytest.approx(-0.125)
+
+    def test_predictive_entropy(self) -> None:
+        """Leaves of 1/2 and 1/4 count 2/3 and 1/3: 4/3 bits. All that is left out makes it larger than the entropy of
+        the two; leaves too improbable for a double still count, and without any there is none."""
+        assert predictive_entropy([math.log(1 / 2), math.log(1 / 4)]) == pytest.approx(4 / 3)
+        assert predictive_entropy([-800.0, -800.0]) == pytest.approx(800 / math.log(2))
+        assert predictive_entropy([]) is None
+
+    def test_leaves_of_a_record(self) -> None:
+        """What is read off the columns is what the tree itself says of its leaves."""
+        tree = grown(b"hi", TreeOptions(0.02, max_tokens=5)).tree
+        found = leaf_log_probs(record(tree).as_frame()["columns"])
+        assert sorted(found) == pytest.approx(sorted(tree.nodes[at].path for at in tree.leaves()))
 
     def test_each_grows_with_uncertainty(self) -> None:
         """Leaves, entropy and minus the log-probabilities all rise when the best answer gets less likely."""
@@ -88,8 +126,9 @@ class TestFigures:
             entropy_high=sure.entropy_high + 1,
             answer_log_prob=(sure.answer_log_prob or 0) - 1,
         )
-        low, high = figures_of(sure, 1), figures_of(unsure, 1)
-        for name in MEASURES:
+        low = figures_of(sure, 1, Inside([-0.5], [-0.1, -0.2]))
+        high = figures_of(unsure, 2, Inside([-0.6], [-0.1, -0.9]))
+        for name in (*MEASURES, *PLAIN):
             first, second = low[name], high[name]
             assert first is not None
             assert second is not None
@@ -98,8 +137,8 @@ class TestFigures:
     def test_without_an_answer(self) -> None:
         """A tree at the end of a log has no recorded answer, so no figure of one; one without a leaf no best leaf."""
         bare = replace(row(), answer_log_prob=None, answer_tokens=0, max_log_prob=None)
-        found = figures_of(bare, 1)
-        assert found["-answer_logprob_per_token"] is found["answer_tokens"] is None
+        found = figures_of(bare, 1, Inside(()))
+        assert found["perplexity"] is found["-min_token_p"] is found["answer_tokens"] is None
         assert found["-max_logprob"] is None
 
     def test_several_trees_of_a_conversation(self) -> None:
@@ -140,7 +179,12 @@ class TestTables:
         rows = {one.figure: one for one in table.rows}
         assert rows["leaves"].area.value == 1
         assert rows["flat"].area.value == 0.5
-        assert rows["flat"].average_precision == 0.5
+        assert rows["flat"].average_precision.value == 0.5
+        assert rows["leaves"].kept_accuracy.value == pytest.approx(
+            (4 + 4 / 5 + 4 / 6 + 4 / 7 + 4 / 8) / 8
+        )
+        assert rows["leaves"].rejection_ratio.value == 1
+        assert rows["flat"].rejection_ratio.value == pytest.approx(0)
         assert (rows["some"].positives, rows["some"].negatives) == (4, 2)
 
     def test_the_same_for_all(self) -> None:

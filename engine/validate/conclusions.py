@@ -1,0 +1,91 @@
+"""What tables say, in sentences; also that a difference cannot be told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.validate.short_figures import short
+from engine.validate.significance import LEVEL
+from engine.validate.tables import ClaimTable, Ranked
+from engine.validate.uncertainty import MEASURES, PLAIN
+from engine.validation_rows import Contrast
+
+
+def of_claim(table: ClaimTable) -> list[str]:
+    """A sentence on each measure of the tree, after one on all of them.
+
+    Each measure is held against the plain figure that has the largest area, which is the hardest to beat; the
+    correction counts the contrasts with all of them.
+    """
+    if not table.contrasts:
+        return []
+    rows = {row.figure: row for row in table.rows}
+    hardest = [
+        max((c for c in table.contrasts if c.one == name), key=lambda c: (c.second, c.other))
+        for name in dict.fromkeys(contrast.one for contrast in table.contrasts)
+    ]
+    better = sum(told(one) and one.difference.value > 0 for one in hardest)
+    worse = sum(told(one) and one.difference.value < 0 for one in hardest)
+    tests = sum(one.p is not None for one in table.contrasts)
+    lines = [
+        f"Of {len(hardest)} figures of trees {_none(better)} can be told to be better than the best plain figure,"
+        f" {_none(worse)} to be worse (corrected for {tests} tests)."
+    ]
+    return lines + [contrast_words(one, _interval(rows.get(one.one))) for one in hardest]
+
+
+def against_chance(table: ClaimTable) -> str:
+    """Which figures are above and below chance."""
+    measured = [row for row in table.rows if row.figure.partition(" ")[0] in {**MEASURES, **PLAIN}]
+    above = [row.figure for row in table.rows if row.corrected < LEVEL and row.area.value > 0.5]
+    below = [row.figure for row in table.rows if row.corrected < LEVEL and row.area.value < 0.5]
+    if not above and not below:
+        return f"None of {len(measured)} figures can be told from chance."
+    parts = [f"above chance: {', '.join(above)}"] if above else []
+    parts += [f"below chance: {', '.join(below)}"] if below else []
+    return f"{'; '.join(parts).capitalize()}; no other figure can be told from chance."
+
+
+def told(contrast: Contrast) -> bool:
+    """Whether a difference can be told."""
+    return contrast.corrected is not None and contrast.corrected < LEVEL
+
+
+def contrast_words(contrast: Contrast, interval: str = "") -> str:
+    """`leaves .63 (.50 to .73) against length .61: no difference can be told, n = 100 (...)`."""
+    off = contrast.difference
+    named = f"{contrast.one} {short(contrast.first)}{interval} against {contrast.other} {short(contrast.second)}"
+    ends = f"{signed(off.value)}, {signed(off.low)} to {signed(off.high)}"
+    if contrast.p is None or contrast.corrected is None:
+        return f"{named}: too few of one kind to tell, n = {contrast.n:,} ({ends})"
+    ends = f"{ends}; {p_words(contrast.corrected)}"
+    if not told(contrast):
+        return f"{named}: no difference can be told, n = {contrast.n:,} ({ends})"
+    which = "better" if off.value > 0 else "worse"
+    return f"{named}: {which}, n = {contrast.n:,} ({ends})"
+
+
+def pairwise(contrasts: Sequence[Contrast]) -> list[str]:
+    """A sentence on each contrast, those that can be told first."""
+    return [contrast_words(one) for one in sorted(contrasts, key=lambda one: not told(one))]
+
+
+def p_words(p: float) -> str:
+    """`p = .03`, `p < .001`."""
+    if p < 0.001:
+        return "p < .001"
+    return f"p = {p:.3f}".replace("0.", ".", 1) if p < 0.01 else f"p = {short(p)}"
+
+
+def signed(value: float) -> str:
+    """A difference with two digits and its sign, `+.12`, `-.05`; without one where it rounds to nothing."""
+    text = short(value)
+    return f"+{text}" if value > 0 and text != ".00" else text
+
+
+def _interval(row: Ranked | None) -> str:
+    return "" if row is None else f" ({short(row.area.low)} to {short(row.area.high)})"
+
+
+def _none(count: int) -> str:
+    return "none" if count == 0 else str(count)

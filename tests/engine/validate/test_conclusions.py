@@ -1,0 +1,115 @@
+"""Contrasts of trees with plain figures, and the sentences on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.calibration_rows import Estimate
+from engine.errors import Cancelled
+from engine.validate import conclusions
+from engine.validate.tables import ClaimTable, claim_tables
+from engine.validate.uncertainty import Case
+from engine.validation_rows import Contrast
+
+CLAIM = "reward 0"
+
+
+def table(n: int = 80, better: float = 3.0, positives: int = 30, how: str = "") -> ClaimTable:
+    """Leaves that tell by so much, beside a length and a perplexity that tell nothing."""
+    rng = np.random.default_rng(7)
+    cases = []
+    for at in range(n):
+        wrong = at < positives
+        plain = {"length": float(rng.normal()), f"perplexity{how}": float(rng.normal())}
+        leaves = {f"leaves{how}": float(rng.normal() + better * wrong)}
+        cases.append(Case(at, {**leaves, **plain}, {CLAIM: wrong}))
+    (found,) = claim_tables(cases, [CLAIM])
+    return found
+
+
+def contrast(p: float | None, off: float = 0.02) -> Contrast:
+    """The example of the documentation."""
+    return Contrast("AUROC", "leaves", "length", 100, 0.63, 0.61, Estimate(off, -0.1, 0.14), p, p)
+
+
+class TestContrasts:
+    def test_which(self) -> None:
+        """Each measure against each plain figure of the same summary, the length being the same for all."""
+        assert [(c.one, c.other) for c in table().contrasts] == [
+            ("leaves", "length"),
+            ("leaves", "perplexity"),
+        ]
+        assert [(c.one, c.other) for c in table(how=" most").contrasts] == [
+            ("leaves most", "length"),
+            ("leaves most", "perplexity most"),
+        ]
+
+    def test_corrected(self) -> None:
+        """Two tests: the smaller p is doubled."""
+        ps = sorted((c.p, c.corrected) for c in table(better=0.3).contrasts if c.p is not None)
+        assert ps[0][1] == pytest.approx(min(1, 2 * ps[0][0]))
+
+    def test_better_and_no_better(self) -> None:
+        """Leaves that tell well are better; leaves that tell nothing are not said to be."""
+        lines = conclusions.of_claim(table())
+        assert "1 can be told to be better" in lines[0]
+        assert ": better, n = 80 (" in lines[1]
+        lines = conclusions.of_claim(table(better=0.0))
+        assert "none can be told to be better" in lines[0]
+        assert "no difference can be told, n = 80" in lines[1]
+
+    def test_chance(self) -> None:
+        """What is above chance is named, or that nothing is."""
+        assert conclusions.against_chance(table()).startswith("Above chance: leaves;")
+        assert conclusions.against_chance(table(better=0.0)) == (
+            "None of 3 figures can be told from chance."
+        )
+
+    def test_too_few(self) -> None:
+        """Four of one kind: no test is made, and that is said."""
+        few = table(positives=4)
+        assert {c.p for c in few.contrasts} == {None}
+        assert "too few of one kind to tell, n = 80" in conclusions.of_claim(few)[1]
+
+    def test_only_what_both_have(self) -> None:
+        """A figure that some lack is compared over the others."""
+        cases = [
+            Case(n, {"leaves": n, "perplexity": n % 7 if n > 9 else None}, {CLAIM: n % 2 == 0})
+            for n in range(60)
+        ]
+        (found,) = claim_tables(cases, [CLAIM])
+        assert [one.n for one in found.contrasts] == [50]
+
+    def test_it_can_be_stopped(self) -> None:
+        """What is told of each step may stop the work."""
+
+        def stop(what: str) -> None:
+            assert what == "reward 0: leaves"
+            raise Cancelled("stopped")
+
+        cases = [Case(n, {"leaves": n}, {CLAIM: n > 2}) for n in range(6)]
+        with pytest.raises(Cancelled):
+            claim_tables(cases, [CLAIM], stop)
+
+
+class TestWords:
+    def test_no_difference(self) -> None:
+        """The sentence says both figures, that nothing can be told, over how many, and how far it may be."""
+        assert conclusions.contrast_words(contrast(0.7), " (.50 to .73)") == (
+            "leaves .63 (.50 to .73) against length .61: no difference can be told, n = 100"
+            " (+.02, -.10 to +.14; p = .70)"
+        )
+
+    def test_a_difference(self) -> None:
+        """Better or worse, by the sign."""
+        assert ": better, n = 100" in conclusions.contrast_words(contrast(0.004))
+        assert ": worse, n = 100" in conclusions.contrast_words(contrast(0.004, -0.02))
+        assert "p = .004)" in conclusions.contrast_words(contrast(0.004))
+
+    @pytest.mark.parametrize(
+        ("p", "words"), [(0.0004, "p < .001"), (0.0421, "p = .04"), (1.0, "p = 1.00")]
+    )
+    def test_p(self, p: float, words: str) -> None:
+        """Two digits, three below a hundredth, never 0."""
+        assert conclusions.p_words(p) == words
