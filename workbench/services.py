@@ -178,15 +178,15 @@ class Workspace:
         if options.remaining:
             prompt = self.prompt("remaining-tuned" if options.mode == "tuned" else "remaining")
             self.endpoints.check_writing(options.model, prompt)
-            stages.append(
-                RemainingStage(
-                    self.project,
-                    self.process,
-                    lambda: self.model_for(options),
-                    prompt,
-                    lambda: scoring.config_hash,
-                )
+            remaining = RemainingStage(
+                self.project,
+                self.process,
+                lambda: self.model_for(options),
+                prompt,
+                lambda: scoring.config_hash,
             )
+            scoring.spell_out(remaining)
+            stages.append(remaining)
         return stages
 
     def scoring_stage(self, options: ScoringOptions) -> ScoringStage:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain
 
 from engine.completeness.boundaries import boundaries
 from engine.completeness.logs import SMALLEST_ROOM, pieces_within
 from engine.completeness.packing import Segment
 from engine.completeness.scoring import BoundaryScorer, Probe, Progress, Reading
+from engine.completeness.spelling_out import Spelling, SpellingOut
 from engine.completeness.windows import Window, plan_windows
 from engine.conversation import LogPiece
+from engine.model.generation import GenerativeModel, Stopped
 from engine.model.interface import Tokenizer
 from engine.model.prompting import Frame, Prompt, frame, opening_tokens
 
@@ -47,6 +50,14 @@ class BoundaryProbability:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenOn:
+    """What the model wrote after a log, and why it stopped."""
+
+    text: str
+    stopped: Stopped
+
+
+@dataclass(frozen=True, slots=True)
 class ItemScore:
     """What came of one conversation.
 
@@ -55,12 +66,14 @@ class ItemScore:
         tokens: Tokens of the log up to its last boundary, as the model reads it.
         note: What is special about the score (windows, clipped steps), or None.
         unscored: Why there is no score, or None.
+        written: What was written after the log in the same reading, or None.
     """
 
     curve: tuple[BoundaryProbability, ...]
     tokens: int
     note: str | None = None
     unscored: str | None = None
+    written: WrittenOn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +100,16 @@ def score_block(
     items: Sequence[LogItem],
     question: Question,
     progress: Progress | None = None,
+    *,
+    writer: GenerativeModel | None = None,
+    spelling: Spelling | None = None,
 ) -> list[ItemScore]:
     """Scores every boundary of every conversation of a block, decoded together.
+
+    Args:
+        writer: The scorer's model, for `spelling`.
+        spelling: What is to be written after logs below a threshold where the same reading gives it; logs that take
+            several windows are left to readings of their own.
 
     Returns:
         One `ItemScore` per item, in order; a conversation that no window can hold is unscored with its reason.
@@ -105,8 +126,24 @@ def score_block(
     context = model.capacity.context
     prepared = [prepare(model, item, around.head, limit, context) for item in items]
     segments = [segment for one in prepared for segment in one.segments]
-    readings = iter(scorer.score(segments, probe, progress))
-    return [one.score([next(readings) for _ in one.segments]) for one in prepared]
+    starts = list(accumulate((len(one.segments) for one in prepared), initial=0))
+    out = None
+    if writer is not None and spelling is not None:
+        asked = frame(spelling.prompt, model)
+        out = SpellingOut(writer, spelling, asked.tail)
+        for item, one, start in zip(items, prepared, starts, strict=False):
+            if one.whole and asked.head == around.head:
+                after = map(model.tokenize, item.texts[item.boundaries[-1] + 1 :])
+                out.offer(start, [*one.segments[0].tokens, *chain.from_iterable(after)])
+    readings = iter(scorer.score(segments, probe, progress, out))
+    scores = [one.score([next(readings) for _ in one.segments]) for one in prepared]
+    replies = out.replies if out else {}
+    return [
+        replace(score, written=WrittenOn(reply.text, reply.stopped))
+        if (reply := replies.get(start))
+        else score
+        for score, start in zip(scores, starts, strict=False)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +164,11 @@ class Prepared:
     clipped: int = 0
     note: str | None = None
     unscored: str | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether one window holds everything up to the last boundary."""
+        return len(self.windows) == 1 and self.note is None
 
     def score(self, readings: Sequence[Sequence[Reading]]) -> ItemScore:
         """The score, given for each segment one reading per mark."""

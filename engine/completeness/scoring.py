@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from engine.completeness.packing import SHARED_CHUNK, Group, Segment, plan_groups
 from engine.errors import ModelError
@@ -55,6 +56,24 @@ class Reading:
     log_continue: float = 0.0
 
 
+class Keeper(Protocol):
+    """Takes over sequences that would be dropped when their segment is read."""
+
+    @property
+    def cells(self) -> int:
+        """Tokens that what is held may come to fill."""
+
+    @property
+    def full(self) -> bool:
+        """Whether `write` should be called before more is held."""
+
+    def keeps(self, segment: int, last: Reading, tokens: list[int], sequence: int) -> bool:
+        """Whether it takes over a segment's sequence with these tokens, given the reading at its last mark."""
+
+    def write(self, progress: Progress | None) -> list[int]:
+        """Uses what is held; returns the sequences, empty again."""
+
+
 @dataclass(slots=True)
 class _Member:
     """A segment while it is decoded; `picks` says which log-probability goes where, by token position."""
@@ -83,12 +102,17 @@ class BoundaryScorer:
         self._prefix = []
 
     def score(
-        self, segments: Sequence[Segment], probe: Probe, progress: Progress | None = None
+        self,
+        segments: Sequence[Segment],
+        probe: Probe,
+        progress: Progress | None = None,
+        keeper: Keeper | None = None,
     ) -> list[list[Reading]]:
         """Reads the probe at every mark of every segment.
 
         Args:
             progress: Called after each decode with the tokens it held.
+            keeper: Goes on with segments that are read, before the sequences are used again.
 
         Returns:
             For each segment, one `Reading` per mark.
@@ -112,12 +136,12 @@ class BoundaryScorer:
         try:
             for group in plan_groups(segments, self._chunk, probe.head):
                 self._enter(segments, group, progress)
-                packer = _Packer(self.model, probe, group.shared, progress)
+                packer = _Packer(self.model, probe, group.shared, progress, keeper)
                 for index in group.members:
                     member = _member(index, segments[index], probe)
                     done[index] = member.readings
                     packer.add(member)
-                packer.flush()
+                packer.close()
         except BaseException:
             self.forget()
             raise
@@ -162,10 +186,16 @@ class _Packer:
     """Fills decode batches with the tokens of many members, one after another."""
 
     def __init__(
-        self, model: TokenModel, probe: Probe, shared: int, progress: Progress | None
+        self,
+        model: TokenModel,
+        probe: Probe,
+        shared: int,
+        progress: Progress | None,
+        keeper: Keeper | None,
     ) -> None:
         capacity = model.capacity
         self._model, self._probe, self._shared, self._progress = model, probe, shared, progress
+        self._keeper, self._cells = keeper, capacity.cells
         self._batch, self._rows = capacity.batch, capacity.rows
         half = capacity.sequences // 2
         self._free = list(range(half - 1, PREFIX_SEQUENCE, -1))
@@ -182,6 +212,9 @@ class _Packer:
             raise ModelError(
                 f"A log of {len(member.tokens):,} tokens exceeds the context of {self._context:,}."
             )
+        keeper = self._keeper
+        if keeper and keeper.cells + self._shared + len(member.tokens) + self._batch > self._cells:
+            self.close()
         if not self._free:
             self.flush()
         sequence = self._free.pop()
@@ -209,16 +242,27 @@ class _Packer:
         return wanted[room] if len(wanted) > room else stop
 
     def flush(self) -> None:
-        """Decodes what has been added, answers finished members on forks, and drops them."""
+        """Decodes what has been added, answers finished members on forks, and drops or keeps them."""
         if self._spans:
             self._decode(self._spans, self._sinks)
         if not self._probe.inline:
             self._ask_on_forks()
-        for _, sequence in self._finished:
-            self._model.drop(sequence)
-            self._free.append(sequence)
+        keeper = self._keeper
+        for member, sequence in self._finished:
+            last = member.readings[-1]
+            if not keeper or not keeper.keeps(member.index, last, member.tokens, sequence):
+                self._model.drop(sequence)
+                self._free.append(sequence)
         self._spans, self._sinks, self._finished = [], [], []
         self._filled = self._wanted = 0
+        if keeper and keeper.full:
+            self._free.extend(keeper.write(self._progress))
+
+    def close(self) -> None:
+        """Decodes what has been added and goes on with what was kept."""
+        self.flush()
+        if self._keeper:
+            self._free.extend(self._keeper.write(self._progress))
 
     def _decode(
         self, spans: Sequence[Span], sinks: Sequence[list[tuple[Reading, str, int]]]

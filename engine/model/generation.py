@@ -60,7 +60,8 @@ class Task:
         prompt: Token ids; at least one, and short enough to leave `max_tokens` of the context.
         stop: Texts that end the reply; it ends before the first of them.
         seed: Of the sampling; the reply does not depend on its neighbours.
-        sequence: Where all but the last token of the prompt have been decoded already, or None.
+        sequence: Where tokens of the prompt have been decoded already, or None.
+        decoded: How many those are, from its first; not all of them.
     """
 
     prompt: Sequence[int]
@@ -69,6 +70,7 @@ class Task:
     stop: tuple[str, ...] = ()
     seed: int = 0
     sequence: int | None = None
+    decoded: int = 0
 
 
 def alike(
@@ -145,13 +147,14 @@ def write(
     left = list(free)
     live: list[_Writer] = []
 
-    def begin(at: int, sequence: int, decoded: int) -> None:
-        chooser = model.sampler(tasks[at].sampling, tasks[at].seed)
-        live.append(_Writer(at, tasks[at], sequence, chooser, decoded))
+    def begin(at: int, sequence: int) -> None:
+        task = tasks[at]
+        chooser = model.sampler(task.sampling, task.seed)
+        live.append(_Writer(at, task, sequence, chooser, task.decoded))
 
     try:
         for at in begun:
-            begin(at, tasks[at].sequence or 0, len(tasks[at].prompt) - 1)
+            begin(at, tasks[at].sequence or 0)
         while waiting or live:
             reserved = sum(len(w.task.prompt) + w.task.max_tokens for w in live)
             while waiting and left:
@@ -160,7 +163,7 @@ def write(
                 if live and reserved + need > min(LIVE_CELLS, capacity.cells):
                     break
                 reserved += need
-                begin(waiting.popleft(), left.pop(), 0)
+                begin(waiting.popleft(), left.pop())
             for writer in _step(model, live, capacity.batch):
                 reply = _finished(model, writer)
                 if reply:

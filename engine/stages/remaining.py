@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from engine.completeness.block import WrittenOn
 from engine.completeness.remaining import remaining_tasks
 from engine.conversation import render_log
 from engine.jobs import Progress
@@ -44,6 +45,11 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
         self.written = self.empty = 0
 
     @property
+    def prompt(self) -> Prompt:
+        """What the model is asked."""
+        return self._prompt
+
+    @property
     def title(self) -> str:
         """What a person reads."""
         return f"Spelling out remaining tasks with {self._work.model.label}"
@@ -78,6 +84,17 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
 
     def _key_of(self, entry: RemainingEntry) -> int:
         return entry.conversation_id
+
+    def keep(self, conn: sqlite3.Connection, run_id: int, written: Mapping[int, WrittenOn]) -> None:
+        """Stores what scoring wrote on after conversations that had no score before."""
+        entries = [
+            RemainingEntry(
+                at, *remaining_tasks(self._prompt, found.text, cut=found.stopped == "length")
+            )
+            for at, found in written.items()
+        ]
+        self._store(conn, run_id, entries)
+        self._tally(entries)
 
     def _store(
         self, conn: sqlite3.Connection, run_id: int, entries: Sequence[RemainingEntry]

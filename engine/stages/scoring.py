@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.completeness.block import ItemScore, LogItem, Question, log_item
+from engine.completeness.block import ItemScore, LogItem, Question, WrittenOn, log_item
 from engine.completeness.boundaries import RULE
+from engine.completeness.spelling_out import Spelling
 from engine.conversation import LogPiece, Message, render_log
 from engine.errors import UsageError
 from engine.filters import ListQuery
@@ -18,6 +19,7 @@ from engine.model.prompting import Prompt
 from engine.rows import Mode
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
+from engine.stages.remaining import RemainingStage
 from engine.store import conversations, runs, scores, settings
 from engine.store.project import Project
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
@@ -77,6 +79,8 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         self._mode, self._question = mode, question
         self._query, self._limit = query or ListQuery(), limit
         self._measured = measured
+        self._remaining: RemainingStage | None = None
+        self._written: dict[int, WrittenOn] = {}
         self._tokens = 0
         self.scored = self.unscored = self.skipped = 0
 
@@ -96,6 +100,10 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             "context": self._work.model.options.context,
             "boundaries": RULE,
         }
+
+    def spell_out(self, remaining: RemainingStage) -> None:
+        """Lets a run do at once what the same reading gives of the stage that comes after it."""
+        self._remaining = remaining
 
     def waiting(self, conn: sqlite3.Connection) -> set[int]:
         """Ids of the conversations that a run would score now."""
@@ -162,6 +170,10 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
 
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[ScoreEntry]) -> None:
         scores.add(conn, self.config_hash, run_id, entries)
+        if self._remaining:
+            stored = {entry.conversation_id for entry in entries}
+            written = {at: found for at, found in self._written.items() if at in stored}
+            self._remaining.keep(conn, run_id, written)
 
     def _tally(self, entries: Sequence[ScoreEntry]) -> None:
         self._tokens += sum(entry.tokens for entry in entries)
@@ -173,13 +185,22 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             found = conversations.conversations_for(conn, block)
         logs = [_log(conversation_id, messages) for conversation_id, messages in found]
         scorable = [log for log in logs if log.item.boundaries]
+        spelling = self._spelling()
         results = self._work.each(
             [log.item for log in scorable],
-            lambda items: self._work.process.score(items, self._question, report),
+            lambda items: self._work.process.score(items, self._question, report, spelling),
             lambda reason: ItemScore((), 0, unscored=reason),
         )
         by_id = {log.id: result for log, result in zip(scorable, results, strict=True)}
+        self._written = {at: one.written for at, one in by_id.items() if one.written}
         return [_entry(log, by_id.get(log.id)) for log in logs]
+
+    def _spelling(self) -> Spelling | None:
+        if self._remaining is None:
+            return None
+        with self._project.reading() as conn:
+            below = settings.rule(conn).threshold
+        return Spelling(self._remaining.prompt, below)
 
 
 def _log(conversation_id: int, messages: Sequence[Message]) -> _Log:

@@ -68,8 +68,10 @@ def model() -> RunnableModel:
 
 
 def prompt() -> Prompt:
-    """The shipped prompt for remaining tasks, with short replies."""
-    return replace(parse_prompt("remaining", prompt_text("remaining")), max_tokens=6)
+    """The shipped prompt for remaining tasks with short replies, and with a question: what is asked after a user's last
+    word is written while scoring, the rest in a reading of its own."""
+    shipped = parse_prompt("remaining-tuned", prompt_text("remaining-tuned"))
+    return replace(shipped, question="\n\nWhat is left?", reply=" To", max_tokens=6)
 
 
 class _TellingScoring(ScoringStage):
@@ -102,7 +104,9 @@ def stages(
     remaining_kind = _TellingRemaining if telling else RemainingStage
     question = question_for("tuned", {}, None)
     scoring = scoring_kind(project, process, model, "tuned", question, limit=limit, query=query)
-    return scoring, remaining_kind(project, process, model, prompt(), lambda: scoring.config_hash)
+    remaining = remaining_kind(project, process, model, prompt(), lambda: scoring.config_hash)
+    scoring.spell_out(remaining)
+    return scoring, remaining
 
 
 def run(project: Project, process: ModelProcess, *, telling: bool = False) -> list[RunOutcome]:

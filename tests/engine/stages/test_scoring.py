@@ -117,6 +117,14 @@ class TestWhatIsWritten:
                 assert (found is not None) == (value is not None and value < 0.5)
                 assert found is None or bool(found.text) != bool(found.reason)
 
+    def test_one_reading_gives_both(self, uninterrupted: Path) -> None:
+        """Tasks that scoring's own reading gives are committed by that run, the others by the run that follows."""
+        with Project.open(uninterrupted) as project, project.reading() as conn:
+            counts = conn.execute(
+                "SELECT stage, count(*) FROM remaining JOIN run ON run.id = run_id GROUP BY stage"
+            ).fetchall()
+        assert {stage for stage, _ in counts} == {"complete", "remaining"}
+
     def test_again_writes_nothing(
         self, uninterrupted: Path, expected: Content, process: ModelProcess, tmp_path: Path
     ) -> None:
