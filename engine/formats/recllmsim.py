@@ -41,6 +41,7 @@ RATED = {
 _SIMULATED, _ASKED = "preference_id", "questionnaire"
 _OF_A_MESSAGE = ("role", "content")
 _META = ("chat_model",)
+_LANGUAGES = ("en", "zh")
 
 
 def recognise(record: Any) -> str | None:
@@ -72,11 +73,14 @@ def read(record: Any, fallback_id: str) -> Draft:
 
 def _of_record(record: Mapping[str, Any]) -> dict[str, Any]:
     task = record.get("task", record.get("task_type"))
-    truth: dict[str, Any] = {"language": "en" if _SIMULATED in record else "zh"}
+    said = record.get("language")
+    language = said if said in _LANGUAGES else "en" if _SIMULATED in record else "zh"
+    truth: dict[str, Any] = {"language": language}
     if isinstance(task, str):
         truth |= {"task": task, "goal": TASKS.get(task, task)}
-    if isinstance(record.get("task_context"), str):
-        truth["goal_text"] = record["task_context"]
+    context = record.get("task_context_zh") if said == "zh" else record.get("task_context")
+    if isinstance(context, str):
+        truth["goal_text"] = context
     strategy = record.get("strategy_V3")
     if isinstance(strategy, dict) and "final" in strategy:
         truth["user_strategy"] = strategy["final"]

@@ -1,0 +1,114 @@
+"""Who is simulated and in which situation, in English and in Chinese."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Literal, get_args
+
+Language = Literal["en", "zh"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+FIELDS = {
+    "Gender": "性别",
+    "Age": "年龄",
+    "Personality": "个性",
+    "Occupation": "职业",
+    "Daily Interests and Hobbies": "日常兴趣爱好",
+    "Travel Habits": "旅行习惯",
+    "Dining Preferences": "餐饮喜好",
+    "Spending Habits": "消费习惯",
+    "Other Aspects": "其他方面",
+}
+"""The lines of a profile, in order, with their Chinese names."""
+
+TASKS = (
+    "travel planning",
+    "new travel planning",
+    "preparing gifts",
+    "recipe planning",
+    "skills learning planning",
+)
+ADVISED = "new travel planning"
+"""The task in which the assistant is told what it is."""
+
+Mapped = Mapping[str, Any]
+"""A profile in the closed vocabulary: by field {en, zh}, or a list of those."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A person.
+
+    Attributes:
+        text: By language: numbered lines `1. Gender: Male`.
+        mapped: What the lines come to in the closed vocabulary.
+    """
+
+    id: int
+    text: Mapping[Language, str]
+    mapped: Mapped
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a person is about to do, told in the second person, by language."""
+
+    id: int
+    task: str
+    text: Mapping[Language, str]
+
+
+@cache
+def vocabulary() -> Mapping[str, Mapping[str, str]]:
+    """The closed answers of each field but `Age`, English to Chinese: those of RecLLMSim (Apache-2.0)."""
+    found: dict[str, dict[str, str]] = _data("vocabulary.json")
+    return found
+
+
+@cache
+def profiles() -> Sequence[Profile]:
+    """The people that come with the program."""
+    return [_profile(one) for one in _data("profiles.json")]
+
+
+@cache
+def situations() -> Sequence[Situation]:
+    """The situations that come with the program; some for each task."""
+    return [
+        Situation(one["id"], one["task"], {"en": one["en"], "zh": one["zh"]})
+        for one in _data("situations.json")
+    ]
+
+
+def _profile(one: Mapping[str, Any]) -> Profile:
+    gender, age = str(one["gender"]), str(one["age"])
+    words = {"Gender": gender, **one["mapped"]}
+    mapped: dict[str, Any] = {}
+    for field in FIELDS:
+        if field == "Age":
+            mapped[field] = {"en": age, "zh": age}
+        elif isinstance(words[field], str):
+            mapped[field] = _both(field, words[field])
+        else:
+            mapped[field] = [_both(field, word) for word in words[field]]
+    english = {"Gender": gender, "Age": age, **one["en"]}
+    chinese = {"Gender": mapped["Gender"]["zh"], "Age": age, **one["zh"]}
+    text: dict[Language, str] = {
+        "en": "\n".join(f"{n}. {name}: {english[name]}" for n, name in enumerate(FIELDS, 1)),
+        "zh": "\n".join(
+            f"{n}. {zh}：{chinese[en]}" for n, (en, zh) in enumerate(FIELDS.items(), 1)
+        ),
+    }
+    return Profile(int(one["id"]), text, mapped)
+
+
+def _both(field: str, english: str) -> dict[str, str]:
+    return {"en": english, "zh": vocabulary()[field][english]}
+
+
+def _data(name: str) -> Any:
+    return json.loads((resources.files(__package__) / name).read_text("utf-8"))

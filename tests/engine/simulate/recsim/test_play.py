@@ -1,0 +1,198 @@
+"""The simulator with replies that are given beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from engine.formats.recllmsim import read, recognise
+from engine.model.talking import Call, Said
+from engine.simulate.play import Ending, Scenario, play_all
+from engine.simulate.recsim.people import TASKS, profiles, situations
+from engine.simulate.recsim.play import MAX_TURNS, Meeting, Setting, meetings, says_goodbye
+from engine.simulate.wording import wordings
+from engine.validate.turns import by_turns
+
+SETTING = Setting(wordings("recsim"))
+Answer = Callable[[Call], str]
+
+
+def meeting(setting: Setting = SETTING, task: str = "preparing gifts") -> Meeting:
+    situation = next(one for one in situations() if one.task == task)
+    return Meeting(setting, profiles()[3], situation)
+
+
+def played(scenario: Scenario, answer: Answer) -> tuple[Ending, list[Call]]:
+    """The ending of a play and everything that was asked."""
+
+    def say(calls: Sequence[Call]) -> list[Said]:
+        return [Said(answer(call), "end") for call in calls]
+
+    (one,) = play_all([scenario], say, parallel=1)
+    return one.ending, [line.call for line in one.transcript]
+
+
+def leaves_after(turns: int) -> Answer:
+    """A user who says goodbye when the assistant has answered so often, and an assistant who counts."""
+
+    def answer(call: Call) -> str:
+        said = sum(message.speaker == "assistant" for message in call.messages)
+        if call.role == "assistant":
+            return f"answer {said + 1}"
+        return "Thank you, GOODBYE!" if said == turns else f"wish {said + 1}"
+
+    return answer
+
+
+class TestTurns:
+    def test_the_farewell_ends_it_and_is_cut_off(self) -> None:
+        """The history begins with the user, alternates, and ends with the last answer."""
+        ending, _ = played(meeting(), leaves_after(2))
+        assert ending.record is not None
+        assert [one["content"] for one in ending.record["history"]] == [
+            "wish 1", "answer 1", "wish 2", "answer 2"
+        ]  # fmt: skip
+        assert (ending.result["ended"], ending.result["turns"]) == ("goodbye", 2)
+        assert ending.record["complete"] is True
+
+    def test_the_turns_run_out(self) -> None:
+        """After ten answers it is over, and then it is not complete."""
+        ending, calls = played(meeting(), leaves_after(99))
+        assert ending.record is not None
+        assert len(ending.record["history"]) == 2 * MAX_TURNS
+        assert (ending.result["ended"], ending.record["complete"]) == ("limit", False)
+        assert len(calls) == 2 * MAX_TURNS + 1
+
+    def test_a_farewell_at_the_limit(self) -> None:
+        """Whoever says goodbye after the last answer has ended it."""
+        ending, _ = played(meeting(replace(SETTING, max_turns=2)), leaves_after(2))
+        assert (ending.result["ended"], ending.result["turns"]) == ("goodbye", 2)
+
+    @pytest.mark.parametrize(
+        ("reply", "ends"),
+        [
+            ("Great! Thank you so much. GoodBye.", True),
+            ("Thank you.", False),
+            ("Goodbye.", False),
+            ("好的，谢谢，再见。", True),
+            ("谢谢", False),
+        ],
+    )
+    def test_farewells(self, reply: str, ends: bool) -> None:
+        """Thanks and goodbye together, in either language and any case."""
+        assert says_goodbye(reply) is ends
+
+
+class TestWhatIsSeen:
+    def test_the_closing_line_is_for_the_user_only(self) -> None:
+        """It follows every answer that the user sees; the assistant sees none of it, nor of the profile."""
+        _, calls = played(meeting(), leaves_after(3))
+        for call in calls:
+            text = "\n".join(message.content for message in call.messages)
+            if call.role == "user":
+                answers = [one for one in call.messages if one.content.startswith("answer")]
+                assert all("[System]: If you wish to conclude" in one.content for one in answers)
+                assert "Founder of a delivery firm" in text
+            else:
+                assert "[System]" not in text
+                assert "Founder" not in text
+                assert call.messages[0].speaker == "user"
+
+    def test_the_adviser(self) -> None:
+        """In one task only the assistant is told what it is."""
+        for task in TASKS:
+            _, calls = played(meeting(task=task), leaves_after(1))
+            first = next(call for call in calls if call.role == "assistant")
+            assert (first.messages[0].speaker == "system") is (task == "new travel planning")
+
+    def test_chinese(self) -> None:
+        """In Chinese everything that is said to the models is, and the record says so."""
+        ending, calls = played(meeting(replace(SETTING, language="zh")), leaves_after(1))
+        assert "配送公司创始人" in calls[0].messages[0].content
+        assert calls[0].messages[1].content == "你好！今天有什么可以帮你的？"
+        assert ending.record is not None
+        draft = read(ending.record, "x")
+        truth = draft.conversation.truth
+        assert truth is not None
+        assert truth["language"] == "zh"
+        assert str(truth["goal_text"]).startswith("一位在艰难的一年里")
+
+
+class TestBadReplies:
+    def test_silence(self) -> None:
+        """A model that says nothing is asked again, hotter, and then something is said for it."""
+        ending, calls = played(
+            meeting(replace(SETTING, max_turns=1)),
+            lambda call: "" if call.role == "assistant" else "hi",
+        )
+        assert ending.record is not None
+        assert ending.record["history"][1]["content"] == "I am sorry, I have no answer to that."
+        assert ending.result["stand_ins"] == 1
+        first, second = (call for call in calls if call.role == "assistant")
+        assert first.messages == second.messages
+        assert (first.seed, first.sampling) != (second.seed, second.sampling)
+
+    def test_leaving_at_once(self) -> None:
+        """A user who begins with the farewell says what the situation is instead, so that no conversation is empty."""
+        ending, _ = played(meeting(), lambda call: "Thank you, goodbye.")
+        assert ending.record is not None
+        assert ending.record["history"][0]["content"] == situations()[4].text["en"]
+        assert ending.result["turns"] == 1
+
+
+class TestRecord:
+    def test_the_reader_takes_it(self) -> None:
+        """As a conversation of the data set, its annotations as truth and nothing else."""
+        ending, _ = played(meeting(replace(SETTING, asks=True)), leaves_after(2))
+        assert ending.record is not None
+        assert recognise(ending.record) is not None
+        conversation = read(ending.record, "x").conversation
+        assert conversation.external_id.startswith("recsim/preparing-gifts/profile-3/")
+        assert [message.content for message in conversation.messages] == [
+            "wish 1", "answer 1", "wish 2", "answer 2"
+        ]  # fmt: skip
+        assert conversation.meta == {}
+        truth = conversation.truth
+        assert truth is not None
+        assert (truth["goal"], truth["preference_id"]) == ("preparing gifts", 3)
+        assert truth["profile_mapped"]["Occupation"] == {"en": "Startup founder", "zh": "创业者"}
+        assert [row.turns for row in by_turns([(2, truth)])] == [2]
+
+    def test_questions_afterwards(self) -> None:
+        """Both sides are asked in their own conversation, and the history stays as it was."""
+        ending, calls = played(meeting(replace(SETTING, asks=True)), leaves_after(2))
+        assert ending.record is not None
+        assert [one["to"] for one in ending.record["questions"]] == ["user", "assistant"]
+        assert "objectives" in calls[-2].messages[-1].content
+        assert calls[-1].messages[-1].content == "What is the final plan you have made?"
+        assert len(ending.record["history"]) == 4
+
+
+class TestMeetings:
+    def test_every_pair_before_any_again(self) -> None:
+        """As many as are asked for, with keys of their own; a pair comes again only when all have been."""
+        pairs = len(profiles()) * 2
+        found = meetings(SETTING, TASKS[:2], pairs + 3, profiles(), situations())
+        assert len({one.key for one in found}) == len(found) == 2 * (pairs + 3)
+        first = found[:pairs]
+        assert {one.run for one in first} == {0}
+        assert len({(one.profile.id, one.situation.id) for one in first}) == pairs
+        assert [one.run for one in found[pairs : pairs + 3]] == [1, 1, 1]
+
+    def test_the_seed_decides(self) -> None:
+        """The same seed draws the same people, another one others."""
+        keys = [
+            [
+                one.key
+                for one in meetings(replace(SETTING, seed=seed), TASKS, 4, profiles(), situations())
+            ]
+            for seed in (0, 0, 1)
+        ]
+        assert keys[0] == keys[1] != keys[2]
+
+    def test_a_task_without_situations(self) -> None:
+        """Is refused by name."""
+        with pytest.raises(ValueError, match="gardening"):
+            meetings(SETTING, ["gardening"], 1, profiles(), situations())
