@@ -8,6 +8,8 @@ from typing import Literal
 from engine.calibration_rows import Estimate
 from engine.rows import Mode
 
+Curve = tuple[tuple[float, float], ...]
+"""Points by their first coordinate."""
 RowKind = Literal["scores", "keywords"]
 
 
@@ -66,6 +68,8 @@ class TruncationRow:
         scored: Of the conversations asked for, those that it has a score for.
         recipe, conversations, cut: Of the adapter: how it was trained, on how many conversations, and how many of
             them were cut off for an experiment; empty and None where nobody says.
+        roc: Share of whole ones called complete against share of cut ones, over all thresholds.
+        reliability: Mean value and share of whole ones by tenth of the value.
     """
 
     name: str
@@ -79,6 +83,8 @@ class TruncationRow:
     recipe: str = ""
     conversations: int | None = None
     cut: int | None = None
+    roc: Curve = ()
+    reliability: Curve = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +94,15 @@ class TruthRow:
     Attributes:
         auroc: P(one for which the claim fails has a higher value than one for which it holds).
         ap: Average precision of low values, among them those for which the claim holds.
+        roc: Share of those for which the claim holds against share of the others, from the lowest value up.
+        rejection: Share for which the claim fails among those kept against the share rejected, lowest values first.
     """
 
     name: str
     auroc: Estimate
     ap: Estimate
+    roc: Curve = ()
+    rejection: Curve = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +113,7 @@ class TruthTable:
         holds, fails: Conversations that every row has scored, by whether the claim holds.
         known: Conversations asked for of which it is known, scored or not.
         rows: Empty where the claim is the same for all.
+        contrasts: Every two rows by AUROC.
     """
 
     claim: str
@@ -111,6 +122,7 @@ class TruthTable:
     fails: int
     known: int
     rows: tuple[TruthRow, ...]
+    contrasts: tuple[Contrast, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +141,7 @@ class CompletenessTable:
         truths: One for each claim that is known of some conversation that every row has scored.
         same_kind: Whether cuts were drawn only among steps of the kind (assistant or tool) that the conversation ends
             with, so that the kind gives nothing away.
+        contrasts: Every two rows of the truncation test by AUROC and F1.
     """
 
     run: str | None
@@ -142,6 +155,7 @@ class CompletenessTable:
     trained: int = 0
     left_out: tuple[tuple[str, int], ...] = ()
     same_kind: bool = False
+    contrasts: tuple[Contrast, ...] = ()
 
     @property
     def coverage(self) -> float:

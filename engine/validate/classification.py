@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.calibration_rows import Estimate
+from engine.validate.significance import resampled
 from engine.validate.weighted import Floats, area, average_precision, ratio
 from engine.validation_rows import Classification
 
@@ -35,7 +36,8 @@ class Figures:
     ece: float
 
 
-_ECE = [one.name for one in fields(Figures)].index("ece")
+NAMES = tuple(one.name for one in fields(Figures))
+_ECE = NAMES.index("ece")
 
 
 def figures(
@@ -77,9 +79,51 @@ def classify(
     Raises:
         ValueError: One kind is missing, the lengths differ, or a value is not in [0, 1].
     """
+    return draw(values, complete, groups, threshold).classification()
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """All figures and what they are in each draw; draws of two values over the same groups are the same draws.
+
+    Attributes:
+        seen: In the order of `Figures`.
+        draws: The same, shape (draws, figures).
+    """
+
+    seen: Floats
+    draws: Floats
+
+    def classification(self) -> Classification:
+        """The figures with their intervals."""
+        low, high = np.quantile(self.draws, [0.025, 0.975], axis=0)
+        turned = 2 * self.seen[_ECE] - high[_ECE], 2 * self.seen[_ECE] - low[_ECE]
+        low[_ECE], high[_ECE] = np.clip(turned, 0.0, 1.0)
+        return Classification(
+            *(
+                Estimate(float(value), float(min(bottom, value)), float(max(top, value)))
+                for value, bottom, top in zip(self.seen, low, high, strict=True)
+            )
+        )
+
+    def difference(self, other: Drawn, name: str) -> tuple[Estimate, float]:
+        """How much higher the figure of this name is, with its interval, and the p of the hypothesis that it is not."""
+        nth = NAMES.index(name)
+        off = float(self.seen[nth] - other.seen[nth])
+        drawn = self.draws[:, nth] - other.draws[:, nth]
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        return Estimate(off, min(off, float(low)), max(off, float(high))), resampled(off, drawn)
+
+
+def draw(
+    values: Sequence[float],
+    complete: Sequence[bool],
+    groups: Sequence[int] | None = None,
+    threshold: float = THRESHOLD,
+) -> Drawn:
+    """The draws that `classify` tells intervals from; arguments and errors as there."""
     sample = _Sample.of(values, complete, groups, threshold)
     n = sample.groups
-    seen = sample.figures(np.ones((1, n)), None)[0]
     random = np.random.default_rng(SEED)
     even = np.full(n, 1 / n)
     drawn = []
@@ -89,14 +133,7 @@ def classify(
         weights = random.multinomial(n, even, size=part).astype(float)
         drawn.append(sample.figures(weights, random.gamma(0.5, size=(part, 4))))
         left -= part
-    low, high = np.quantile(np.concatenate(drawn), [0.025, 0.975], axis=0)
-    turned = 2 * seen[_ECE] - high[_ECE], 2 * seen[_ECE] - low[_ECE]
-    low[_ECE], high[_ECE] = np.clip(turned, 0.0, 1.0)
-    estimates = [
-        Estimate(float(value), float(min(bottom, value)), float(max(top, value)))
-        for value, bottom, top in zip(seen, low, high, strict=True)
-    ]
-    return Classification(*estimates)
+    return Drawn(sample.figures(np.ones((1, n)), None)[0], np.concatenate(drawn))
 
 
 @dataclass(frozen=True, slots=True)

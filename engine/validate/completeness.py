@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from engine.validate import truths
-from engine.validate.classification import classify
+from engine.validate.classification import NAMES, classify, draw
+from engine.validate.curves import rejection, roc
+from engine.validate.ranking import placements
+from engine.validate.significance import corrected, differ
 from engine.validate.truncation import cut_at
-from engine.validation_rows import Classification, TruthRow, TruthTable
+from engine.validation_rows import Classification, Contrast, TruthRow, TruthTable
+
+F1 = NAMES.index("f1")
 
 Values = Mapping[int, Mapping[int, float | None]]
 """For each conversation the value after each message that is a boundary, rising; None: no honest number."""
@@ -58,10 +64,36 @@ def cut_test(way: Values, where: Mapping[int, Place], threshold: float) -> Class
     Raises:
         ValueError: None of them can be cut.
     """
+    return classify(*pairs(way, where), threshold)
+
+
+def pairs(way: Values, where: Mapping[int, Place]) -> tuple[list[float], list[bool], list[int]]:
+    """Values of whole conversations, then of cut ones; whether each is of a whole one; and its conversation."""
     cut = {key: place for key, place in where.items() if place.cut is not None}
     values = [_value(way, key, place.last) for key, place in cut.items()]
     values += [_value(way, key, place.cut) for key, place in cut.items() if place.cut is not None]
-    return classify(values, [True] * len(cut) + [False] * len(cut), 2 * list(cut), threshold)
+    return values, [True] * len(cut) + [False] * len(cut), 2 * list(cut)
+
+
+def cut_contrasts(
+    ways: Mapping[str, Values], where: Mapping[int, Place], threshold: float
+) -> tuple[Contrast, ...]:
+    """Every two ways against each other in the truncation test, by AUROC (DeLong's test) and by F1 (resampled), all
+    corrected together."""
+    values = {name: pairs(way, where) for name, way in ways.items()}
+    drawn = {name: draw(*one, threshold) for name, one in values.items()}
+    placed = {name: placements(*one) for name, one in values.items()}
+    n = len(next(iter(values.values()))[0]) // 2
+    found = []
+    for one, other in combinations(ways, 2):
+        first, second = placed[one], placed[other]
+        area, _ = drawn[one].difference(drawn[other], "auroc")
+        apart = differ(first, second)
+        found.append(Contrast("AUROC", one, other, n, first.area, second.area, area, apart))
+        scores = float(drawn[one].seen[F1]), float(drawn[other].seen[F1])
+        f1, p = drawn[one].difference(drawn[other], "f1")
+        found.append(Contrast("F1", one, other, n, scores[0], scores[1], f1, p))
+    return corrected(found)
 
 
 def truth_tables(
@@ -84,16 +116,43 @@ def truth_tables(
             continue
         seen.append(known)
         positives = sum(holds.values())
-        rows = []
-        if 0 < positives < len(holds):
-            for name, way in ways.items():
-                low = [1 - _value(way, key, where[key].last) for key in holds]
-                told = classify(low, list(holds.values()))
-                rows.append(TruthRow(name, told.auroc, told.ap))
+        low = {
+            name: [1 - _value(way, key, where[key].last) for key in holds]
+            for name, way in ways.items()
+        }
+        both = 0 < positives < len(holds)
+        rows, contrasts = _against(low, list(holds.values())) if both else ((), ())
         means = truths.CLAIMS[claim]
         failing = len(holds) - positives
-        found.append(TruthTable(claim, means, positives, failing, len(known), tuple(rows)))
+        found.append(TruthTable(claim, means, positives, failing, len(known), rows, contrasts))
     return tuple(found)
+
+
+def _against(
+    low: Mapping[str, list[float]], holds: list[bool]
+) -> tuple[tuple[TruthRow, ...], tuple[Contrast, ...]]:
+    """Rows of values that should be high where a claim holds, and every two of them by AUROC."""
+    drawn = {name: draw(values, holds) for name, values in low.items()}
+    placed = {name: placements(values, holds) for name, values in low.items()}
+    rows = []
+    for name, values in low.items():
+        told = drawn[name].classification()
+        curves = roc(values, holds), rejection(values, holds)
+        rows.append(TruthRow(name, told.auroc, told.ap, *curves))
+    contrasts = [
+        Contrast(
+            "AUROC",
+            one,
+            other,
+            len(holds),
+            placed[one].area,
+            placed[other].area,
+            drawn[one].difference(drawn[other], "auroc")[0],
+            differ(placed[one], placed[other]),
+        )
+        for one, other in combinations(low, 2)
+    ]
+    return tuple(rows), corrected(contrasts)
 
 
 def _value(way: Values, key: int, message: int) -> float:

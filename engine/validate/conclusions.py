@@ -54,7 +54,9 @@ def told(contrast: Contrast) -> bool:
 def contrast_words(contrast: Contrast, interval: str = "") -> str:
     """`leaves .63 (.50 to .73) against length .61: no difference can be told, n = 100 (...)`."""
     off = contrast.difference
-    named = f"{contrast.one} {short(contrast.first)}{interval} against {contrast.other} {short(contrast.second)}"
+    figure = "" if contrast.figure == "AUROC" else f"{contrast.figure} of "
+    named = f"{figure}{contrast.one} {short(contrast.first)}{interval}"
+    named += f" against {contrast.other} {short(contrast.second)}"
     ends = f"{signed(off.value)}, {signed(off.low)} to {signed(off.high)}"
     if contrast.p is None or contrast.corrected is None:
         return f"{named}: too few of one kind to tell, n = {contrast.n:,} ({ends})"

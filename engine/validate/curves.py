@@ -7,12 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.validate.weighted import Floats
+from engine.validation_rows import Curve
 
 POINTS = 200
 """Of a curve at most, evenly picked; no terminal shows more."""
-
-Curve = tuple[tuple[float, float], ...]
-"""Points by their first coordinate, both in [0, 1]."""
 
 
 def roc(values: Sequence[float], positive: Sequence[bool]) -> Curve:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import adjusted_rand_score, homogeneity_completeness_v_measure
 
+from engine.calibration_rows import Estimate
 from engine.validate.interval import Interval
+from engine.validate.significance import corrected, resampled
+from engine.validation_rows import Contrast
 
 DRAWS = 400
 FEWEST = 8
@@ -66,19 +69,56 @@ def agreement(gold: Sequence[str], labels: Labels, *, seed: int = 0) -> Agreemen
     return Agreement(v, ari, homogeneity, completeness, groups)
 
 
+def agreement_contrasts(
+    gold: Sequence[str], ways: Mapping[str, Labels], pairs: Sequence[tuple[str, str]], seed: int = 0
+) -> tuple[Contrast, ...]:
+    """Pairs of groupings of the same conversations against each other, by V-measure and Rand index, all corrected
+    together.
+
+    Intervals and p come from the same random halves for both groupings, as in `agreement`; below `FEWEST` conversations
+    nothing is tested.
+
+    Args:
+        ways: Group of each conversation by name of the grouping.
+    """
+    names = {name: number for number, name in enumerate(dict.fromkeys(gold))}
+    truth = np.array([names[name] for name in gold], dtype=np.int64)
+    whole = {name: _figures(truth, labels) for name, labels in ways.items()}
+    few = len(truth) < FEWEST
+    halves = {} if few else {name: _halves(truth, labels, seed) for name, labels in ways.items()}
+    found = []
+    for one, other in pairs:
+        for nth, figure in enumerate(("V", "ARI")):
+            first, second = float(whole[one][nth]), float(whole[other][nth])
+            off, p = first - second, None
+            low, high = -2.0, 2.0
+            if not few:
+                drawn = halves[one][:, nth] - halves[other][:, nth]
+                low, high = np.quantile(drawn - drawn.mean(), (0.025, 0.975))
+                p = resampled(off, drawn)
+            ends = Estimate(off, float(off + low), float(off + high))
+            found.append(Contrast(figure, one, other, len(truth), first, second, ends, p))
+    return corrected(found)
+
+
 def _around(truth: Labels, labels: Labels, seed: int) -> tuple[_Figures, _Figures]:
     """How far the figures of halves lie below and above their means; everything is possible of a handful."""
     if len(truth) < FEWEST:
         return np.full(len(LEAST), -2.0), np.full(len(LEAST), 2.0)
+    halves = _halves(truth, labels, seed)
+    low, high = np.quantile(halves - halves.mean(axis=0), (0.025, 0.975), axis=0)
+    return low, high
+
+
+def _halves(truth: Labels, labels: Labels, seed: int) -> _Figures:
+    """The figures of random halves, the same halves for equal seeds."""
     rng = np.random.default_rng(seed)
-    halves = np.array(
+    return np.array(
         [
             _figures(truth[kept], labels[kept])
             for kept in (rng.permutation(len(truth))[: len(truth) // 2] for _ in range(DRAWS))
         ]
     )
-    low, high = np.quantile(halves - halves.mean(axis=0), (0.025, 0.975), axis=0)
-    return low, high
 
 
 def _figures(truth: Labels, labels: Labels) -> _Figures:

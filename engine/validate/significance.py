@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.validate.ranking import Placements
+from engine.validation_rows import Contrast
 
 LEVEL = 0.05
 """A difference is told where its corrected p is below."""
@@ -67,3 +69,9 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
         least = max(least, min(1.0, (len(known) - nth) * p))
         found[at] = least
     return found
+
+
+def corrected(contrasts: Sequence[Contrast]) -> tuple[Contrast, ...]:
+    """The same contrasts with `corrected`, for all of them together."""
+    fixed = holm([one.p for one in contrasts])
+    return tuple(replace(one, corrected=p) for one, p in zip(contrasts, fixed, strict=True))

@@ -10,13 +10,13 @@ import numpy as np
 
 from engine.calibration_rows import Estimate
 from engine.validate.correlation import Correlation, correlate
-from engine.validate.curves import Curve, rejection, roc
+from engine.validate.curves import rejection, roc
 from engine.validate.interval import Interval
 from engine.validate.ranking import Placements, auroc, placements
 from engine.validate.resampling import NAMES, Bools, Ranking, Resampling
-from engine.validate.significance import above_chance, differ, holm
+from engine.validate.significance import above_chance, corrected, differ, holm
 from engine.validate.uncertainty import MEASURES, PLAIN, Case
-from engine.validation_rows import Contrast
+from engine.validation_rows import Contrast, Curve
 
 _AP, _KEPT, _RATIO = (NAMES.index(one) for one in NAMES[1:])
 
@@ -131,8 +131,7 @@ class _About:
             for other in self._plain(name)
             if self._usable(self._there[name] & self._there[other])
         ]
-        fixed = holm([one.p for one in found])
-        return tuple(replace(one, corrected=p) for one, p in zip(found, fixed, strict=True))
+        return corrected(found)
 
     def _plain(self, name: str) -> list[str]:
         how = name.partition(" ")[2]

@@ -7,8 +7,10 @@ from typing import Any
 
 from engine.calibration_rows import Estimate
 from engine.text import one_line
-from engine.validation_rows import Classification, CompletenessTable, TruncationRow, TruthTable
+from engine.validate import conclusions
 from engine.validate.short_figures import ends, short
+from engine.validation_rows import Classification, CompletenessTable, TruncationRow, TruthTable
+from workbench.commands.contrasts import contrasts_json
 
 FIGURES = tuple(one.name for one in fields(Classification))
 LONGEST_NAME = 44
@@ -54,6 +56,7 @@ def lines_of(found: CompletenessTable) -> list[str]:
             f"{short(one.precision.value):>7}{short(one.recall.value):>8}{short(one.ap.value):>6}"
             f"{short(one.ece.value):>6}"
         )
+    lines += [f"  {line}" for line in conclusions.pairwise(found.contrasts)]
     for table in found.truths:
         lines += ["", *_truth_lines(table, width)]
     return lines
@@ -74,7 +77,7 @@ def _truth_lines(table: TruthTable, width: int) -> list[str]:
         f"{one_line(row.name, LONGEST_NAME):<{width}}{_with_ends(row.auroc, 7)}{_with_ends(row.ap, 5)}".rstrip()
         for row in table.rows
     ]
-    return lines
+    return lines + [f"  {line}" for line in conclusions.pairwise(table.contrasts)]
 
 
 def _name(row: TruncationRow) -> str:
@@ -119,6 +122,7 @@ def as_json(found: CompletenessTable) -> dict[str, Any]:
                 }
                 for row in found.rows
             ],
+            **contrasts_json(found.contrasts),
             "truths": [
                 {
                     "claim": table.claim,
@@ -135,6 +139,7 @@ def as_json(found: CompletenessTable) -> dict[str, Any]:
                         }
                         for row in table.rows
                     ],
+                    **contrasts_json(table.contrasts),
                 }
                 for table in found.truths
             ],

@@ -10,7 +10,7 @@ from engine.validate.interval import Interval
 from engine.validate.short_figures import ends, short
 from engine.validate.tables import ClaimTable, Pair
 from engine.validate.uncertainty import BASELINES, MEASURES
-from engine.validation_rows import Contrast
+from workbench.commands.contrasts import contrasts_json
 from workbench.validation.trees import TreeValidation, config_name
 
 RESAMPLED = ("average_precision", "kept_accuracy", "rejection_ratio")
@@ -86,21 +86,6 @@ def _is_of_the_paper(pair: Pair) -> bool:
     return "length" in names or names == {"leaves", "-max_logprob"}
 
 
-def contrast_json(one: Contrast) -> dict[str, Any]:
-    """A contrast as JSON."""
-    return {
-        "figure": one.figure,
-        "one": one.one,
-        "other": one.other,
-        "n": one.n,
-        "values": [one.first, one.second],
-        "difference": one.difference.value,
-        "ci": [one.difference.low, one.difference.high],
-        "p": one.p,
-        "p_corrected": one.corrected,
-    }
-
-
 def _ends(figure: Interval) -> list[float]:
     return [figure.low, figure.high]
 
@@ -142,7 +127,7 @@ def as_json(found: TreeValidation) -> dict[str, Any]:
                     }
                     for row in table.rows
                 ],
-                "contrasts": [contrast_json(one) for one in table.contrasts],
+                **contrasts_json(table.contrasts),
                 "conclusions": [conclusions.against_chance(table), *conclusions.of_claim(table)]
                 if table.rows
                 else [],

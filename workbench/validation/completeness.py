@@ -18,7 +18,16 @@ from engine.store.project import Project
 from engine.store.scores import ScoreConfig
 from engine.store.sql import id_pages, snapshot
 from engine.validate.classification import THRESHOLD
-from engine.validate.completeness import Place, Values, cut_test, places, truth_tables
+from engine.validate.completeness import (
+    Place,
+    Values,
+    cut_contrasts,
+    cut_test,
+    pairs,
+    places,
+    truth_tables,
+)
+from engine.validate.curves import reliability, roc
 from engine.validate.keywords import sounds_complete
 from engine.validation_rows import CompletenessTable, TruncationRow
 from training.protocol import RunDirectory
@@ -124,6 +133,7 @@ def completeness_table(
         truths=truth_tables(ways, where, truth),
         trained=asked.trained,
         same_kind=same_kind,
+        contrasts=cut_contrasts(ways, where, THRESHOLD),
         left_out=tuple((titles[c.config_hash], len(found[c.config_hash])) for c in left_out),
     )
 
@@ -259,8 +269,10 @@ def _row(
     origins: Mapping[str, Taught],
 ) -> TruncationRow:
     found = cut_test(way, where, THRESHOLD)
+    values, whole, _ = pairs(way, where)
+    told, at = roc(values, whole), reliability(values, whole)
     if config is None:
-        return TruncationRow(title, "keywords", len(way), found)
+        return TruncationRow(title, "keywords", len(way), found, roc=told, reliability=at)
     origin = origins.get(config.config_hash, Taught())
     return TruncationRow(
         title,
@@ -274,4 +286,6 @@ def _row(
         origin.recipe,
         origin.conversations,
         origin.cut,
+        told,
+        at,
     )

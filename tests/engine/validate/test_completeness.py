@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from engine.validate.completeness import Place, Values, cut_test, places, truth_tables
+from engine.validate.completeness import (
+    Place,
+    Values,
+    cut_contrasts,
+    cut_test,
+    places,
+    truth_tables,
+)
 from engine.validate.truncation import cut_at
 
 NAMES = {key: f"c/{key}" for key in range(1, 21)}
@@ -12,6 +19,7 @@ RISING: Values = {key: {1: 0.1, 3: 0.2, 5: 0.9} for key in NAMES}
 
 
 AT_END = {key: Place(5, None) for key in NAMES}
+FLAT: Values = {key: {1: 0.5, 3: 0.5, 5: 0.5} for key in NAMES}
 LOW_WHERE_FAILED: Values = {key: {5: 0.1 if key > 15 else 0.8} for key in NAMES}
 
 
@@ -91,3 +99,34 @@ class TestTruth:
         (table,) = truth_tables({"a": LOW_WHERE_FAILED}, AT_END, same)
         assert (table.holds, table.fails, table.rows) == (0, 20, ())
         assert truth_tables({"a": RISING}, AT_END, {1: {"goal": "x"}}) == ()
+
+
+class TestContrasts:
+    def test_of_the_cut(self) -> None:
+        """A way that knows against one that knows nothing: both areas and F1, the whole difference, and it is told; the
+        same way under another name is no different."""
+        ways = {"a": RISING, "b": FLAT, "c": RISING}
+        found = cut_contrasts(ways, places(ways, NAMES, 0), 0.6)
+        assert [(c.figure, c.one, c.other) for c in found[:2]] == [
+            ("AUROC", "a", "b"),
+            ("F1", "a", "b"),
+        ]
+        for one in found[:2]:
+            assert one.n == len(NAMES)
+            assert one.difference.value == one.first - one.second > 0.4
+            assert one.difference.low > 0
+            assert one.corrected is not None
+            assert one.corrected < 0.05
+        alike = [c for c in found if (c.one, c.other) == ("a", "c")]
+        assert [c.p for c in alike] == [1, 1]
+
+    def test_against_truth(self) -> None:
+        """With five of a kind nothing is tested, and the difference is told all the same."""
+        flat: Values = {key: {5: 0.5} for key in NAMES}
+        truth = {key: {"complete": key <= 15} for key in NAMES}
+        ways = {"knows": LOW_WHERE_FAILED, "flat": flat}
+        (table,) = truth_tables(ways, AT_END, truth)
+        (found,) = table.contrasts
+        assert (found.first, found.second, found.p) == (1, 0.5, None)
+        assert table.rows[0].roc == ((0, 0), (0, 1), (1, 1))
+        assert table.rows[0].rejection[0] == (0, 0.75)

@@ -97,7 +97,7 @@ class TestDifferences:
 
 class TestMany:
     def test_by_hand(self) -> None:
-        """Three tests: the smallest p times three, the next times two, never falling; what is untested does not count."""
+        """Three tests: the smallest p times three, the next times two, never falling; the untested does not count."""
         assert holm([0.01, None, 0.04, 0.03]) == pytest.approx([0.03, None, 0.06, 0.06])
         assert holm([0.6, 0.7]) == [1.0, 1.0]
         assert holm([]) == []
