@@ -32,7 +32,7 @@ SHELLS = as_instruction(
 
 @dataclass(frozen=True)
 class PlainTask:
-    """Correct is the answer "8"."""
+    """Correct is the answer `gold`."""
 
     instruction: Instruction = SHELLS
     extraction: Extraction = "gen"
@@ -40,6 +40,7 @@ class PlainTask:
     scored_at_end: bool = False
     template: str | None = None
     answer_description: str = "A number."
+    gold: str = "8"
 
     def system_prompt(self) -> str:
         return "Solve it."
@@ -57,7 +58,7 @@ class PlainTask:
         return reply.split()[-1] if reply.split() else ""
 
     def evaluate(self, answer: str) -> Evaluating:
-        return settled(Evaluation(float(answer == "8"), {"seen": answer}))
+        return settled(Evaluation(float(answer == self.gold), {"seen": answer}))
 
 
 @dataclass

@@ -1,0 +1,114 @@
+"""Cutting an instruction into pieces: where they lie in its text, and what of it they leave out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n\s*\n")
+_CLAUSE = re.compile(r"[,;:]\s+|\s+(?=(?:and|but|while|if|where|so that)\s)")
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_NAME = re.compile(r"(?<![.!?:\"]\s)(?<!^)(?<!\n)\b[A-Z][a-z]{2,}\b")
+_FEW = 3
+"""Words of a gap that is no piece of its own."""
+
+
+class Piece(NamedTuple):
+    """Where a piece stands in the text: characters `start` to `end`."""
+
+    start: int
+    end: int
+
+    def of(self, text: str) -> str:
+        """Its words."""
+        return text[self.start : self.end]
+
+
+def by_sentences(text: str) -> list[Piece]:
+    """The sentences of a text; the clauses, where it has only one."""
+    sentences = _split(text, _SENTENCE)
+    return sentences if len(sentences) > 1 else _split(text, _CLAUSE)
+
+
+def placed(excerpts: Sequence[str], text: str) -> list[Piece] | None:
+    """Where excerpts stand, with what they leave out; None if one is not in the text or overlaps another.
+
+    Excerpts may come in any order and may differ from the text in white space. A stretch between them becomes a piece
+    of its own if it has more than a few words, else it joins the piece before it (the first: after it), so that
+    together the pieces hold every word of the text.
+    """
+    found: list[Piece] = []
+    for excerpt in excerpts:
+        words = excerpt.split()
+        if not words:
+            continue
+        pattern = re.compile(r"\s+".join(map(re.escape, words)))
+        spots = (Piece(*match.span()) for match in pattern.finditer(text))
+        free = next((spot for spot in spots if not any(_overlap(spot, one) for one in found)), None)
+        if free is None:
+            return None
+        found.append(free)
+    return _filled_up(sorted(found), text) if found else None
+
+
+def lost(text: str, shards: Sequence[str]) -> list[str]:
+    """Numbers and names of a text that no shard says, in the order of the text."""
+    said = " ".join(shards)
+    numbers = set(_NUMBER.findall(said))
+    words = {word.casefold() for word in _WORD.findall(said)}
+    missing = [
+        (match.start(), match.group())
+        for match in _NUMBER.finditer(text)
+        if match.group() not in numbers
+    ]
+    missing += [
+        (match.start(), match.group())
+        for match in _NAME.finditer(text)
+        if match.group().casefold() not in words
+    ]
+    return list(dict.fromkeys(word for _, word in sorted(missing)))
+
+
+def keeps_numbers(shard: str, piece: str, text: str) -> bool:
+    """A shard says every number of its piece, and none that the whole text does not have."""
+    said, of_piece = Counter(_NUMBER.findall(shard)), Counter(_NUMBER.findall(piece))
+    return of_piece <= said and set(said) <= set(_NUMBER.findall(text))
+
+
+def _split(text: str, at: re.Pattern[str]) -> list[Piece]:
+    starts = [0, *(match.end() for match in at.finditer(text))]
+    ends = [*(match.start() for match in at.finditer(text)), len(text)]
+    pieces = [_trimmed(Piece(*span), text) for span in zip(starts, ends, strict=True)]
+    return [piece for piece in pieces if _WORD.search(piece.of(text))]
+
+
+def _trimmed(piece: Piece, text: str) -> Piece:
+    words = piece.of(text)
+    start = piece.start + len(words) - len(words.lstrip())
+    return Piece(start, max(start, piece.end - len(words) + len(words.rstrip())))
+
+
+def _overlap(one: Piece, other: Piece) -> bool:
+    return one.start < other.end and other.start < one.end
+
+
+def _filled_up(pieces: Sequence[Piece], text: str) -> list[Piece]:
+    whole: list[Piece] = []
+    at = 0
+    for piece in [*pieces, Piece(len(text), len(text))]:
+        gap = _trimmed(Piece(at, piece.start), text)
+        words = _WORD.findall(gap.of(text))
+        joins = 0 < len(words) <= _FEW
+        if words and not joins:
+            whole.append(gap)
+        elif joins and whole:
+            whole[-1] = Piece(whole[-1].start, gap.end)
+        elif joins:
+            piece = Piece(gap.start, piece.end)
+        if piece.start < piece.end:
+            whole.append(piece)
+        at = piece.end
+    return whole

@@ -1,0 +1,197 @@
+"""Proposing shards for a full instruction: cut it into pieces, choose the opening, word each piece, check coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.model.talking import Call, ChatMessage, Said
+from engine.simulate.play import Ending, Play
+from engine.simulate.sharded.asking import ask_json, object_schema, seed_from
+from engine.simulate.sharded.instruction import TASKS, BadInstruction, Instruction
+from engine.simulate.sharded.making.draft import Candidate, Draft
+from engine.simulate.sharded.making.pieces import Piece, by_sentences, keeps_numbers, placed
+from engine.simulate.sharded.play import ShardedScenario
+from engine.simulate.sharded.scenario import Case, Condition, Setting
+from engine.simulate.sharded.task import Task
+from engine.simulate.wording import filled
+
+_TRIES = (0.0, 0.7)
+_SEGMENTS = object_schema(segments={"type": "array", "items": {"type": "string"}})
+_WORDED = object_schema(shard={"type": "string"})
+_COVERAGE = object_schema(coverage={"type": "string"})
+_TOKENS = 800
+_TOKENS_WORDED = 120
+
+HOLDS = 0.8
+"""CONCAT must reach this share of FULL: shards that lose more have lost information."""
+
+
+@dataclass(frozen=True, slots=True)
+class MakingScenario:
+    """Shards for one instruction.
+
+    Attributes:
+        setting: Prompts, models and temperatures.
+        source: Record of the instruction: `task_id`, `task`, the keys of the task; shards in it are ignored.
+        text: What is cut up.
+        bound: The task of the instruction that comes out, for the check.
+        checks: Plays of FULL and of CONCAT for the check; 0 for none.
+    """
+
+    setting: Setting
+    source: Mapping[str, Any]
+    text: str
+    bound: Callable[[Instruction], Task]
+    checks: int = 0
+
+    @property
+    def key(self) -> str:
+        """Names it in its simulation."""
+        return f"shards/{self.source['task']}/{self.source['task_id']}/{self.checks}"
+
+    def play(self) -> Play:
+        """A new play of it; the result is the record of a draft, and there is no conversation."""
+        pieces, segmented = yield from self._segmented()
+        order = yield from self._ordered(pieces)
+        candidates: list[Candidate] = []
+        for number, at in enumerate(order, 1):
+            words, by_model = yield from self._worded(pieces[at], first=number == 1)
+            candidates.append(Candidate(number, words, pieces[at], "model" if by_model else "text"))
+        draft = Draft(
+            self.source["task_id"],
+            self.source["task"],
+            {n: v for n, v in self.source.items() if n not in ("task_id", "task", "shards")},
+            self.text,
+            tuple(candidates),
+            segmented=segmented,
+        )
+        draft = replace(draft, missing=(yield from self._missing(draft)))
+        if self.checks:
+            draft = replace(draft, check=(yield from self._checked(draft)))
+        return Ending(result=draft.record())
+
+    def _segmented(self) -> Generator[Call, Said, tuple[list[Piece], bool]]:
+        def accept(reply: Mapping[str, Any]) -> list[Piece] | None:
+            segments = reply.get("segments")
+            if not isinstance(segments, list) or not all(isinstance(one, str) for one in segments):
+                return None
+            pieces = placed(segments, self.text)
+            return pieces if pieces and len(pieces) > 1 else None
+
+        call = self._call("segment", _TOKENS, TEXT=self.text)
+        pieces = yield from ask_json(call, _SEGMENTS, accept, _TRIES)
+        return (by_sentences(self.text), False) if pieces is None else (pieces, True)
+
+    def _ordered(self, pieces: Sequence[Piece]) -> Generator[Call, Said, list[int]]:
+        """Places of the pieces in the order in which they are told."""
+        words = [piece.of(self.text) for piece in pieces]
+        every = range(1, len(pieces) + 1)
+        if len(pieces) == 1:
+            return [0]
+        numbers = {"enum": list(every)}
+        schema = object_schema(
+            first=numbers,
+            others={
+                "type": "array",
+                "items": numbers,
+                "minItems": len(pieces) - 1,
+                "maxItems": len(pieces) - 1,
+            },
+        )
+
+        def accept(reply: Mapping[str, Any]) -> list[int] | None:
+            first, others = reply.get("first"), reply.get("others")
+            if not isinstance(others, list) or sorted([first, *others], key=str) != sorted(
+                every, key=str
+            ):
+                return None
+            return [int(number) - 1 for number in (first, *others)]
+
+        listing = "\n".join(f"{number}. {text}" for number, text in enumerate(words, 1))
+        call = self._call("order", _TOKENS, SEGMENTS=listing)
+        order = yield from ask_json(call, schema, accept, _TRIES)
+        if order is not None:
+            return order
+        asking = [at for at, text in enumerate(words) if "?" in text]
+        first = asking[-1] if asking else 0
+        return [first, *(at for at in range(len(pieces)) if at != first)]
+
+    def _worded(self, piece: Piece, *, first: bool) -> Generator[Call, Said, tuple[str, bool]]:
+        """The words of a shard, and whether they are the model's: only if they keep the numbers of the piece."""
+        words = piece.of(self.text)
+
+        def accept(reply: Mapping[str, Any]) -> str | None:
+            shard = reply.get("shard")
+            if not isinstance(shard, str) or not shard.strip():
+                return None
+            fits = len(shard) <= 2 * len(words) + 80
+            return shard.strip() if fits and keeps_numbers(shard, words, self.text) else None
+
+        prompt = "rephrase-first" if first else "rephrase"
+        call = self._call(prompt, _TOKENS_WORDED, TEXT=self.text, SEGMENT=words)
+        shard = yield from ask_json(call, _WORDED, accept, _TRIES)
+        return (words, False) if shard is None else (shard, True)
+
+    def _missing(self, draft: Draft) -> Generator[Call, Said, str | None]:
+        def accept(reply: Mapping[str, Any]) -> str | None:
+            coverage = reply.get("coverage")
+            if not isinstance(coverage, str) or not coverage.strip():
+                return None
+            whole = coverage.strip().casefold() == "complete"
+            return "" if whole else coverage.strip()
+
+        shards = "\n".join(f"- {one.text}" for one in draft.candidates)
+        call = self._call("coverage", _TOKENS_WORDED, TEXT=self.text, SHARDS=shards)
+        return (yield from ask_json(call, _COVERAGE, accept, _TRIES))
+
+    def _checked(self, draft: Draft) -> Generator[Call, Said, dict[str, float]]:
+        """Mean scores of FULL and of CONCAT."""
+        instruction = draft.instruction()
+        task = self.bound(instruction)
+        conditions: tuple[Condition, ...] = ("full", "concat")
+        means: dict[str, float] = {}
+        for condition in conditions:
+            scores: list[float] = []
+            for run in range(self.checks):
+                case = Case(self.setting, instruction, task, condition, run)
+                ending = yield from ShardedScenario(case).play()
+                scores.append(ending.result["score"] or 0.0)
+            means[condition] = sum(scores) / len(scores)
+        return means
+
+    def _call(self, prompt: str, tokens: int, **places: str) -> Call:
+        text = filled(self.setting.texts[prompt], places)
+        seed = seed_from(self.setting.seed, self.source["task_id"], prompt, *places.values())
+        return Call(prompt, "judge", (ChatMessage("user", text),), max_tokens=tokens, seed=seed)
+
+
+def holds(check: Mapping[str, float]) -> bool:
+    """CONCAT does not fall far below FULL, so the shards say what the instruction says."""
+    return check["concat"] >= HOLDS * check["full"]
+
+
+def full_text(record: Mapping[str, Any], where: str) -> str:
+    """The full instruction of a record, to be cut up.
+
+    Raises:
+        BadInstruction: It has none, or its task is not one of sentences.
+    """
+    task = record.get("task")
+    if task not in TASKS:
+        raise BadInstruction(f"{where}: `task` must be one of {', '.join(TASKS)}; it is {task!r}.")
+    if not isinstance(record.get("task_id"), str):
+        raise BadInstruction(f"{where} has no `task_id`.")
+    for key in ("fully_specified_question", "question", "prompt", "question_content"):
+        value = record.get(key)
+        while isinstance(value, list) and value:
+            value = value[0]
+        if isinstance(value, dict):
+            value = value.get("content")
+        if isinstance(value, str) and value.strip():
+            return value
+    raise BadInstruction(
+        f"{where}: there is no instruction to cut up.",
+        "Shards of data2text, summary and translation are parts of their documents.",
+    )
