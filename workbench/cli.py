@@ -100,7 +100,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub = command("demo", "build a sample project, run everything on it, open it", "demo:demo")
     sub.add_argument("dir", nargs="?", help="folder for the project (default: workbench-demo)")
     sub.add_argument("--headless", action="store_true", help="do not open the terminal screens")
-    sub.add_argument("--count", type=positive, default=132, help="conversations (default: 132)")
+    sub.add_argument("--count", type=positive, default=150, help="conversations (default: 150)")
     sub.add_argument("--seed", type=int, default=7, help="seed of the samples (default: 7)")
     sub.add_argument(
         "--samples-only", action="store_true", help="import the samples and run nothing"
