@@ -1,0 +1,201 @@
+"""Run by `confined` in a process of its own: gives up every right it does not need, then runs what a model wrote.
+
+Reads one JSON object from standard input: `source`, `function`, `arguments`, and the limits. Writes one JSON object to
+the file that is its standard output: `{"value": ...}` or `{"error": "..."}`. Imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import math
+import os
+import platform
+import resource
+import struct
+import sys
+import sysconfig
+from collections.abc import Iterator
+from typing import Any
+
+_LOAD, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
+_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_TERMINAL_QUERIES = (
+    0x5401,
+    0x5450,
+    0x5451,
+)  # TCGETS, FIONCLEX, FIOCLEX: what Python asks of its files
+_NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
+_CREATE_RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446
+_READ_FILE, _READ_FOLDER = 0b101, 0b1101  # execute (map), read a file; and list a folder
+_EVERY_ACCESS = (1 << 13) - 1
+
+# Numbers of the calls that may be made; `open` and `openat` for reading only. Whatever is not listed is refused:
+# sockets, new processes and threads, programs, signals, every change of a file system, of limits, of others' memory.
+_X86_64 = {
+    "arch": 0xC000003E,
+    "open": {2: 1, 257: 2},
+    "ioctl": 16,
+    "calls": (
+        0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17, 19, 20, 21, 23, 24, 25, 28, 32, 35, 39, 60, 63, 72, 79,
+        89, 96, 97, 98, 99, 100, 102, 104, 107, 108, 110, 131, 186, 202, 204, 217, 218, 228, 229, 230, 231, 262, 267,
+        269, 270, 271, 273, 318, 324, 332, 334, 436, 439,
+    ),
+}  # fmt: skip
+_AARCH64 = {
+    "arch": 0xC00000B7,
+    "open": {56: 2},
+    "ioctl": 29,
+    "calls": (
+        17, 23, 25, 48, 57, 61, 62, 63, 64, 65, 66, 67, 72, 73, 78, 79, 80, 93, 94, 96, 98, 99, 101, 113, 114, 115, 123,
+        124, 132, 134, 135, 139, 153, 160, 165, 169, 172, 173, 174, 175, 176, 177, 178, 179, 214, 215, 216, 222, 226,
+        233, 278, 283, 291, 293, 436, 439,
+    ),
+}  # fmt: skip
+_MACHINES: dict[str, dict[str, Any]] = {
+    "x86_64": _X86_64,
+    "amd64": _X86_64,
+    "aarch64": _AARCH64,
+    "arm64": _AARCH64,
+}
+
+
+def _limit(request: dict[str, Any]) -> None:
+    seconds = math.ceil(request["seconds"])
+    for kind, amount in (
+        (resource.RLIMIT_AS, request["memory_bytes"]),
+        (resource.RLIMIT_FSIZE, request["result_bytes"]),
+        (resource.RLIMIT_NOFILE, 32),
+        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(kind, (amount, amount))
+    # A second later comes the signal that cannot be ignored.
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+
+
+def _readable() -> Iterator[str]:
+    """What running Python needs to read."""
+    yield from {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib")}
+    yield os.path.join(sys.base_exec_prefix, "lib")
+    yield from (
+        "/lib",
+        "/lib64",
+        "/usr/lib",
+        "/usr/lib64",
+        "/usr/share/zoneinfo",
+        "/etc/ld.so.cache",
+    )
+    yield from ("/dev/null", "/dev/urandom", os.getcwd())
+
+
+def _hide_files(libc: ctypes.CDLL) -> bool:
+    """Keeps everything but `_readable` from being read, by Landlock; False where the kernel has none."""
+    handled = ctypes.c_uint64(_EVERY_ACCESS)
+    rules = libc.syscall(_CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(8), 0)
+    if rules < 0:
+        return False
+    for path in _readable():
+        try:
+            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            continue
+        access = _READ_FOLDER if os.path.isdir(path) else _READ_FILE
+        rule = ctypes.create_string_buffer(struct.pack("=Qi", access, place))
+        libc.syscall(_ADD_RULE, rules, 1, rule, 0)
+        os.close(place)
+    done = bool(libc.syscall(_RESTRICT, rules, 0) == 0)
+    os.close(rules)
+    return done
+
+
+def _program(machine: dict[str, Any]) -> bytes:
+    """The filter of system calls, as the kernel's packet filter reads it."""
+
+    def argument(number: int) -> int:
+        return 16 + 8 * number
+
+    refused = _ERROR | errno.EPERM
+    steps = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, machine["arch"]), (_RETURN, 0, 0, _KILL)]
+    steps.append((_LOAD, 0, 0, 0))
+    for call in machine["calls"]:
+        steps += [(_EQUAL, 0, 1, call), (_RETURN, 0, 0, _ALLOW)]
+    for call, flags in machine["open"].items():
+        steps += [
+            (_EQUAL, 0, 4, call),
+            (_LOAD, 0, 0, argument(flags)),
+            (_ANY_BIT, 0, 1, _WRITING),
+            (_RETURN, 0, 0, refused),
+            (_RETURN, 0, 0, _ALLOW),
+        ]
+    steps += [(_EQUAL, 0, 3 + len(_TERMINAL_QUERIES), machine["ioctl"]), (_LOAD, 0, 0, argument(1))]
+    for left, query in enumerate(reversed(_TERMINAL_QUERIES), 1):
+        steps.insert(len(steps) - left + 1, (_EQUAL, left, 0, query))
+    steps += [(_RETURN, 0, 0, _ERROR | errno.ENOTTY), (_RETURN, 0, 0, _ALLOW)]
+    steps.append((_RETURN, 0, 0, refused))
+    return b"".join(struct.pack("=HBBI", *step) for step in steps)
+
+
+def _refuse_calls(libc: ctypes.CDLL) -> None:
+    """Leaves only the listed system calls.
+
+    Raises:
+        OSError: The kernel takes no filter, or the machine is not known.
+    """
+    machine = _MACHINES.get(platform.machine().lower())
+    if machine is None:
+        raise OSError(errno.ENOSYS, f"no filter for {platform.machine()}")
+    program = _program(machine)
+    text = ctypes.create_string_buffer(program, len(program))
+    header = ctypes.create_string_buffer(
+        struct.pack("@HP", len(program) // 8, ctypes.addressof(text))
+    )
+    for request in (
+        (_NO_NEW_PRIVILEGES, 1, 0, 0, 0),
+        (_SET_SECCOMP, _FILTER, ctypes.c_void_p(ctypes.addressof(header)), 0, 0),
+    ):
+        if libc.prctl(*request) != 0:
+            raise OSError(ctypes.get_errno(), "the kernel refuses the filter")
+
+
+def _answer(result: int, answer: dict[str, Any]) -> None:
+    try:
+        data = json.dumps(answer).encode()
+    except (TypeError, ValueError, RecursionError, MemoryError) as error:
+        data = json.dumps({"error": f"the result is no JSON: {error}"[:500]}).encode()
+    while data:
+        data = data[os.write(result, data) :]
+
+
+def _called(request: dict[str, Any]) -> dict[str, Any]:
+    space: dict[str, Any] = {"__name__": "answer"}
+    try:
+        exec(compile(request["source"], "answer.py", "exec"), space)
+        return {"value": space[request["function"]](*request["arguments"])}
+    except BaseException as error:  # noqa: BLE001 - whatever the answer raises is its outcome
+        return {"error": f"{type(error).__name__}: {error}"[:500]}
+
+
+def main() -> None:
+    """Confines this process, runs the request, and ends without any clean-up that the answer could have changed."""
+    request = json.loads(sys.stdin.read())
+    result, nothing = os.dup(1), os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        _limit(request)
+        libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        files = _hide_files(libc)
+        _refuse_calls(libc)
+    except (OSError, ValueError) as error:
+        _answer(result, {"unconfined": str(error)})
+        os._exit(1)
+    _answer(result, {"files": files, **_called(request)})
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

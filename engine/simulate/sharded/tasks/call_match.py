@@ -1,0 +1,186 @@
+"""Whether calls are the ones that are wanted, by the rules of the Berkeley function-calling leaderboard.
+
+The reference names for every parameter the values that are accepted; `""` among them makes it optional. Texts are
+compared without case, spaces and `,./-_*^`. A value may have the declared type, or that of the reference (a variable's
+name where a number is declared). Only Python turns a whole number into the float that is declared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.simulate.sharded.tasks.calls import ReadCall
+from engine.simulate.sharded.tasks.foreign_values import java_value, javascript_value
+
+_IGNORED = re.compile(r"[ ,./\-_*^]")
+_PYTHON: dict[str, type] = {
+    "string": str,
+    "integer": int,
+    "float": float,
+    "boolean": bool,
+    "array": list,
+    "tuple": list,
+    "dict": dict,
+    "any": str,
+}
+_JAVA: dict[str, type] = {
+    **dict.fromkeys(("byte", "short", "integer", "long"), int),
+    **dict.fromkeys(("float", "double"), float),
+    "boolean": bool,
+    **dict.fromkeys(("char", "String", "any"), str),
+    **dict.fromkeys(("Array", "ArrayList", "List", "Set", "Queue", "Stack"), list),
+    **dict.fromkeys(("HashMap", "Hashtable", "Map"), dict),
+}
+_JAVASCRIPT: dict[str, type] = {
+    "String": str,
+    "integer": int,
+    "float": float,
+    "Bigint": int,
+    "Boolean": bool,
+    "dict": dict,
+    "array": list,
+    "any": str,
+}
+_TYPES = {"python": _PYTHON, "java": _JAVA, "javascript": _JAVASCRIPT}
+LANGUAGES = frozenset(_TYPES)
+
+Wanted = Mapping[str, Mapping[str, Sequence[Any]]]
+"""`{function: {parameter: [accepted value, ...]}}`, one function."""
+
+
+def why_wrong(
+    calls: Sequence[ReadCall],
+    wanted: Sequence[Wanted],
+    functions: Sequence[Mapping[str, Any]],
+    language: str,
+    category: str,
+) -> str:
+    """Compares calls with the reference.
+
+    Args:
+        functions: The descriptions that the model was shown.
+        category: In parallel categories calls are matched in any order; else there is one call.
+
+    Returns:
+        "" if they match, else what is wrong.
+    """
+    if len(calls) != len(wanted):
+        return f"{len(calls)} calls instead of {len(wanted)}"
+    described = {str(one.get("name")): one for one in functions}
+    # A category of one function names it in another way in some references.
+    alone = functions[0] if len(functions) == 1 and "multiple" not in category else None
+    reasons = [
+        [
+            _call_wrong(call, one, alone or described.get(next(iter(one)), {}), language)
+            for call in calls
+        ]
+        for one in wanted
+    ]
+    unmatched = [row for row in reasons if all(row)]
+    if unmatched:
+        return min(unmatched[0], key=len)
+    paired = _paired([[not reason for reason in row] for row in reasons])
+    return "" if paired else "two calls match the same reference"
+
+
+def _paired(fits: Sequence[Sequence[bool]]) -> bool:
+    """Whether every row can have a column of its own."""
+    owner: dict[int, int] = {}
+
+    def place(row: int, tried: set[int]) -> bool:
+        for column, fit in enumerate(fits[row]):
+            if fit and column not in tried:
+                tried.add(column)
+                if column not in owner or place(owner[column], tried):
+                    owner[column] = row
+                    return True
+        return False
+
+    return all(place(row, set()) for row in range(len(fits)))
+
+
+def _call_wrong(call: ReadCall, wanted: Wanted, function: Mapping[str, Any], language: str) -> str:
+    accepted = next(iter(wanted.values()))
+    name = str(function.get("name", next(iter(wanted))))
+    if call.name != name:
+        return f"`{call.name}` instead of `{name}`"
+    parameters = function.get("parameters") or {}
+    specs = parameters.get("properties") or {}
+    for needed in parameters.get("required") or ():
+        if needed not in call.arguments:
+            return f"`{needed}` is missing"
+    for parameter, value in call.arguments.items():
+        if parameter not in specs or parameter not in accepted:
+            return f"`{parameter}` is not expected"
+        if not _accepted(value, accepted[parameter], specs[parameter], language):
+            return f"`{parameter}` has another value"
+    for parameter, values in accepted.items():
+        if parameter not in call.arguments and "" not in values:
+            return f"`{parameter}` is missing"
+    return ""
+
+
+def _accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any], language: str) -> bool:
+    kind, types = str(spec.get("type", "any")), _TYPES[language]
+    item_kind = (spec.get("items") or {}).get("type")
+    if language == "java":
+        value = java_value(value, kind, item_kind)
+    elif language == "javascript":
+        value = javascript_value(value, kind, item_kind)
+    elif kind == "float" and type(value) is int:
+        value = float(value)
+    expected = types.get(kind, str)
+    items = types.get(item_kind, str) if expected is list and item_kind else None
+    given = _type_of(accepted)
+    as_declared = type(value) is expected
+    if not as_declared and type(value) is not given:
+        return False
+    if as_declared and items and not any(_items_fit(value, one, items) for one in accepted):
+        return False
+    if not as_declared or given not in (None, expected):
+        return value in accepted
+    if isinstance(value, dict):
+        return any(isinstance(one, dict) and _dict_fits(value, one) for one in accepted)
+    if isinstance(value, list) and items is dict:
+        return any(_dicts_fit(value, one) for one in accepted)
+    return _standard(value) in [_standard(one) for one in accepted]
+
+
+def _type_of(accepted: Sequence[Any]) -> type | None:
+    return next((type(one) for one in accepted if one != ""), None)
+
+
+def _items_fit(value: Sequence[Any], accepted: Any, items: type) -> bool:
+    if not isinstance(accepted, list):
+        return True
+    given = _type_of(accepted)
+    return all(type(one) is items or type(one) is given for one in value)
+
+
+def _dict_fits(value: Mapping[str, Any], accepted: Mapping[str, Sequence[Any]]) -> bool:
+    return all(
+        key in accepted and _standard(one) in [_standard(other) for other in accepted[key]]
+        for key, one in value.items()
+    ) and all(key in value or "" in values for key, values in accepted.items())
+
+
+def _dicts_fit(value: Sequence[Any], accepted: Any) -> bool:
+    return (
+        isinstance(accepted, list)
+        and len(value) == len(accepted)
+        and all(
+            isinstance(one, dict) and isinstance(other, dict) and _dict_fits(one, other)
+            for one, other in zip(value, accepted, strict=True)
+        )
+    )
+
+
+def _standard(value: Any) -> Any:
+    """A value as it is compared: texts without what may differ, in lists too."""
+    if isinstance(value, str):
+        return _IGNORED.sub("", value).lower().replace("'", '"')
+    if isinstance(value, list):
+        return [_standard(one) for one in value]
+    return value

@@ -1,0 +1,201 @@
+"""Function calls as a model writes them, read and never run: Python by its own parser, the others by a small one.
+
+`[first(a=1, b="x"), second()]`, the brackets optional, in a fence or not. Arguments must be named; an argument without
+a name is read under the name `""`, which no function has.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_FENCED = re.compile(r"```[\w+-]*\s*\n?(.*?)```", re.DOTALL)
+_GENERICS = re.compile(r"<[\w\s,.?&\[\]<>]*>")
+_NAME = re.compile(r"(?:new\s+|await\s+)?([A-Za-z_$][\w$]*(?:\s*\.\s*[A-Za-z_$][\w$]*)*)\s*\(")
+_NAMED = re.compile(r"\s*([A-Za-z_$][\w$]*)\s*=(?![=>])")
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+class NotCalls(ValueError):
+    """A text that is no list of calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCall:
+    """One call.
+
+    Attributes:
+        arguments: Python values, or source texts where the language is not Python; names stand for themselves as text.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+def read_calls(text: str, language: str) -> list[ReadCall]:
+    """The calls of a reply; of several fenced blocks the last.
+
+    Raises:
+        NotCalls: Anything else is in it.
+    """
+    fenced = _FENCED.findall(text)
+    bare = (fenced[-1] if fenced else text).strip().strip("`").strip()
+    if not bare:
+        raise NotCalls("The answer is empty.")
+    return _python(bare) if language.lower() == "python" else list(_foreign(bare))
+
+
+def _python(text: str) -> list[ReadCall]:
+    try:
+        module = ast.parse(text)
+        return [
+            _python_call(call)
+            for statement in module.body
+            for call in _calls_of(statement.value if isinstance(statement, ast.Expr) else statement)
+        ]
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise NotCalls(f"Not calls in Python: {error}") from error
+
+
+def _calls_of(node: ast.AST) -> list[ast.AST]:
+    return [*node.elts] if isinstance(node, ast.List | ast.Tuple) else [node]
+
+
+def _python_call(node: ast.AST) -> ReadCall:
+    if not isinstance(node, ast.Call):
+        raise NotCalls(f"`{ast.unparse(node)}` is no call.")
+    arguments: dict[str, Any] = {"": ast.unparse(node)} if node.args else {}
+    for keyword in node.keywords:
+        arguments[keyword.arg or ""] = _python_value(keyword.value)
+    return ReadCall(ast.unparse(node.func), arguments)
+
+
+def _python_value(node: ast.expr) -> Any:
+    match node:
+        case ast.Constant(value=value) if value is not Ellipsis:
+            return value
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=ast.Constant(value=value)) if (
+            isinstance(value, int | float)
+        ):
+            return -value if isinstance(sign, ast.USub) else value
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+            return [_python_value(one) for one in items]
+        case ast.Dict(keys=keys, values=values):
+            return {
+                _key(key): _python_value(value) for key, value in zip(keys, values, strict=True)
+            }
+        case ast.BinOp(left=left, op=operator, right=right):
+            return _computed(_python_value(left), operator, _python_value(right), node)
+        case _:
+            return ast.unparse(node)
+
+
+def _key(node: ast.expr | None) -> Any:
+    value = None if node is None else _python_value(node)
+    if isinstance(value, list | dict) or node is None:
+        raise NotCalls("A key of a dictionary is no plain value.")
+    return value
+
+
+def _computed(left: Any, operator: ast.operator, right: Any, node: ast.expr) -> Any:
+    """`60 * 5` as its value; everything but sums and products of numbers as its text."""
+    if type(left) in (int, float) and type(right) in (int, float):
+        match operator:
+            case ast.Add():
+                return left + right
+            case ast.Sub():
+                return left - right
+            case ast.Mult():
+                return left * right
+            case ast.Div() if right:
+                return left / right
+    return ast.unparse(node)
+
+
+def _foreign(text: str) -> Iterator[ReadCall]:
+    """Calls in Java or JavaScript, their arguments as source texts."""
+    if text.startswith("["):
+        end = _end(text, 0)
+        if text[end:].strip(" \n;"):
+            raise NotCalls("Something follows the list.")
+        text = text[1 : end - 1]
+    at, found = 0, False
+    while at < len(text):
+        if text[at] in " \t\r\n,;":
+            at += 1
+            continue
+        match = _NAME.match(text, at)
+        if match is None:
+            raise NotCalls(f"No call begins at `{text[at : at + 20]}`.")
+        end = _end(text, match.end() - 1)
+        name = re.sub(r"\s", "", match.group(1))
+        yield ReadCall(name, _arguments(text[match.end() : end - 1]))
+        at, found = end, True
+    if not found:
+        raise NotCalls("There is no call.")
+
+
+def _arguments(text: str) -> dict[str, str]:
+    arguments: dict[str, str] = {}
+    for part in split(text):
+        named = _NAMED.match(part)
+        if named:
+            arguments[named.group(1)] = part[named.end() :].strip()
+        else:
+            arguments[""] = part.strip()
+    return arguments
+
+
+def split(text: str, separator: str = ",") -> list[str]:
+    """Source text at its separators, those within quotes, brackets and type parameters left out; no empty ends."""
+    parts, start, at = [], 0, 0
+    while at < len(text):
+        if text[at] == separator:
+            parts.append(text[start:at])
+            start = at = at + 1
+        else:
+            at = _past(text, at)
+    parts.append(text[start:])
+    return [part for part in parts if part.strip()]
+
+
+def _end(text: str, at: int) -> int:
+    """Position after the bracket that closes the one at `at`."""
+    open_brackets = [text[at]]
+    at += 1
+    while open_brackets:
+        if at >= len(text):
+            raise NotCalls("A bracket is not closed.")
+        if text[at] in _OPENING:
+            open_brackets.append(text[at])
+            at += 1
+        elif text[at] in _CLOSING:
+            if _OPENING.index(open_brackets.pop()) != _CLOSING.index(text[at]):
+                raise NotCalls("A bracket is closed by another kind.")
+            at += 1
+        else:
+            at = _past_plain(text, at)
+    return at
+
+
+def _past(text: str, at: int) -> int:
+    return _end(text, at) if text[at] in _OPENING else _past_plain(text, at)
+
+
+def _past_plain(text: str, at: int) -> int:
+    """Position after the string, the type parameters or the character at `at`."""
+    character = text[at]
+    if character in "\"'`":
+        end = at + 1
+        while end < len(text) and text[end] != character:
+            end += 2 if text[end] == "\\" else 1
+        if end >= len(text):
+            raise NotCalls("A quote is not closed.")
+        return end + 1
+    if character == "<" and at and (text[at - 1].isalnum() or text[at - 1] == "_"):
+        generics = _GENERICS.match(text, at)
+        return generics.end() if generics else at + 1
+    return at + 1

@@ -1,0 +1,162 @@
+"""Values in Java and JavaScript source text, as the declared type of a parameter says they are written.
+
+A text that is not written as its type must be (`5` for a `long`, which is `5L`) stays text, so it equals no number.
+Without a declared type a literal is read as what it looks like.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from engine.simulate.sharded.tasks.calls import NotCalls, split
+
+_INTEGER = re.compile(r"-?\d+")
+_LONG = re.compile(r"(-?\d+)[lL]")
+_BIG = re.compile(r"(-?\d+)n")
+_DECIMAL = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_FLOAT = re.compile(r"(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)[fF]")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
+_WORDS = {"true": True, "false": False}
+_NEW = r"(?:new\s+[\w.]+(?:<.*?>)?\s*)"
+_LISTS = re.compile(
+    rf"(?:{_NEW}\(\s*)?(?:Arrays\.asList|(?:List|Set)\.of|Array\.of)\s*\((?P<of>.*?)\)\)?"
+    r"|new\s+[\w.<>]+\s*\[\s*\]\s*\{(?P<array>.*)\}"
+    r"|\{(?P<braces>[^{].*|)\}"
+    r"|\[(?P<brackets>.*)\]"
+    r"|new\s+Array\s*\((?P<js>.*)\)",
+    re.DOTALL,
+)
+_FILLED = re.compile(rf"{_NEW}\(\s*\)\s*\{{\s*\{{(?P<body>.*)\}}\s*\}}", re.DOTALL)
+_EMPTY = re.compile(rf"{_NEW}\(\s*\)", re.DOTALL)
+_ADD = re.compile(r"\s*(?:this\s*\.\s*)?(?:add|push|offer)\s*\((.*)\)\s*", re.DOTALL)
+_PUT = re.compile(r"\s*(?:this\s*\.\s*)?put\s*\((.*)\)\s*", re.DOTALL)
+_MAP = re.compile(r"(?:new\s+[\w.]+(?:<.*?>)?\s*\(\s*)?Map\.of\s*\((?P<of>.*?)\)\)?", re.DOTALL)
+
+_JAVA_LISTS = frozenset({"Array", "ArrayList", "List", "Set", "Queue", "Stack"})
+_JAVA_MAPS = frozenset({"HashMap", "Hashtable", "Map"})
+
+
+def java_value(text: str, kind: str | None, items: str | None = None) -> Any:
+    """A value of a declared Java type (`integer`, `long`, `ArrayList`...); `items` is the type of a list's items."""
+    text = text.strip()
+    match kind:
+        case "byte" | "short" | "integer":
+            return _number(_INTEGER, text, int)
+        case "long":
+            return _number(_LONG, text, int)
+        case "float":
+            return _number(_FLOAT, text, float)
+        case "double":
+            return _number(_DECIMAL, text, float)
+        case "boolean":
+            return _WORDS.get(text, text)
+        case "char" | "String" | "any":
+            return _unquoted(text)
+        case None:
+            return _java_literal(text)
+    if kind in _JAVA_LISTS:
+        parts = _list_parts(text)
+        return text if parts is None else [java_value(part, items) for part in parts]
+    if kind in _JAVA_MAPS:
+        return _java_map(text)
+    return _unquoted(text)
+
+
+def javascript_value(text: str, kind: str | None, items: str | None = None) -> Any:
+    """A value of a declared JavaScript type (`String`, `integer`, `Bigint`, `array`, `dict`...)."""
+    text = text.strip()
+    match kind:
+        case "integer":
+            return _number(_INTEGER, text, int)
+        case "float":
+            return _number(_DECIMAL, text, float)
+        case "Bigint":
+            return _number(_BIG, text, int)
+        case "Boolean":
+            return _WORDS.get(text, text)
+        case "array":
+            parts = _list_parts(text)
+            return text if parts is None else [javascript_value(part, items) for part in parts]
+        case "dict":
+            return _object(text)
+        case None:
+            return _javascript_literal(text)
+    return _unquoted(text)
+
+
+def _number(pattern: re.Pattern[str], text: str, make: type[int] | type[float]) -> Any:
+    match = pattern.fullmatch(text)
+    return make(match.group(match.lastindex or 0)) if match else text
+
+
+def _unquoted(text: str) -> str:
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'`":
+        return _ESCAPE.sub(lambda found: _ESCAPED.get(found.group(1), found.group(1)), text[1:-1])
+    return text
+
+
+def _java_literal(text: str) -> Any:
+    for kind in ("long", "float", "integer", "double", "boolean"):
+        if not isinstance(value := java_value(text, kind), str):
+            return value
+    if (parts := _list_parts(text)) is not None:
+        return [_java_literal(part) for part in parts]
+    return _unquoted(text) if isinstance(found := _java_map(text), str) else found
+
+
+def _javascript_literal(text: str) -> Any:
+    for kind in ("integer", "float", "Bigint", "Boolean"):
+        if not isinstance(value := javascript_value(text, kind), str):
+            return value
+    if text.startswith("{"):
+        return _object(text)
+    if (parts := _list_parts(text)) is not None:
+        return [_javascript_literal(part) for part in parts]
+    return _unquoted(text)
+
+
+def _list_parts(text: str) -> list[str] | None:
+    """Source texts of the items of a list, None where the text makes no list."""
+    filled = _FILLED.fullmatch(text)
+    if filled:
+        adds = [_ADD.fullmatch(part) for part in split(filled["body"], ";")]
+        return [one[1] for one in adds if one] if all(adds) else None
+    listed = _LISTS.fullmatch(text)
+    if listed:
+        return split(next(group for group in listed.groups() if group is not None))
+    return [] if _EMPTY.fullmatch(text) else None
+
+
+def _java_map(text: str) -> Any:
+    filled, of = _FILLED.fullmatch(text), _MAP.fullmatch(text)
+    if filled:
+        puts = [_PUT.fullmatch(part) for part in split(filled["body"], ";")]
+        if not all(puts):
+            return text
+        return _pairs([part for one in puts if one for part in split(one[1])], text)
+    if of:
+        return _pairs(split(of["of"]), text)
+    return {} if _EMPTY.fullmatch(text) else text
+
+
+def _pairs(parts: Sequence[str], text: str) -> Any:
+    if len(parts) % 2:
+        return text
+    values = [_java_literal(part.strip()) for part in parts]
+    return {str(key): value for key, value in zip(values[::2], values[1::2], strict=True)}
+
+
+def _object(text: str) -> Any:
+    if not (text.startswith("{") and text.endswith("}")):
+        return text
+    made: dict[str, Any] = {}
+    try:
+        for part in split(text[1:-1]):
+            key, *value = split(part, ":")
+            made[_unquoted(key.strip())] = _javascript_literal(":".join(value or [key]).strip())
+    except NotCalls:
+        return text
+    return made

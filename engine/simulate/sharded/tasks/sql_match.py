@@ -1,0 +1,253 @@
+"""Whether two queries give the same rows, by running them in SQLite.
+
+Model-written queries run here. What is confined: the database is opened read-only or built in memory; only what a
+SELECT needs is authorised (no ATTACH, PRAGMA, writing, virtual tables, loading of extensions); time, the length of a
+value and the number of rows that are read are limited. What is not: memory within those limits.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.simulate.sharded.tasks.sql_text import (
+    is_ordered,
+    tidy,
+    variants,
+    without_distinct,
+)
+
+Row = tuple[object, ...]
+
+_READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
+_BUILDING = _READING | {
+    sqlite3.SQLITE_CREATE_TABLE,
+    sqlite3.SQLITE_CREATE_INDEX,
+    sqlite3.SQLITE_CREATE_VIEW,
+    sqlite3.SQLITE_INSERT,
+    sqlite3.SQLITE_UPDATE,
+    sqlite3.SQLITE_TRANSACTION,
+    sqlite3.SQLITE_REINDEX,
+}
+_STEPS = 10_000
+"""Steps of SQLite's machine between two looks at the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where a comparison gives up, and counts as no match.
+
+    Attributes:
+        variants: Queries that are tried in place of one, with other values.
+        seconds: For all of them together.
+        rows: Rows of the gold result.
+        value_bytes: Of one value, and of a query.
+    """
+
+    variants: int = 100
+    seconds: float = 60.0
+    rows: int = 200_000
+    value_bytes: int = 2_000_000
+
+
+class Unrunnable(ValueError):
+    """The gold query or the schema does not run; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Databases:
+    """Where queries are compared: on every file, or on one database built by SQL text."""
+
+    files: tuple[Path, ...] = ()
+    script: str = ""
+
+    @contextmanager
+    def opened(self, limits: Limits, deadline: float) -> Iterator[list[sqlite3.Connection]]:
+        """Every database, ready for queries of models.
+
+        Raises:
+            Unrunnable: The script fails, or a file is no database.
+        """
+        connections: list[sqlite3.Connection] = []
+        try:
+            for file in self.files:
+                address = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
+                connections.append(sqlite3.connect(address, uri=True))
+            if not self.files:
+                connections.append(_built(self.script, limits, deadline))
+            for connection in connections:
+                _confine(connection, _READING, limits, deadline)
+            yield connections
+        except sqlite3.Error as error:
+            raise Unrunnable(f"{type(error).__name__}: {error}") from error
+        finally:
+            for connection in connections:
+                connection.close()
+
+
+def check(databases: Databases, gold: str, limits: Limits) -> None:
+    """Tries the gold query.
+
+    Raises:
+        Unrunnable: It does not run, or there is not one row in the whole database, where every query would match.
+    """
+    deadline = time.monotonic() + limits.seconds
+    with databases.opened(limits, deadline) as connections:
+        for connection in connections:
+            connection.execute(tidy(gold)).fetchone()
+        if not any(_has_rows(connection) for connection in connections):
+            raise Unrunnable("The database has no rows, so every query would match.")
+
+
+def matches(answer: str, gold: str, databases: Databases, limits: Limits) -> str:
+    """Compares an answer with the gold query by what they return.
+
+    DISTINCT is dropped from both; the values of the gold query are tried in the places of the answer's values; rows
+    are compared as a bag, in order only if the gold query has ORDER BY; columns may stand in another order. The answer
+    matches if one variant matches on every database.
+
+    Returns:
+        The variant that matches, "" for none.
+
+    Raises:
+        Unrunnable: The gold query does not run.
+    """
+    if not answer.strip():
+        return ""
+    deadline = time.monotonic() + limits.seconds
+    wanted, given = without_distinct(tidy(gold)), without_distinct(tidy(answer))
+    ordered = is_ordered(wanted)
+    with databases.opened(limits, deadline) as connections:
+        results = [_rows(connection, wanted, limits.rows) for connection in connections]
+        names = frozenset[str]().union(*(_names(connection) for connection in connections))
+        for query in variants(given, wanted, names, limits.variants):
+            if all(
+                _gives(connection, query, rows, ordered)
+                for connection, rows in zip(connections, results, strict=True)
+            ):
+                return query
+            if time.monotonic() > deadline:
+                break
+    return ""
+
+
+def same_rows(wanted: Sequence[Row], given: Sequence[Row], *, ordered: bool) -> bool:
+    """Whether two results are equal: as bags of rows or as lists of rows, in some order of the columns."""
+    if len(wanted) != len(given):
+        return False
+    if not wanted:
+        return True
+    width = len(wanted[0])
+    if len(given[0]) != width:
+        return False
+    fits = [
+        [at for at in range(width) if _column(given, at, ordered) == _column(wanted, to, ordered)]
+        for to in range(width)
+    ]
+    return _arranged(wanted, given, ordered, fits, ())
+
+
+def _arranged(
+    wanted: Sequence[Row],
+    given: Sequence[Row],
+    ordered: bool,
+    fits: Sequence[Sequence[int]],
+    taken: tuple[int, ...],
+) -> bool:
+    """Tries columns of `given` for the next column of `wanted`; every step compares the beginnings of all rows."""
+    if len(taken) == len(fits):
+        return True
+    seen: set[tuple[object, ...]] = set()
+    for at in fits[len(taken)]:
+        column = tuple(row[at] for row in given)
+        if at in taken or column in seen:  # of equal columns one is as good as another
+            continue
+        seen.add(column)
+        chosen = (*taken, at)
+        beginnings = [row[: len(chosen)] for row in wanted]
+        rearranged = [tuple(row[one] for one in chosen) for row in given]
+        equal = beginnings == rearranged if ordered else Counter(beginnings) == Counter(rearranged)
+        if equal and _arranged(wanted, given, ordered, fits, chosen):
+            return True
+    return False
+
+
+def _column(rows: Sequence[Row], at: int, ordered: bool) -> object:
+    values = [row[at] for row in rows]
+    return values if ordered else Counter(values)
+
+
+def _gives(
+    connection: sqlite3.Connection, query: str, wanted: Sequence[Row], ordered: bool
+) -> bool:
+    try:
+        # One row more than wanted shows that there are too many.
+        given = _rows(connection, query, len(wanted) + 1)
+    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
+        return False
+    return same_rows(wanted, given, ordered=ordered)
+
+
+def _rows(connection: sqlite3.Connection, query: str, limit: int) -> list[Row]:
+    with closing(connection.execute(query)) as cursor:
+        return [tuple(row) for row in cursor.fetchmany(limit)]
+
+
+def _built(script: str, limits: Limits, deadline: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:")
+    _confine(connection, _BUILDING, limits, deadline)
+    try:
+        connection.executescript(script)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _confine(
+    connection: sqlite3.Connection, allowed: frozenset[int], limits: Limits, deadline: float
+) -> None:
+    def authorise(
+        action: int, first: str | None, second: str | None, _database: str | None, _by: str | None
+    ) -> int:
+        if action == sqlite3.SQLITE_FUNCTION:
+            return sqlite3.SQLITE_DENY if second == "load_extension" else sqlite3.SQLITE_OK
+        return sqlite3.SQLITE_OK if action in allowed else sqlite3.SQLITE_DENY
+
+    connection.set_authorizer(authorise)
+    connection.set_progress_handler(lambda: int(time.monotonic() > deadline), _STEPS)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.text_factory = lambda raw: raw.decode("utf-8", "ignore")
+
+
+def _names(connection: sqlite3.Connection) -> frozenset[str]:
+    """Tables and columns in small letters."""
+    tables = [
+        str(row[0])
+        for row in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+        )
+    ]
+    names = {table.lower() for table in tables}
+    for table in tables:
+        with closing(connection.execute(f"SELECT * FROM {_quoted(table)} LIMIT 0")) as cursor:
+            names.update(column[0].lower() for column in cursor.description)
+    return frozenset(names)
+
+
+def _has_rows(connection: sqlite3.Connection) -> bool:
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    return any(
+        connection.execute(f"SELECT 1 FROM {_quoted(str(name))} LIMIT 1").fetchone()
+        for (name,) in tables
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
