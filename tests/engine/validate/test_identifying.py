@@ -1,0 +1,173 @@
+"""Predicting profiles from what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from engine.validate.identifying import (
+    FEWEST,
+    Question,
+    Split,
+    Spoken,
+    Vectors,
+    answer_to,
+    identify,
+    questions_for,
+    splits_by_person,
+)
+from engine.validate.learners import is_signs, linear, most_frequent, nearest
+
+ENGLISH = {"Male": "my beard and my boat", "Female": "her garden has roses"}
+CHINESE = {"Male": "我想去钓鱼然后喝茶", "Female": "请推荐一本好看的小说"}
+
+
+def corpus(said: dict[str, str], people: int = 20, each: int = 3) -> list[Spoken]:
+    """People whose gender decides what they say; every second one of each gender is calm and says so."""
+    found = []
+    for number in range(people):
+        gender = "Male" if number % 2 else "Female"
+        calm = number % 4 < 2
+        traits = {
+            "Gender": frozenset([gender]),
+            "Personality": frozenset(["calm"] if calm else ["loud"]),
+        }
+        for nth in range(each):
+            text = f"{said[gender]} 好 {'平静 quietly' if calm else '大声 loudly'} {nth}"
+            found.append(Spoken(text, f"p{number}", traits))
+    return found
+
+
+def by_letters(known: Sequence[str], asked: Sequence[str]) -> tuple[Vectors, Vectors]:
+    """Vectors that say which of some letters a text has."""
+
+    def rows(texts: Sequence[str]) -> Vectors:
+        found: Vectors = np.array(
+            [[text.count(c) for c in "brg钓说"] for text in texts], np.float32
+        )
+        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+        return found
+
+    return rows(known), rows(asked)
+
+
+class TestSplits:
+    def test_nobody_is_learnt_from_and_predicted(self) -> None:
+        """Every conversation is predicted once, and by other people's."""
+        people = [one.person for one in corpus(ENGLISH)]
+        splits = splits_by_person(people, seed=3)
+        assert sorted(at for one in splits for at in one.test) == list(range(len(people)))
+        for one in splits:
+            assert not {people[at] for at in one.train} & {people[at] for at in one.test}
+
+    def test_the_seed_decides(self) -> None:
+        """Equal seeds split equally, whatever the order of the conversations."""
+        people = [one.person for one in corpus(ENGLISH)]
+        assert splits_by_person(people, seed=1) == splits_by_person(people, seed=1)
+        assert splits_by_person(people, seed=1) != splits_by_person(people, seed=2)
+
+
+class TestQuestions:
+    def test_what_is_asked(self) -> None:
+        """A field with one answer is one question; each other answer is one that enough people have and have not."""
+        rare = Spoken(
+            "x", "odd", {"Gender": frozenset(["Other"]), "Personality": frozenset(["rare"])}
+        )
+        found = questions_for([*corpus(ENGLISH), rare], corpus(ENGLISH))
+        assert found == [
+            Question("Gender", None, ("Female", "Male", "Others")),
+            Question("Personality", "calm", ("no", "yes")),
+            Question("Personality", "loud", ("no", "yes")),
+        ]
+        assert answer_to(found[0], rare.traits) == "Others"
+        assert [answer_to(one, rare.traits) for one in found[1:]] == ["no", "no"]
+        assert answer_to(found[0], {}) is None
+
+    def test_answers_of_few(self) -> None:
+        """An answer that fewer people have than `FEWEST`, or that nearly all have, tells nobody apart."""
+        assert questions_for(corpus(ENGLISH, people=2 * FEWEST - 1), corpus(ENGLISH)) == []
+
+    def test_what_is_not_known_of_anybody_asked(self) -> None:
+        """Is not asked."""
+        assert questions_for(corpus(ENGLISH), [Spoken("x", "y", {"Age": frozenset(["22"])})]) == []
+
+
+@pytest.mark.parametrize("said", [ENGLISH, CHINESE], ids=["English", "Chinese"])
+class TestWays:
+    def test_what_is_said_decides(self, said: dict[str, str]) -> None:
+        """Words, or signs in Chinese, give away what is always said with them; the most frequent answer does not."""
+        spoken = corpus(said)
+        ways = {"most frequent": most_frequent(spoken), "linear": linear(spoken)}
+        rows = identify(
+            spoken,
+            splits_by_person([one.person for one in spoken]),
+            ways,
+            questions_for(spoken, spoken),
+        )
+        found = {(row.field, row.way): row for row in rows}
+        for field in ("Gender", "Personality"):
+            assert found[field, "linear"].accuracy.value == 1
+            assert found[field, "linear"].f1 == 1
+            assert found[field, "most frequent"].accuracy.value <= 0.5
+            assert found[field, "most frequent"].gain.value == 0
+            assert found[field, "linear"].gain.low > 0
+        assert found["Personality", "linear"].questions == 2
+        assert found["Gender", "linear"].people == 20
+        assert found["Gender", "linear"].conversations == 60
+
+    def test_neighbours(self, said: dict[str, str]) -> None:
+        """The nearest conversations vote."""
+        spoken = corpus(said)
+        (row,) = identify(
+            spoken,
+            splits_by_person([one.person for one in spoken]),
+            {"nearest": nearest(spoken, by_letters)},
+            [Question("Gender", None, ("Female", "Male"))],
+        )
+        assert row.accuracy.value == 1
+
+
+class TestFigures:
+    def test_by_hand(self) -> None:
+        """Two people, three conversations: two of three right, half of the classes' F1 from each."""
+        spoken = [
+            Spoken("", "a", {"Gender": frozenset(["Male"])}),
+            Spoken("", "a", {"Gender": frozenset(["Male"])}),
+            Spoken("", "b", {"Gender": frozenset(["Female"])}),
+        ]
+        split = Split((), (0, 1, 2))
+        question = Question("Gender", None, ("Female", "Male"))
+
+        def always(word: str) -> list[list[str]]:
+            return [[word] * 3]
+
+        base, other = identify(
+            spoken,
+            [split],
+            {"f": lambda *_: always("Female"), "m": lambda *_: always("Male")},
+            [question],
+        )
+        assert base.accuracy.value == pytest.approx(1 / 3)
+        assert other.accuracy.value == pytest.approx(2 / 3)
+        assert other.f1 == pytest.approx((0.8 + 0) / 2)
+        assert other.gain.value == pytest.approx(1 / 3)
+        assert (other.accuracy.low, other.accuracy.high) == (0, 1)
+
+    def test_unknown_answers_do_not_count(self) -> None:
+        """A conversation of somebody of whom the field is not known is in no figure."""
+        spoken = [*corpus(ENGLISH), Spoken("my beard", "x", {})]
+        rows = identify(
+            spoken,
+            [Split(tuple(range(60)), (59, 60))],
+            {"most frequent": most_frequent(spoken)},
+            questions_for(spoken, spoken),
+        )
+        assert {row.conversations for row in rows} == {1}
+
+
+def test_scripts() -> None:
+    """Texts are taken for signs when most of their letters are."""
+    assert is_signs(["用 iPhone 录音好不好呀请告诉我吧"])
+    assert not is_signs(["I like 音乐 a lot", "and tea"])
