@@ -8,12 +8,15 @@ replies that are known.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from engine.model.talking import Call, Said
+from engine.model.talking import Call, Role, Said
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +57,27 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Unsaid:
+    """In place of a reply: why no model gave one. The play breaks off."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Played:
-    """A play that ended, with its transcript."""
+    """A play that is over, with its transcript.
+
+    Attributes:
+        reason: Why it broke off, or None where it ended; there is nothing in `ending` then.
+    """
 
     key: str
     ending: Ending
     transcript: tuple[Line, ...]
+    reason: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Live:
     at: int
     key: str
@@ -71,9 +86,100 @@ class _Live:
     lines: list[Line] = field(default_factory=list)
 
 
+def _each_its_own(role: Role) -> Hashable:
+    return role
+
+
+class Playing:
+    """Plays side by side: says who waits for what, and takes the answers."""
+
+    def __init__(
+        self,
+        scenarios: Sequence[Scenario],
+        *,
+        parallel: int,
+        model_of: Callable[[Role], Hashable] = _each_its_own,
+    ) -> None:
+        """Begins.
+
+        Args:
+            parallel: Plays that are on at once, at most; as one is over, the next begins.
+            model_of: What answers for a role; roles with equal answers are answered together.
+        """
+        self._waiting = deque(enumerate(scenarios))
+        self._live: list[_Live] = []
+        self._over: list[tuple[int, Played]] = []
+        self._parallel, self._model_of = parallel, model_of
+        self._answering: Hashable = None
+        self._fill()
+
+    @property
+    def waiting(self) -> int:
+        """Plays that have not begun."""
+        return len(self._waiting)
+
+    @property
+    def live(self) -> list[int]:
+        """How many replies each play that is on has had."""
+        return [len(one.lines) for one in self._live]
+
+    def over(self) -> list[Played]:
+        """Plays that are over since this was asked last, in order of the scenarios."""
+        over = [played for _, played in sorted(self._over, key=lambda pair: pair[0])]
+        self._over = []
+        return over
+
+    def calls(self) -> list[Call]:
+        """The calls to answer now, all of one model; none when all plays are over."""
+        return [one.call for one in self._asking()]
+
+    def answer(self, replies: Sequence[Said | Unsaid]) -> None:
+        """Takes the replies to `calls`, in order."""
+        for one, reply in zip(self._asking(), replies, strict=True):
+            if isinstance(reply, Unsaid):
+                one.play.close()
+                self._break_off(one, reply.reason)
+            else:
+                one.lines.append(Line(one.call, reply))
+                self._go_on(one, reply)
+        self._fill()
+
+    def _asking(self) -> list[_Live]:
+        """The plays that wait for the model that answered last, else for that which most of them wait for: changing
+        between models costs a load."""
+        models = Counter(self._model_of(one.call.role) for one in self._live)
+        if models and self._answering not in models:
+            self._answering = models.most_common(1)[0][0]
+        return [one for one in self._live if self._model_of(one.call.role) == self._answering]
+
+    def _fill(self) -> None:
+        while self._waiting and len(self._live) < self._parallel:
+            at, scenario = self._waiting.popleft()
+            # What is asked first replaces this call.
+            one = _Live(at, scenario.key, scenario.play(), Call("", "assistant", ()))
+            self._live.append(one)
+            self._go_on(one, None)
+
+    def _go_on(self, one: _Live, reply: Said | None) -> None:
+        try:
+            one.call = next(one.play) if reply is None else one.play.send(reply)
+        except StopIteration as stop:
+            self._end(one, Played(one.key, stop.value, tuple(one.lines)))
+        except Exception as error:  # noqa: BLE001 - a fault in one play must not end the others
+            _log.exception("the play %s failed", one.key)
+            self._break_off(one, f"a fault: {type(error).__name__}: {error}")
+
+    def _break_off(self, one: _Live, reason: str) -> None:
+        self._end(one, Played(one.key, Ending(), tuple(one.lines), reason))
+
+    def _end(self, one: _Live, played: Played) -> None:
+        self._live.remove(one)
+        self._over.append((one.at, played))
+
+
 def play_all(
     scenarios: Sequence[Scenario],
-    say: Callable[[Sequence[Call]], Sequence[Said]],
+    say: Callable[[Sequence[Call]], Sequence[Said | Unsaid]],
     *,
     parallel: int,
 ) -> Iterator[Played]:
@@ -81,40 +187,13 @@ def play_all(
 
     Args:
         say: Answers calls, all of one role, in order.
-        parallel: Plays that are on at once, at most; as one ends, the next begins.
+        parallel: Plays that are on at once, at most; as one is over, the next begins.
 
     Yields:
-        Plays as they end; of those that end in one round, in order of `scenarios`.
+        Plays as they are over; of those that are over in one round, in order of `scenarios`.
     """
-    waiting = iter(enumerate(scenarios))
-    live: list[_Live] = []
-    while True:
-        ended: list[tuple[int, Played]] = []
-        while len(live) < parallel and (following := next(waiting, None)):
-            at, scenario = following
-            play = scenario.play()
-            try:
-                live.append(_Live(at, scenario.key, play, next(play)))
-            except StopIteration as stop:
-                ended.append((at, Played(scenario.key, stop.value, ())))
-        asking = _widest(live)
-        said = say([one.call for one in asking]) if asking else ()
-        for one, reply in zip(asking, said, strict=True):
-            one.lines.append(Line(one.call, reply))
-            try:
-                one.call = one.play.send(reply)
-            except StopIteration as stop:
-                live.remove(one)
-                ended.append((one.at, Played(one.key, stop.value, tuple(one.lines))))
-        yield from (played for _, played in sorted(ended, key=lambda pair: pair[0]))
-        if not live and not ended:
-            return
-
-
-def _widest(live: Sequence[_Live]) -> list[_Live]:
-    """The plays that wait for the role that most of them wait for: changing between models costs a load."""
-    roles = Counter(one.call.role for one in live)
-    if not roles:
-        return []
-    role, _ = roles.most_common(1)[0]
-    return [one for one in live if one.call.role == role]
+    playing = Playing(scenarios, parallel=parallel)
+    yield from playing.over()
+    while calls := playing.calls():
+        playing.answer(say(calls))
+        yield from playing.over()

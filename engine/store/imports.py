@@ -268,6 +268,12 @@ def recorded_truths(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, A
         yield key, json.loads(truth)
 
 
+def holding(conn: sqlite3.Connection, messages: Sequence[Message]) -> int | None:
+    """The conversation that has exactly these messages."""
+    digest = content_hash(messages)
+    return _known(conn, [digest]).get(digest)
+
+
 def _known(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
     found: dict[bytes, int] = {}
     for keys in chunks(hashes):

@@ -130,7 +130,10 @@ def add_replies(conn: sqlite3.Connection, said: Iterable[tuple[str, Reply]]) -> 
 
 
 def _row(row: tuple[Any, ...]) -> PlayRow:
-    return PlayRow(*row[:7], json.loads(row[7]))
+    key, config_hash, kind, name, run_id, conversation_id, reason, result = row
+    return PlayRow(
+        key, config_hash, kind, name, run_id, conversation_id, reason, json.loads(result)
+    )
 
 
 def _line(frame: dict[str, Any]) -> TranscriptLine:

@@ -1,0 +1,239 @@
+"""Playing: conversations are simulated side by side, and every reply of a model is kept by what was asked.
+
+A run that goes on after a crash plays everything again with the replies that are known, which asks no model, so what is
+left is asked in the same batches as without the crash and comes out with the same bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property, partial
+from typing import Any, Literal
+
+from engine.formats import Rejected, parse_made
+from engine.jobs import Progress, config_hash
+from engine.model.catalog import RunnableModel
+from engine.model.talking import Role, Said
+from engine.play_rows import PlaySetting, TranscriptLine
+from engine.simulate.play import Line, Played, Playing, Scenario, Unsaid
+from engine.stages.answering import Answering
+from engine.store import imports, plays, runs
+from engine.store.plays import PlayEntry
+from engine.store.project import Project
+from engine.worker.client import ModelProcess
+
+PARALLEL = 32
+"""Plays that are on at once, unless something else is asked for."""
+
+
+class PlayStage:
+    """Plays the scenarios of one setting that have not ended yet.
+
+    Attributes:
+        played, broken, before: Plays that ended, that broke off, and that had ended before.
+    """
+
+    name = "simulate"
+    unit = "replies"
+    lane: Literal["model", "cpu"] = "model"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        kind: str,
+        scenarios: Callable[[Mapping[Role, str]], Sequence[Scenario]],
+        params: Mapping[str, Any],
+        texts: Mapping[str, str],
+        choose: Mapping[Role, Callable[[], RunnableModel]],
+        *,
+        parallel: int = PARALLEL,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            kind: Which simulation.
+            scenarios: Gives what is to be played when the stage's turn has come, told what the model of each role is
+                called; each has another key.
+            params: Everything but the prompts and models that determines what a play of a given key becomes, as JSON
+                values; not how many plays are asked for.
+            texts: The prompts, by name.
+            choose: Names the model of each role that is asked, when the stage's turn has come.
+        """
+        self._project = project
+        self._kind, self._scenarios, self._params = kind, scenarios, params
+        self._texts, self._parallel = texts, parallel
+        self._answering = Answering(project, process, choose)
+        self.played = self.broken = self.before = 0
+
+    @property
+    def title(self) -> str:
+        """What a person reads."""
+        labels = dict.fromkeys(self._answering.labels.values())
+        return f"Simulating {self._kind} with {', '.join(labels)}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """What was asked, apart from how much of it."""
+        digests = {
+            name: hashlib.sha256(text.encode()).hexdigest()[:16]
+            for name, text in self._texts.items()
+        }
+        return {"kind": self._kind, **self._params, "prompts": digests}
+
+    @property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """What answered in each role."""
+        return self._answering.fingerprints
+
+    @property
+    def config_hash(self) -> str:
+        """The key of what this stage writes."""
+        return config_hash(self.name, self.params, self.fingerprints)
+
+    @cached_property
+    def scenarios(self) -> Sequence[Scenario]:
+        """What is to be played."""
+        return self._scenarios(self._answering.labels)
+
+    def missing(self) -> list[Scenario]:
+        """What a run would play now."""
+        with self._project.reading() as conn:
+            ended = plays.ended(conn, self.config_hash)
+        return [scenario for scenario in self.scenarios if scenario.key not in ended]
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Plays round by round; replies are committed as they come, and so is each play that is over, with the run's
+        counter.
+
+        Raises:
+            ModelError: A model cannot be loaded or cannot answer.
+            UsageError: An endpoint cannot give such replies.
+            Cancelled: `interrupt` was called.
+        """
+        missing = {scenario.key for scenario in self.missing()}
+        self.before = len(self.scenarios) - len(missing)
+        if not missing:
+            return
+        yield Progress(0, None, "loading the model")
+        models = {str(role): label for role, label in self._answering.labels.items()}
+        setting = PlaySetting(self.config_hash, self._kind, self.params, models)
+        self._project.write(lambda conn: plays.register(conn, setting))
+        playing = Playing(
+            self.scenarios, parallel=self._parallel, model_of=self._answering.model_of
+        )
+        pace = _Pace(playing, missing)
+        while True:
+            for played in playing.over():
+                pace.note(played)
+                if played.key in missing:
+                    self._keep(run_id, played, pace)
+                    yield pace.progress(self._answering.asked)
+            calls = playing.calls()
+            if not calls:
+                return
+            replies: list[Said | Unsaid] = []
+            for count in self._answering.answers(run_id, calls, replies.extend, pace.total):
+                yield pace.progress(self._answering.asked + count)
+            playing.answer(replies)
+
+    def interrupt(self) -> None:
+        """Ends the request in flight; replies that are not committed are dropped."""
+        self._answering.interrupt()
+
+    def summary(self) -> str:
+        """What came of it in one sentence with counts."""
+        text = f"Played {self.played:,} of {self._kind} in {self._answering.asked:,} replies"
+        if self._answering.known:
+            text += f", {self._answering.known:,} more were known"
+        if self.broken:
+            text += f"; {self.broken:,} broke off"
+        if self.before:
+            text += f"; {self.before:,} were played before"
+        return f"{text}.{self._answering.spent()}"
+
+    def _keep(self, run_id: int, played: Played, pace: _Pace) -> None:
+        """Commits a play that is over, with its conversation."""
+        done = self._answering.asked
+        self._project.write(
+            partial(self._store, run_id=run_id, played=played, done=done, total=pace.total(done))
+        )
+        self.played += played.reason is None
+        self.broken += played.reason is not None
+
+    def _store(
+        self,
+        conn: sqlite3.Connection,
+        *,
+        run_id: int,
+        played: Played,
+        done: int,
+        total: int | None,
+    ) -> None:
+        conversation_id, reason = None, played.reason
+        ending = played.ending
+        if ending.record is not None:
+            found = parse_made(ending.record, ending.format, played.key)
+            source_id = imports.source(
+                conn,
+                f"simulated:{self._kind}:{ending.format}:{self.config_hash}",
+                f"{self._kind}-{self.config_hash[:6]}",
+                ending.format,
+                "it was simulated",
+            )
+            if isinstance(found, Rejected):
+                imports.quarantine(conn, source_id, [found])
+                reason = f"its record is no conversation: {found.reason}"
+            else:
+                imports.add(conn, source_id, [found])
+                conversation_id = imports.holding(conn, found.conversation.messages)
+        transcript = [_line(line) for line in played.transcript]
+        entry = PlayEntry(played.key, conversation_id, reason, ending.result, transcript)
+        plays.add(conn, self.config_hash, run_id, entry)
+        runs.count(conn, run_id, done, total)
+
+
+class _Pace:
+    """How far plays have come, in replies: what is left is told from what plays took so far."""
+
+    def __init__(self, playing: Playing, missing: set[str]) -> None:
+        self._playing, self._missing = playing, missing
+        self._over = self._kept = self._lines = 0
+        self._all = len(missing)
+
+    def note(self, played: Played) -> None:
+        """Takes a play that is over."""
+        self._over += 1
+        self._lines += len(played.transcript)
+        self._kept += played.key in self._missing
+
+    def total(self, asked: int) -> int | None:
+        """Replies of the whole run; None while no play is over."""
+        if not self._over:
+            return None
+        usual = self._lines / self._over
+        left = sum(max(usual - lines, 1) for lines in self._playing.live)
+        return asked + round(left + usual * self._playing.waiting)
+
+    def progress(self, asked: int) -> Progress:
+        """Where the run stands."""
+        note = f"{self._kept:,} of {self._all:,} played"
+        return Progress(asked, self.total(asked), note)
+
+
+def _line(line: Line) -> TranscriptLine:
+    call, said = line.call, line.said
+    return TranscriptLine(
+        call.module,
+        call.role,
+        tuple((message.speaker, message.content) for message in call.messages),
+        call.opening,
+        said.text,
+        said.stopped,
+        said.note,
+        call.seed,
+        {name: value for name, value in asdict(call.sampling).items() if value is not None},
+    )

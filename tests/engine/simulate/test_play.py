@@ -1,0 +1,121 @@
+"""Conversations played side by side with scripted replies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from engine.model.talking import Call, ChatMessage, Role, Said
+from engine.simulate.play import Ending, Play, Played, Playing, Unsaid, play_all
+
+
+@dataclass(frozen=True)
+class Talk:
+    """Asks these roles in order; the result is what they said."""
+
+    key: str
+    roles: Sequence[Role]
+    fault: int = -1
+    closed: list[str] = field(default_factory=list)
+
+    def play(self) -> Play:
+        """Fails instead of asking for the call with the number `fault`."""
+        said = []
+        try:
+            for number, role in enumerate(self.roles):
+                if number == self.fault:
+                    raise KeyError("place")
+                message = ChatMessage("user", f"{self.key}{number}")
+                said.append((yield Call("talk", role, (message,))).text)
+        finally:
+            self.closed.append(self.key)
+        return Ending(result={"said": said})
+
+
+def echo(calls: Sequence[Call]) -> list[Said | Unsaid]:
+    return [Said(call.messages[0].content.upper(), "end") for call in calls]
+
+
+def everything(talks: Sequence[Talk], parallel: int) -> tuple[list[Played], list[str]]:
+    """Plays, and what each round asked."""
+    asked: list[str] = []
+
+    def noting(calls: Sequence[Call]) -> list[Said | Unsaid]:
+        asked.append(" ".join(call.messages[0].content for call in calls))
+        return echo(calls)
+
+    return list(play_all(talks, noting, parallel=parallel)), asked
+
+
+class TestSideBySide:
+    def test_rounds(self) -> None:
+        """So many plays are on as are allowed; as one is over, the next begins."""
+        talks = [Talk("a", ["user"]), Talk("b", ["user"] * 3), Talk("c", ["user"] * 2)]
+        played, asked = everything(talks, 2)
+        assert asked == ["a0 b0", "b1 c0", "b2 c1"]
+        assert [one.key for one in played] == ["a", "b", "c"]
+        assert played[1].ending.result == {"said": ["B0", "B1", "B2"]}
+        assert [line.said.text for line in played[1].transcript] == ["B0", "B1", "B2"]
+
+    def test_a_play_that_asks_nothing(self) -> None:
+        """Plays without a call are over at once and hold nobody up."""
+        played, asked = everything([Talk("a", []), Talk("b", []), Talk("c", ["user"])], 1)
+        assert [one.key for one in played] == ["a", "b", "c"]
+        assert asked == ["c0"]
+
+    def test_no_plays(self) -> None:
+        """Nothing to play asks nothing."""
+        assert everything([], 4) == ([], [])
+
+
+class TestModels:
+    def test_one_role_at_a_time(self) -> None:
+        """Each round asks one role, the widest first, and stays with it while anybody waits for it."""
+        talks = [
+            Talk("a", ["user", "assistant"]),
+            Talk("b", ["user", "user", "assistant"]),
+            Talk("c", ["judge", "assistant"]),
+        ]
+        _, asked = everything(talks, 3)
+        assert asked == ["a0 b0", "b1", "a1 b2", "c0", "c1"]
+
+    def test_roles_of_one_model_are_asked_together(self) -> None:
+        """Where one model plays several roles, a round holds the calls of all of them."""
+        playing = Playing(
+            [Talk("a", ["user"]), Talk("b", ["assistant"]), Talk("c", ["judge"])],
+            parallel=3,
+            model_of=lambda role: role == "judge",
+        )
+        assert [call.role for call in playing.calls()] == ["user", "assistant"]
+
+    def test_where_it_stands(self) -> None:
+        """How many plays wait, and how many replies those that are on have had, are told."""
+        playing = Playing([Talk(key, ["user"] * 2) for key in "abc"], parallel=2)
+        assert (playing.waiting, playing.live) == (1, [0, 0])
+        playing.answer(echo(playing.calls()))
+        assert (playing.waiting, playing.live) == (1, [1, 1])
+
+
+class TestBreakingOff:
+    def test_no_reply(self) -> None:
+        """A play that gets no reply breaks off with the reason, is closed, and the others go on."""
+        talks = [Talk("a", ["user"] * 2), Talk("b", ["user"] * 2)]
+        playing = Playing(talks, parallel=2)
+        playing.answer(echo(playing.calls()))
+        playing.answer([Unsaid("too long"), *echo(playing.calls()[1:])])
+        first, second = playing.over()
+        assert (first.key, first.reason, first.ending) == ("a", "too long", Ending())
+        assert len(first.transcript) == 1
+        assert second.reason is None
+        assert talks[0].closed == ["a"]
+
+    def test_a_fault(self) -> None:
+        """A play that fails breaks off with what failed; the others go on."""
+        talks = [Talk("a", ["user"] * 2, fault=1), Talk("b", ["user"]), Talk("c", [], fault=0)]
+        played, _ = everything([*talks, Talk("d", ["user"], fault=0)], 4)
+        assert {one.key: one.reason for one in played} == {
+            "a": "a fault: KeyError: 'place'",
+            "b": None,
+            "c": None,
+            "d": "a fault: KeyError: 'place'",
+        }
