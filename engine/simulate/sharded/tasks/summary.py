@@ -10,9 +10,11 @@ import json
 import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from engine.model.interface import Sampling
 from engine.model.talking import Call, ChatMessage, Said
+from engine.simulate.sharded.asking import TRIES, ask_json, object_schema
 from engine.simulate.sharded.instruction import BadInstruction, Instruction, Shard
 from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction
 from engine.simulate.sharded.tasks.base import TaskText, listed, mapped
@@ -22,7 +24,8 @@ WORDS = 300
 
 _CREDIT = {"NO_COVERAGE": 0.0, "PARTIAL_COVERAGE": 0.5, "FULL_COVERAGE": 1.0}
 _CITED = re.compile(r"\[([\d, ]+)\]")
-_TRIES = 2
+_LONGEST = 64
+"""Tokens of a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,9 @@ class SummaryTask(TaskText):
         self._insights = _insights(instruction)
         for shard in instruction.shards:
             numbers = shard.extra.get("doc_idxs")
-            if not isinstance(numbers, list) or not all(one in self._documents for one in numbers):
+            if not isinstance(numbers, list) or not all(
+                isinstance(one, int) and one in self._documents for one in numbers
+            ):
                 raise BadInstruction(
                     f"{instruction.task_id}: `doc_idxs` of shard {shard.shard_id} must name documents."
                 )
@@ -132,29 +137,15 @@ class SummaryTask(TaskText):
             indent=1,
         )
         prompt = self.text("judge", BULLETS=shown, INSIGHT=insight.text)
-        schema = {
-            "type": "object",
-            "properties": {
-                "coverage": {"enum": [*_CREDIT]},
-                "bullet_id": {"enum": [0, *numbered]},
-            },
-            "required": ["coverage", "bullet_id"],
-            "additionalProperties": False,
-        }
-        for attempt in range(_TRIES):
-            said = yield Call(
-                module="summary judge",
-                role="judge",
-                messages=(ChatMessage("user", prompt),),
-                sampling=Sampling(
-                    temperature=0.7 if attempt else 0.0, json_schema=json.dumps(schema)
-                ),
-                max_tokens=64,
-                seed=attempt,
-            )
-            if (verdict := _verdict(said.text, len(lines))) is not None:
-                return verdict
-        return None
+        schema = object_schema(coverage={"enum": [*_CREDIT]}, bullet_id={"enum": [0, *numbered]})
+        call = Call(
+            module="summary judge",
+            role="judge",
+            messages=(ChatMessage("user", prompt),),
+            max_tokens=_LONGEST,
+        )
+        accept = partial(_verdict, numbered=numbered)
+        return (yield from ask_json(call, schema, accept, TRIES[:2]))
 
     def _opening(self, documents: str) -> str:
         return self.text(
@@ -170,23 +161,25 @@ class SummaryTask(TaskText):
         return "".join(f"Document {one}:\n{self._documents[one]}\n\n" for one in numbers)
 
 
-def _verdict(reply: str, lines: int) -> Verdict | None:
-    try:
-        said = json.loads(reply)
-        coverage, line = said["coverage"], int(said["bullet_id"])
-    except (ValueError, TypeError, KeyError):
+def _verdict(reply: Mapping[str, Any], numbered: Sequence[int]) -> Verdict | None:
+    coverage, line = reply.get("coverage"), reply.get("bullet_id")
+    if coverage not in _CREDIT or type(line) is not int:
         return None
-    if coverage not in _CREDIT:
-        return None
-    return Verdict(coverage, line if 0 < line <= lines else 0)
+    return Verdict(coverage, line) if line in (0, *numbered) else None
 
 
 def _documents(instruction: Instruction) -> dict[int, str]:
     found: dict[int, str] = {}
     for one in listed(instruction, "documents"):
-        if not isinstance(one, dict) or not isinstance(one.get("document_text"), str):
-            raise BadInstruction(f"{instruction.task_id}: a document has no `document_text`.")
-        found[int(one.get("document_index", 0))] = one["document_text"]
+        if (
+            not isinstance(one, dict)
+            or not isinstance(one.get("document_text"), str)
+            or not isinstance(one.get("document_index"), int)
+        ):
+            raise BadInstruction(
+                f"{instruction.task_id}: a document needs `document_index`, a number, and `document_text`."
+            )
+        found[one["document_index"]] = one["document_text"]
     return found
 
 
