@@ -58,6 +58,23 @@ class Contrast:
     corrected: float | None = None
 
 
+Metric = Literal["goals", "completeness", "trees"]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What a metric could be held against and is not.
+
+    Attributes:
+        what: What is not there, one sentence.
+        how: What gives it, a command where one does.
+    """
+
+    metric: Metric
+    what: str
+    how: str
+
+
 @dataclass(frozen=True, slots=True)
 class TruncationRow:
     """One way to tell whole conversations from cut ones.

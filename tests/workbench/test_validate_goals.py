@@ -46,12 +46,27 @@ def test_before_and_after(path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert (now["groups"], now["v"], now["ari"]) == (4, 1, 1)
 
 
+def test_another_clustering(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Other clusterings of the project stand beside the one that is shown, and against it."""
+    with Project.open(path) as project:
+        cluster(project, k=2)
+    assert main(["validate", str(path), "goals", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["goals"]
+    (other,) = found["others"]
+    assert other["groups"] == 8
+    assert found["rows"][0]["groups"] == 2
+    against = [(c["figure"], c["one"], c["other"]) for c in found["contrasts"]][2:]
+    assert against == [("V", "as clustered", other["name"]), ("ARI", "as clustered", other["name"])]
+
+
 def test_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same as lines; a filter chooses the conversations."""
     assert main(["validate", str(path), "goals", "--filter", "flight"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "8 conversations of 1 gold goals" in lines[0]
-    assert lines[-1].startswith("as it stands")
+    assert lines[-3].startswith("as it stands")
+    assert "V of as it stands" in lines[-2]
+    assert "no difference can be told, n = 8" in lines[-2]
 
 
 def test_nothing_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,7 +85,13 @@ def test_all_tells_what_there_is(path: Path, capsys: pytest.CaptureFixture[str])
     """Metrics that have something to say are told, the others named; with none it is an error."""
     assert main(["validate", str(path), "all", "--json"]) == 0
     told = capsys.readouterr()
-    assert list(json.loads(told.out)) == ["goals"]
+    found = json.loads(told.out)
+    assert list(found) == ["goals", "missing"]
+    assert [(one["metric"], one["what"]) for one in found["missing"]] == [
+        ("completeness", "Nothing is scored yet."),
+        ("trees", "The project has no response trees."),
+    ]
+    assert "workbench run trees" in found["missing"][1]["how"]
     assert "completeness: Nothing is scored yet." in told.err
     assert "trees: The project has no response trees." in told.err
     assert main(["validate", str(path), "all", "--seed", "1"]) == 2

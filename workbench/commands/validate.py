@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
@@ -16,6 +16,7 @@ from workbench.exits import DONE
 from workbench.services import Workspace
 from workbench.validation import picture
 from workbench.validation.completeness import completeness_table, only_run
+from workbench.validation.every import Everything, everything
 from workbench.validation.goals import goal_validation
 from workbench.validation.trees import tree_validation
 
@@ -54,24 +55,37 @@ def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
 
 
 def _every(workspace: Workspace, arguments: argparse.Namespace) -> Told:
-    """All metrics; what one has nothing to say of is told and left out.
+    """All metrics, and what each lacks.
 
     Raises:
         UsageError: None has anything to say.
     """
-    lines: list[str] = []
-    found: dict[str, Any] = {}
-    for metric, teller in _TELLERS.items():
-        try:
-            told = teller(workspace, arguments)
-        except UsageError as nothing:
-            tell(f"{metric}: {nothing.message}")
-            continue
-        lines += [*([""] if lines else []), *told.lines]
-        found |= told.as_json
-    if not found:
+    query = ListQuery(asked_filter(arguments.filter))
+    found = everything(workspace.project, workspace.catalog, query)
+    for one in found.missing:
+        tell(f"{one.metric}: {one.what} {one.how}".rstrip())
+    told = told_of(found)
+    if not told.lines:
         raise UsageError("There is nothing to hold against what is known.", "Run something first.")
-    return Told(lines, found)
+    return told
+
+
+def told_of(found: Everything) -> Told:
+    """Everything that was found, in both forms; no lines where nothing was."""
+    parts: list[Told] = []
+    if found.goals is not None:
+        goals = found.goals
+        parts.append(Told(validate_goals.lines_of(goals), validate_goals.as_json(goals)))
+    if found.completeness is not None:
+        table = found.completeness
+        lines = validate_completeness.lines_of(table)
+        parts.append(Told(lines, validate_completeness.as_json(table)))
+    if found.trees is not None:
+        trees = found.trees
+        parts.append(Told(validate_trees.lines_of(trees), validate_trees.as_json(trees)))
+    lines = [line for part in parts for line in ("", *part.lines)][1:]
+    as_json = {key: value for part in parts for key, value in part.as_json.items()}
+    return Told(lines, {**as_json, "missing": [asdict(one) for one in found.missing]})
 
 
 def _goals(workspace: Workspace, arguments: argparse.Namespace) -> Told:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from engine.text import one_line
+from engine.validate import conclusions
 from engine.validate.interval import Interval
+from engine.validate.partitions import Agreement
 from engine.validate.short_figures import ends, short
+from workbench.commands.contrasts import contrasts_json
 from workbench.validation.goals import GoalValidation
 
 FIGURES = ("v", "ari", "homogeneity", "completeness")
@@ -26,10 +28,10 @@ def lines_of(found: GoalValidation) -> list[str]:
         f"{'groups against gold goals':<28}{'groups':>6}"
         + "".join(f"{head:>14}  {'95%':<12}" for head in _HEADS).rstrip(),
     ]
-    for name, row in found.rows.items():
+    for name, row in {**found.rows, **found.others}.items():
         figures = "".join(_cell(getattr(row, figure)) for figure in FIGURES)
-        lines.append(f"{name:<28}{row.groups:>6,}{figures}".rstrip())
-    return lines
+        lines.append(f"{one_line(name, 27):<28}{row.groups:>6,}{figures}".rstrip())
+    return lines + [f"  {line}" for line in conclusions.pairwise(found.contrasts)]
 
 
 def _cell(figure: Interval) -> str:
@@ -38,17 +40,18 @@ def _cell(figure: Interval) -> str:
 
 def as_json(found: GoalValidation) -> dict[str, Any]:
     """As JSON: intervals in `ci`, from low to high. `nmi` is the V-measure under its other name."""
-    rows = []
-    for name, row in found.rows.items():
-        values = {figure: getattr(row, figure) for figure in FIGURES}
-        rows.append(
-            {
-                "name": name,
-                "groups": row.groups,
-                **{figure: one.value for figure, one in values.items()},
-                "nmi": row.v.value,
-                "ci": {figure: [one.low, one.high] for figure, one in values.items()},
-            }
-        )
-    whole = {key: value for key, value in asdict(found).items() if key != "rows"}
-    return {"goals": {**whole, "rows": rows}}
+    whole = {key: getattr(found, key) for key in ("embedder", "asked", "n", "goals", "outside")}
+    rows = [_row_json(name, row) for name, row in found.rows.items()]
+    others = [_row_json(name, row) for name, row in found.others.items()]
+    return {"goals": {**whole, "rows": rows, "others": others, **contrasts_json(found.contrasts)}}
+
+
+def _row_json(name: str, row: Agreement) -> dict[str, Any]:
+    values = {figure: getattr(row, figure) for figure in FIGURES}
+    return {
+        "name": name,
+        "groups": row.groups,
+        **{figure: one.value for figure, one in values.items()},
+        "nmi": row.v.value,
+        "ci": {figure: [one.low, one.high] for figure, one in values.items()},
+    }

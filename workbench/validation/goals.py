@@ -1,8 +1,8 @@
-"""What gold goals say of the clustering that is shown, before and after merging."""
+"""What gold goals say of the clustering that is shown, before and after merging, and of the project's other ones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,8 @@ from engine.stages.kept_desk import read_desk
 from engine.store import clusterings, conversations, imports
 from engine.store.project import Project
 from engine.store.sql import snapshot
-from engine.validate.partitions import OUTSIDE, Agreement, agreement
+from engine.validate.partitions import OUTSIDE, Agreement, Labels, agreement, agreement_contrasts
+from engine.validation_rows import Contrast
 
 BEFORE, NOW = "as clustered", "as it stands"
 
@@ -31,6 +32,8 @@ class GoalValidation:
         goals: Different gold goals among those.
         outside: Of those, how many are in no group as it stands.
         rows: By name: the clusters before any merge, and the groups as they stand.
+        others: Other clusterings of the project before any merge, over the same conversations.
+        contrasts: The groups as they stand against the clusters, and the clusters against the others.
     """
 
     embedder: str
@@ -39,6 +42,8 @@ class GoalValidation:
     goals: int
     outside: int
     rows: Mapping[str, Agreement]
+    others: Mapping[str, Agreement]
+    contrasts: tuple[Contrast, ...]
 
 
 def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
@@ -51,6 +56,13 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
         stored = stored_clustering(conn, None)
         view = GoalView.read(conn, stored, read_desk(conn, stored.id))
         ids, numbers = clusterings.membership(conn, stored.id)
+        others = {
+            f"{one.embedder}, k {one.k}, seed {one.seed} ({one.id})": dict(
+                zip(*clusterings.membership(conn, one.id), strict=True)
+            )
+            for one in clusterings.clusterings(conn)
+            if one.id != stored.id
+        }
         wanted = frozenset(conversations.ids(conn, query))
         gold = {
             key: truth["goal"]
@@ -68,10 +80,29 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
             "Gold goals come with the import, as `truth.goal`; `workbench run cluster` clusters.",
         )
     names = [gold[key] for key in known]
-    rows = {}
+    ways: dict[str, Labels] = {}
     if all(key in before for key in known):  # not where some were assigned later
-        rows[BEFORE] = agreement(names, np.array([before[key] for key in known], dtype=np.int64))
-    found = np.array([now[key] for key in known], dtype=np.int64)
-    rows[NOW] = agreement(names, found)
-    outside = int((found == OUTSIDE).sum())
-    return GoalValidation(stored.embedder, len(gold), len(known), len(set(names)), outside, rows)
+        ways[BEFORE] = _labels(before, known)
+    ways[NOW] = _labels(now, known)
+    more = {
+        name: _labels(one, known)
+        for name, one in others.items()
+        if BEFORE in ways and all(key in one for key in known)
+    }
+    pairs = [(NOW, BEFORE)] if BEFORE in ways else []
+    pairs += [(BEFORE, name) for name in more]
+    outside = int((ways[NOW] == OUTSIDE).sum())
+    return GoalValidation(
+        stored.embedder,
+        len(gold),
+        len(known),
+        len(set(names)),
+        outside,
+        {name: agreement(names, labels) for name, labels in ways.items()},
+        {name: agreement(names, labels) for name, labels in more.items()},
+        agreement_contrasts(names, {**ways, **more}, pairs),
+    )
+
+
+def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Labels:
+    return np.array([groups[key] for key in keys], dtype=np.int64)

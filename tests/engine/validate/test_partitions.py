@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.validate.partitions import FEWEST, OUTSIDE, Labels, agreement
+from engine.validate.partitions import FEWEST, OUTSIDE, Labels, agreement, agreement_contrasts
 
 
 def labels(*numbers: int) -> Labels:
@@ -73,3 +73,24 @@ def test_the_same_seed_gives_the_same_interval() -> None:
     first, again, other = (agreement(gold, groups, seed=seed) for seed in (0, 0, 1))
     assert first == again != other
     assert first.v.low == pytest.approx(other.v.low, abs=0.05)
+
+
+def test_contrasts() -> None:
+    """Groups with a tenth wrong against groups with half wrong: both figures differ by what they are apart, which is
+    told; against themselves nothing is; and seven conversations are too few."""
+    rng = np.random.default_rng(4)
+    gold, good = noisy(rng, 300, 0.1)
+    bad = np.where(rng.random(300) < 0.5, rng.integers(6, size=300), good).astype(np.int64)
+    pairs = [("good", "bad"), ("good", "good")]
+    ways = {"good": good, "bad": bad}
+    v, ari, same, _ = agreement_contrasts(gold, ways, pairs)
+    assert (v.figure, ari.figure) == ("V", "ARI")
+    assert v.first == pytest.approx(agreement(gold, good).v.value)
+    for one in (v, ari):
+        assert one.difference.value == pytest.approx(one.first - one.second)
+        assert 0 < one.difference.low < one.difference.value < one.difference.high
+        assert one.corrected is not None
+        assert one.corrected < 0.05
+    assert (same.difference.value, same.p) == (0, 1)
+    few = {name: labels[: FEWEST - 1] for name, labels in ways.items()}
+    assert agreement_contrasts(gold[: FEWEST - 1], few, pairs[:1])[0].p is None
