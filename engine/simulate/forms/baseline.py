@@ -1,0 +1,134 @@
+"""Filling a form by one prompt for all: it asks, then says what to make of each answer, and fills the whole form."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.model.talking import Call, ChatMessage, Said
+from engine.simulate.forms.asking import Asking, Desk, Module, RunOver, understood
+from engine.simulate.forms.form import copy_answers, fields
+from engine.simulate.forms.replies import (
+    TEXT,
+    alike,
+    dumped,
+    object_schema,
+    one_of,
+    section_schema,
+)
+from engine.simulate.wording import filled
+
+BAD_IN_A_ROW = 10
+"""So many outputs in a row that follow no instruction end a run."""
+
+CHARS_PER_TOKEN = 4
+"""By which the history is measured: a play knows no tokeniser."""
+
+FOLLOW_UP, FILL, STOP = "follow_up", "fill_form", "stop"
+
+QUESTION = Module(
+    "question_generation", "baseline-question", r'\{\s*"question"\s*:\s*".*"\s*\}', 128
+)
+ACTION = Module(
+    "next_action",
+    "baseline-action",
+    rf'\{{\s*"next action"\s*:\s*"(?:{FOLLOW_UP}|{FILL}|{STOP})"\s*\}}',
+    24,
+)
+NEXT_QUESTION = Module("follow_up_question", "baseline-follow-up", QUESTION.expression, 128)
+FORM = Module("form_filling", "baseline-fill", r"\{.*\}", 2048)
+
+
+@dataclass(slots=True)
+class BaselineRun:
+    """A form on its way.
+
+    Attributes:
+        content: The form with the answers so far.
+        history: Prompts and replies so far, without the user's: an answer is part of a prompt.
+    """
+
+    desk: Desk
+    content: dict[str, Any]
+    history: list[ChatMessage] = field(default_factory=list)
+
+    def fill(self) -> Generator[Call, Said, str]:
+        """Fills the form; returns what the run ended by: `stop`, `filled`, `turns` or `bad outputs`."""
+        try:
+            while open_form := self._open():
+                shown = {"FORM": dumped(open_form)}
+                reply = yield from self._told(QUESTION, shown, _question(), _asks)
+                action = yield from self._answered(reply["question"])
+                if action == STOP:
+                    return "stop"
+                reply = yield from self._told(
+                    FORM,
+                    shown,
+                    section_schema(open_form),
+                    lambda it, form=open_form: alike(it, form),
+                )
+                copy_answers(reply, self.content)
+            return "filled"
+        except RunOver as over:
+            return over.reason
+
+    def _answered(self, question: str) -> Generator[Call, Said, str]:
+        """Asks until there is something to do with the answer."""
+        while True:
+            answer = yield from self.desk.answer(question)
+            schema = object_schema({"next action": one_of((FOLLOW_UP, FILL, STOP))})
+            reply = yield from self._told(ACTION, {"ANSWER": answer}, schema, lambda it: True)
+            if reply["next action"] != FOLLOW_UP:
+                return str(reply["next action"])
+            reply = yield from self._told(NEXT_QUESTION, {}, _question(), _asks)
+            question = reply["question"]
+
+    def _open(self) -> dict[str, Any]:
+        """The top-level labels under which a field has no answer yet, with their fields."""
+        return {
+            label: node
+            for label, node in self.content.items()
+            if isinstance(node, dict) and any(one.answer is None for one in fields(node))
+        }
+
+    def _told(
+        self,
+        module: Module,
+        values: Mapping[str, str],
+        schema: str,
+        fits: Any,
+    ) -> Asking:
+        desk = self.desk
+        prompt = ChatMessage("user", filled(desk.texts[module.wording], values).strip())
+        temperature = desk.rules.temperature
+        for _ in range(BAD_IN_A_ROW):
+            messages = (ChatMessage("system", ""), *self._kept(len(prompt.content)), prompt)
+            said = yield from desk.say(module, messages, schema, temperature)
+            found = understood(module, said.text, fits)
+            if found is not None:
+                self.history += [prompt, ChatMessage("assistant", dumped(found))]
+                desk.note(module.name, dumped(found))
+                return found
+            desk.again[module.name] += 1
+            temperature = desk.rules.high
+        raise RunOver("bad outputs")
+
+    def _kept(self, taken: int) -> list[ChatMessage]:
+        """The end of the history that fits beside a prompt, from a prompt on."""
+        room = self.desk.rules.history_tokens * CHARS_PER_TOKEN - taken
+        kept: list[ChatMessage] = []
+        for prompt, reply in zip(self.history[-2::-2], self.history[::-2], strict=True):
+            room -= len(prompt.content) + len(reply.content)
+            if room < 0:
+                break
+            kept[:0] = [prompt, reply]
+        return kept
+
+
+def _question() -> str:
+    return object_schema({"question": TEXT})
+
+
+def _asks(reply: dict[str, Any]) -> bool:
+    return isinstance(reply.get("question"), str)

@@ -1,0 +1,219 @@
+"""Filling a form by modules: a manager over chunks, a filler over the fields of one chunk, a parser over one answer.
+
+The flow is the source's with its habits. A chunk whose fields are answered and not validated counts as validated for
+the manager, whose words for a chunk the fillers never use; a field without required parts is answered as soon as
+anything was asked about its chunk; a label that the grouping leaves out is never asked for. Two things are added, or
+runs of weak models would not end: turns, decisions and further questions on one question are limited, and a filler that
+asks where nothing is open validates instead.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.model.talking import Call, Said
+from engine.simulate.forms import modules
+from engine.simulate.forms.asking import Desk, RunOver
+from engine.simulate.forms.form import copy_answers, fields
+
+REMEMBERED = 6
+"""Last actions that a state shows, newest first."""
+
+DECISIONS_PER_TURN = 4
+"""A run ends after so many decisions of manager and fillers for each turn that it may have."""
+
+Filling = Generator[Call, Said, None]
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Some top-level labels of a form, filled together.
+
+    Attributes:
+        states: By label: `empty`, `partially answered`, `answered` or `validated`.
+        information: What was taken from the answers so far.
+    """
+
+    states: dict[str, str]
+    last_action: list[str] = field(default_factory=list)
+    last_question: str | None = None
+    information: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The state as its filler sees it."""
+        return {
+            "fields": self.states,
+            "last action": self.last_action,
+            "last question": self.last_question,
+        }
+
+    @property
+    def summed(self) -> str:
+        """The state as the manager sees it, in words that do not know `answered`."""
+        found = set(self.states.values())
+        if "empty" not in found:
+            return "validated"
+        return "partially filled" if "validated" in found else "empty"
+
+
+@dataclass(slots=True)
+class ModularRun:
+    """A form on its way.
+
+    Attributes:
+        content: The form with the answers so far.
+        left_out: Labels that the grouping put into no chunk.
+    """
+
+    desk: Desk
+    content: dict[str, Any]
+    chunks: dict[str, Chunk] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+    last_action: list[str] = field(default_factory=list)
+    information: dict[str, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    decisions: int = 0
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The state as the manager sees it."""
+        return {"chunks": self.states, "last action": self.last_action}
+
+    def fill(self) -> Generator[Call, Said, str]:
+        """Fills the form; returns what the run ended by: `stop`, `turns`, `decisions` or `unknown chunk`."""
+        try:
+            while True:
+                self._decide()
+                reply = yield from modules.next_of_manager(self.desk, self.shown)
+                action, name = reply["next action"], str(reply.get("chunk to work on"))
+                if action == modules.FILL_CHUNK and name not in self.chunks:
+                    if self.chunks:
+                        return "unknown chunk"
+                    action = modules.FORM_CHUNKS
+                _remember(self.last_action, action)
+                if action == modules.STOP:
+                    return "stop"
+                if action == modules.FORM_CHUNKS:
+                    yield from self._form_chunks()
+                else:
+                    yield from self._fill_chunk(self.chunks[name])
+                self.states = {name: chunk.summed for name, chunk in self.chunks.items()}
+        except RunOver as over:
+            return over.reason
+
+    def _decide(self) -> None:
+        rules = self.desk.rules
+        self.decisions += 1
+        if self.decisions > DECISIONS_PER_TURN * rules.turns_per_field * self.desk.length:
+            raise RunOver("decisions")
+
+    def _form_chunks(self) -> Filling:
+        summaries: dict[str, str] = {}
+        for label, node in self.content.items():
+            reply = yield from modules.summary_of(self.desk, label, node)
+            summaries[label] = reply["summary"]
+        groups: list[tuple[str, list[str]]] = []
+        labels = list(summaries)
+        size = self.desk.rules.grouping_size
+        for start in range(0, len(labels), size):
+            batch = {label: summaries[label] for label in labels[start : start + size]}
+            first = yield from modules.groups_of(self.desk, batch)
+            better = yield from modules.better_groups(self.desk, batch, first)
+            names = {summary: label for label, summary in batch.items()}
+            for name, members in better.items():
+                kept = [one if one in batch else names[one] for one in members]
+                groups.append((name, list(dict.fromkeys(kept))))
+        self.chunks = {
+            name: Chunk(dict.fromkeys(members, "empty"))
+            for name, members in _named_apart(groups).items()
+        }
+        grouped = {label for _, members in groups for label in members}
+        self.left_out = [label for label in labels if label not in grouped]
+
+    def _fill_chunk(self, chunk: Chunk) -> Filling:
+        while any(state != "validated" for state in chunk.states.values()):
+            self._decide()
+            reply = yield from modules.next_of_filler(self.desk, chunk.shown)
+            action = reply["next action"]
+            open_ones = [label for label, state in chunk.states.items() if _is_open(state)]
+            if action == modules.ASK and not open_ones:
+                action = modules.VALIDATE
+            _remember(chunk.last_action, action)
+            if action == modules.STOP:
+                return
+            if action == modules.ASK:
+                yield from self._ask(chunk, open_ones)
+            else:
+                yield from self._validate(chunk)
+        _remember(chunk.last_action, modules.STOP)
+
+    def _ask(self, chunk: Chunk, open_ones: Sequence[str]) -> Filling:
+        desk = self.desk
+        section = {label: self.content[label] for label in open_ones}
+        reply = yield from modules.question_about(desk, section)
+        question, targets = reply["question"], list(dict.fromkeys(reply["fields"]))
+        chunk.last_question = question
+        answer = yield from desk.answer(question)
+        dialogue = [{"Assistant": question}, {"User": answer}]
+        while True:
+            reply = yield from modules.next_after_answer(desk, dialogue, targets, section)
+            if reply["next action"] == modules.EXTRACT:
+                break
+            if reply["next action"] == modules.FOLLOW_UP:
+                reply = yield from modules.follow_up(desk, dialogue, targets, section)
+                question = reply["question"]
+            else:
+                reply = yield from modules.repeated(desk, dialogue, targets, section)
+                question = reply["new question"]
+            chunk.last_question = question
+            answer = yield from desk.answer(question)
+            dialogue += [{"Assistant": question}, {"User": answer}]
+        found = yield from modules.information_in(desk, dialogue, section)
+        chunk.information |= found
+        self.information |= found
+        filled = yield from modules.filled_section(desk, section, found, targets)
+        copy_answers(filled, self.content)
+        for label, state in chunk.states.items():
+            if state != "validated":
+                chunk.states[label] = _state_of(self.content[label])
+
+    def _validate(self, chunk: Chunk) -> Filling:
+        section = {label: self.content[label] for label in chunk.states}
+        corrected = yield from modules.validated_section(self.desk, section, chunk.information)
+        copy_answers(corrected, self.content)
+        for label, state in chunk.states.items():
+            if state == "answered":
+                chunk.states[label] = "validated"
+
+
+def _is_open(state: str) -> bool:
+    return state not in ("answered", "validated")
+
+
+def _state_of(node: Mapping[str, Any]) -> str:
+    """`answered` with an answer in all required fields, also where there are none of them."""
+    required = [one for one in fields(node) if one.required]
+    filled = sum(one.filled for one in required)
+    if filled == len(required):
+        return "answered"
+    return "partially answered" if filled else "empty"
+
+
+def _named_apart(groups: Sequence[tuple[str, list[str]]]) -> dict[str, list[str]]:
+    """Groups by name; a name that several have is numbered, and these stand last."""
+    often = Counter(name for name, _ in groups)
+    apart = {name: members for name, members in groups if often[name] == 1}
+    for name in often:
+        if often[name] > 1:
+            same = [members for other, members in groups if other == name]
+            apart |= {f"{name} {number}": members for number, members in enumerate(same, 1)}
+    return apart
+
+
+def _remember(actions: list[str], action: str) -> None:
+    actions.insert(0, action)
+    del actions[REMEMBERED:]

@@ -1,0 +1,323 @@
+"""The modules of form filling: what each is asked, what a reply must be, and what holds where it fails.
+
+Names, replies and fallbacks follow the source, with one mend: its fallback for a repeated question answers under a key
+that its caller does not read, and the run dies of it. Here it answers under the key that is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from engine.simulate.forms.asking import Asking, Desk, Module
+from engine.simulate.forms.form import Path, fields, node_at
+from engine.simulate.forms.replies import (
+    TEXT,
+    alike,
+    dumped,
+    groups_schema,
+    object_schema,
+    one_of,
+    pairs_schema,
+    section_schema,
+    some_of,
+)
+
+FORM_CHUNKS, FILL_CHUNK, STOP = "form_chunks", "fill_chunk", "stop"
+ASK, VALIDATE = "question_generation", "fill_validation"
+EXTRACT, FOLLOW_UP, REPEAT = "information_extraction", "follow_up_question", "repeat_question"
+
+LARGEST_GROUP = 5
+FALLBACK_GROUP = 4
+MOST_TARGETS = 8
+"""Fields that one question can say it is for."""
+
+Dialogue = Sequence[Mapping[str, str]]
+Content = Mapping[str, Any]
+
+
+def _one_text(key: str) -> str:
+    return rf'\{{\s*"{key}"\s*:\s*".*"\s*\}}'
+
+
+_NEXT = r'\{\s*"next action"\s*:\s*"(?:%s)"\s*\}'
+_OBJECT = r"\{.*\}"
+
+MANAGER = Module(
+    "Dialogue Manager",
+    "dialogue-manager",
+    rf'\{{\s*"next action"\s*:\s*"(?:{FORM_CHUNKS}|{FILL_CHUNK}|{STOP})"\s*,'
+    r'\s*"chunk to work on"\s*:\s*(?:null|".*")\s*\}',
+    64,
+)
+EXTRACTOR_OF_QUESTIONS = Module(
+    "question_extraction", "question-extractor", _one_text("summary"), 128
+)
+GROUPING = Module("question_grouping", "question-grouping", r'\{\s*".*"\s*:\s*\[.*\]\s*\}', 320)
+GROUPING_VALIDATOR = Module(
+    "grouping_validation", "grouping-validator", GROUPING.expression, GROUPING.most
+)
+FILLER = Module("chunk_filling", "chunk-filler", _NEXT % f"{ASK}|{VALIDATE}|{STOP}", 24)
+QUESTION = Module(
+    "question_generation",
+    "question-generator",
+    r'\{\s*"question"\s*:\s*".*"\s*,\s*"fields"\s*:\s*\[.+\]\s*\}',
+)
+PARSER = Module("answer_parsing", "answer-parser", _NEXT % f"{EXTRACT}|{FOLLOW_UP}|{REPEAT}", 24)
+FOLLOW_UP_QUESTION = Module("follow_up_question", "follow-up-question", _one_text("question"), 128)
+REPEATED_QUESTION = Module("repeat_question", "repeated-question", _one_text("new question"), 128)
+EXTRACTOR = Module("information_extraction", "information-extractor", _OBJECT)
+FORM_FILLER = Module("form_filling", "form-filler", _OBJECT, 512)
+VALIDATOR = Module("fill_validation", "answer-validator", _OBJECT, 512)
+
+MODULES = (
+    MANAGER,
+    EXTRACTOR_OF_QUESTIONS,
+    GROUPING,
+    GROUPING_VALIDATOR,
+    FILLER,
+    QUESTION,
+    PARSER,
+    FOLLOW_UP_QUESTION,
+    REPEATED_QUESTION,
+    EXTRACTOR,
+    FORM_FILLER,
+    VALIDATOR,
+)
+"""All that may be dummies; the user is none of them."""
+
+
+def next_of_manager(desk: Desk, state: Content) -> Asking:
+    """What to do next: `{"next action", "chunk to work on"}`. Filling a chunk names one; it may be one that is none.
+
+    A reply that follows the schema does what the prompt says of each action: it splits the form at the very beginning,
+    works on a chunk that is open, and stops when none is left; which chunk comes next is the model's.
+    """
+    chunks: Mapping[str, str] = state["chunks"]
+    actions = (FORM_CHUNKS, FILL_CHUNK, STOP)
+    open_ones = [name for name, one in chunks.items() if one in ("empty", "partially filled")]
+
+    def fits(reply: dict[str, Any]) -> bool:
+        named = isinstance(reply.get("chunk to work on"), str)
+        return reply.get("next action") in actions and (named or reply["next action"] != FILL_CHUNK)
+
+    def fallback() -> dict[str, Any]:
+        if not state["last action"]:
+            return {"next action": FORM_CHUNKS, "chunk to work on": None}
+        if all(one == "validated" for one in chunks.values()):
+            return {"next action": STOP, "chunk to work on": None}
+        return {"next action": FILL_CHUNK, "chunk to work on": (open_ones or list(chunks))[0]}
+
+    action, names = (FILL_CHUNK, open_ones) if chunks else (FORM_CHUNKS, [None])
+    if chunks and not open_ones:
+        action, names = STOP, [None]
+    schema = object_schema({"next action": one_of([action]), "chunk to work on": one_of(names)})
+    return desk.ask(MANAGER, {"STATE": dumped(state)}, schema, fits, fallback)
+
+
+def summary_of(desk: Desk, label: str, node: Content) -> Asking:
+    """One sentence on a top-level label: `{"summary"}`; its children's names where the module fails."""
+    return desk.ask(
+        EXTRACTOR_OF_QUESTIONS,
+        {"SECTION": dumped({label: node})},
+        object_schema({"summary": TEXT}),
+        lambda reply: _is_text(reply.get("summary")),
+        lambda: {"summary": ", ".join(node)},
+    )
+
+
+def groups_of(desk: Desk, summaries: Mapping[str, str]) -> Asking:
+    """Labels by group; four a group where the module fails."""
+    labels = list(summaries)
+
+    def fallback() -> dict[str, Any]:
+        starts = range(0, len(labels), FALLBACK_GROUP)
+        return {
+            f"Group {number}": labels[start : start + FALLBACK_GROUP]
+            for number, start in enumerate(starts, 1)
+        }
+
+    return desk.ask(
+        GROUPING,
+        {"SUMMARIES": dumped(summaries)},
+        groups_schema(labels, LARGEST_GROUP),
+        lambda reply: _is_grouping(reply, summaries),
+        fallback,
+    )
+
+
+def better_groups(desk: Desk, summaries: Mapping[str, str], groups: Content) -> Asking:
+    """A better grouping, or the same one; the same where the module fails."""
+    return desk.ask(
+        GROUPING_VALIDATOR,
+        {"SUMMARIES": dumped(summaries), "GROUPING": dumped(groups)},
+        groups_schema(list(summaries), LARGEST_GROUP),
+        lambda reply: _is_grouping(reply, summaries),
+        lambda: dict(groups),
+    )
+
+
+def next_of_filler(desk: Desk, state: Content) -> Asking:
+    """What to do next in a chunk: `{"next action"}`; to validate where the module fails and all fields are answered.
+
+    A reply that follows the schema does what the prompt says of each action: it asks where a field is open and
+    validates where one is answered.
+    """
+    found = set(state["fields"].values())
+    answered = found <= {"answered", "validated"}
+    asking = () if answered else (ASK,)
+    validating = (VALIDATE,) if "answered" in found else ()
+    return desk.ask(
+        FILLER,
+        {"STATE": dumped(state)},
+        object_schema({"next action": one_of((*asking, *validating))}),
+        lambda reply: reply.get("next action") in (ASK, VALIDATE, STOP),
+        lambda: {"next action": VALIDATE if answered else ASK},
+    )
+
+
+def question_about(desk: Desk, section: Content) -> Asking:
+    """A question on the open fields of a chunk, with the labels it is for; the first label where the module fails."""
+    labels = list(dict.fromkeys([*section, *(field.path[-1] for field in fields(section))]))
+
+    def fallback() -> dict[str, Any]:
+        unanswered = next((field for field in fields(section) if field.answer is None), None)
+        if unanswered is None:
+            return {"question": labels[0], "fields": labels[:1]}
+        label = unanswered.path[-1]
+        options = f" Your Options are : {list(unanswered.options)}" if unanswered.options else ""
+        return {"question": f"{label}{options}", "fields": [label]}
+
+    return desk.ask(
+        QUESTION,
+        {"FORM": dumped(section)},
+        object_schema({"question": TEXT, "fields": some_of(labels, MOST_TARGETS)}),
+        lambda reply: _is_text(reply.get("question")) and _are_texts(reply.get("fields")),
+        fallback,
+    )
+
+
+def next_after_answer(
+    desk: Desk, dialogue: Dialogue, targets: Sequence[str], section: Content
+) -> Asking:
+    """What to make of an answer: `{"next action"}`; to take the information where the module fails.
+
+    After as many further questions as the rules allow, the information is taken as it is.
+    """
+    values = _dialogue_values(dialogue, targets, section)
+    return desk.ask(
+        PARSER,
+        values,
+        object_schema({"next action": one_of((EXTRACT, FOLLOW_UP, REPEAT))}),
+        lambda reply: reply.get("next action") in (EXTRACT, FOLLOW_UP, REPEAT),
+        lambda: {"next action": EXTRACT},
+        at_once=len(dialogue) // 2 > desk.rules.follow_ups,
+    )
+
+
+def follow_up(desk: Desk, dialogue: Dialogue, targets: Sequence[str], section: Content) -> Asking:
+    """A new question that says what a valid answer is: `{"question"}`; the last one where the module fails."""
+    values = _dialogue_values(dialogue, targets, section)
+    return desk.ask(
+        FOLLOW_UP_QUESTION,
+        values,
+        object_schema({"question": TEXT}),
+        lambda reply: _is_text(reply.get("question")),
+        lambda: {"question": _last_question(dialogue)},
+    )
+
+
+def repeated(desk: Desk, dialogue: Dialogue, targets: Sequence[str], section: Content) -> Asking:
+    """The question once more, with what was wrong with the answer: `{"new question"}`."""
+    values = _dialogue_values(dialogue, targets, section)
+    return desk.ask(
+        REPEATED_QUESTION,
+        values,
+        object_schema({"new question": TEXT}),
+        lambda reply: _is_text(reply.get("new question")),
+        lambda: {
+            "new question": f"Your answer did not match the question. {_last_question(dialogue)}"
+        },
+    )
+
+
+def information_in(desk: Desk, dialogue: Dialogue, section: Content) -> Asking:
+    """Facts of a dialogue as texts by key; the keys of a schema are the labels. The last answer where it fails."""
+    return desk.ask(
+        EXTRACTOR,
+        {"DIALOGUE": dumped(dialogue)},
+        pairs_schema([joined(field.path) for field in fields(section)]),
+        lambda reply: all(isinstance(value, str) for value in reply.values()),
+        lambda: {_last_question(dialogue): dialogue[-1]["User"]},
+    )
+
+
+def filled_section(
+    desk: Desk, section: Content, information: Mapping[str, str], targets: Sequence[str]
+) -> Asking:
+    """The section with answers; where the module fails, information is copied to the fields of the same name."""
+    values = {
+        "FORM": dumped(section),
+        "INFORMATION": dumped(information),
+        "FIELDS": dumped(targets),
+    }
+    return desk.ask(
+        FORM_FILLER,
+        values,
+        section_schema(section),
+        lambda reply: alike(reply, section),
+        lambda: _copied(section, information),
+    )
+
+
+def validated_section(desk: Desk, section: Content, information: Mapping[str, str]) -> Asking:
+    """The section, corrected; as it is where the module fails."""
+    return desk.ask(
+        VALIDATOR,
+        {"FORM": dumped(section), "INFORMATION": dumped(information)},
+        section_schema(section),
+        lambda reply: alike(reply, section),
+        lambda: dict(section),
+    )
+
+
+def joined(path: Path) -> str:
+    """A path as one text."""
+    return " / ".join(path)
+
+
+def _dialogue_values(
+    dialogue: Dialogue, targets: Sequence[str], section: Content
+) -> dict[str, str]:
+    return {"DIALOGUE": dumped(dialogue), "FIELDS": dumped(targets), "FORM": dumped(section)}
+
+
+def _is_grouping(reply: Content, summaries: Mapping[str, str]) -> bool:
+    """Whether every member is a label or a summary."""
+    known = {*summaries, *summaries.values()}
+    return bool(reply) and all(
+        _are_texts(members) and known.issuperset(members) for members in reply.values()
+    )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+
+
+def _last_question(dialogue: Dialogue) -> str:
+    return next(line["Assistant"] for line in reversed(dialogue) if "Assistant" in line)
+
+
+def _copied(section: Content, information: Mapping[str, str]) -> dict[str, Any]:
+    copy = deepcopy(dict(section))
+    for field in fields(section):
+        given = information.get(joined(field.path), information.get(field.path[-1]))
+        node = node_at(copy, field.path)
+        if given is not None and node is not None:
+            node["answer"] = given
+    return copy

@@ -1,0 +1,104 @@
+"""What a run of form filling scores, as its source counts it: filled is what counts, right is judged elsewhere.
+
+The counts are those of the source's evaluation script, the three figures those of its paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.simulate.forms.form import fields
+
+OPTIONAL_WEIGHT = 0.2
+"""How much the optional fields count beside the required ones."""
+
+PARSED_AFTER = 2
+"""In a transcript an answer is followed by what parsed it and then by what was made of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormScores:
+    """The counts of one run.
+
+    Attributes:
+        length: Fields of the form.
+        required, optional: Filled fields of each kind, and how many there are.
+        turns: Questions that were answered.
+        repetitions: Questions that are letter for letter an earlier one.
+        user_questions: Answers with a question mark.
+        successes, failures: Answers out of which information was taken at once, and the others.
+    """
+
+    length: int
+    required: tuple[int, int]
+    optional: tuple[int, int]
+    turns: int
+    repetitions: int
+    user_questions: int
+    successes: int
+    failures: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether all required fields are filled."""
+        return self.required[0] == self.required[1]
+
+    @property
+    def success(self) -> float:
+        """Weighted share of filled fields, 0 to 1; a kind of which the form has no field does not count."""
+        weighted = ((1.0, self.required), (OPTIONAL_WEIGHT, self.optional))
+        present = [(weight, filled / total) for weight, (filled, total) in weighted if total]
+        return sum(weight * share for weight, share in present) / sum(
+            weight for weight, _ in present
+        )
+
+    @property
+    def efficiency(self) -> float:
+        """At most 1: two fields a turn or more, and no repetition."""
+        turns = max(1.0, 2 * self.turns / self.length)
+        return 1 / (turns + self.repetitions / self.length)
+
+    @property
+    def score(self) -> float:
+        """Harmonic mean of success and efficiency; 0 where nothing was filled."""
+        success = self.success
+        return 2 / (1 / success + 1 / self.efficiency) if success else 0.0
+
+
+def form_scores(
+    filled: Mapping[str, Any], dialogue: Sequence[Mapping[str, str]], modules: Sequence[str]
+) -> FormScores:
+    """The scores of a run.
+
+    Args:
+        filled: The form at the end, with at least one field.
+        dialogue: Utterances in order, each `{"Assistant": text}` or `{"User": text}`.
+        modules: Names of the transcript's entries in order.
+    """
+    found = list(fields(filled))
+    asked: set[str] = set()
+    repetitions = 0
+    for question in (line["Assistant"] for line in dialogue if "Assistant" in line):
+        repetitions += question in asked
+        asked.add(question)
+    answered = [place for place, module in enumerate(modules) if module == "user"]
+    successes = sum(
+        modules[place + PARSED_AFTER : place + PARSED_AFTER + 1] == ["information_extraction"]
+        for place in answered
+    )
+    return FormScores(
+        length=len(found),
+        required=_filled([one.filled for one in found if one.required]),
+        optional=_filled([one.filled for one in found if not one.required]),
+        turns=len(dialogue) // 2,
+        repetitions=repetitions,
+        user_questions=sum("?" in line["User"] for line in dialogue if "User" in line),
+        successes=successes,
+        failures=len(answered) - successes,
+    )
+
+
+def _filled(flags: Sequence[bool]) -> tuple[int, int]:
+    return sum(flags), len(flags)
