@@ -46,6 +46,7 @@ from screens.tree_rows import (
     TreeItem,
     TreeWish,
 )
+from screens.validation_port import Validation
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,3 +321,4 @@ class Services:
     training: Training
     network: Network
     models: Models
+    validation: Validation

@@ -46,6 +46,7 @@ from workbench.network import ProjectNetwork
 from workbench.run_options import ScoringOptions, TreeRunOptions
 from workbench.training_services import ProjectTraining
 from workbench.trees.services import Like, ProjectTrees, wished_options
+from workbench.validation.services import ProjectValidation
 
 PROMPT_KEY = "prompt."
 TABLES = {
@@ -374,6 +375,7 @@ class Workspace:
             self.training,
             self.network,
             self.models,
+            ProjectValidation(self.project, self.catalog),
         )
 
     def _completeness(self, run: str | None) -> CompletenessTable:

@@ -36,6 +36,7 @@ from tests.screens.fake_saved import FakeExports, FakeSaved
 from tests.screens.fake_training import FakeTraining
 from tests.screens.fake_trees import NoTrees
 from tests.screens.fake_triage import RULE, FakeTriage
+from tests.screens.fake_validation import FakeValidation
 
 GOALS = (
     ("I want to exchange the desk lamp in order #W6390527 for a cheaper one.", "lamp"),
@@ -153,6 +154,7 @@ class FakeProject(FakeTriage):
         self.goals = FakeGoals(self.rows, self.emit)
         self.training = FakeTraining()
         self.models = FakeModels()
+        self.validation = FakeValidation()
         self.network = FakeNetwork()
 
     # The app's side
@@ -174,6 +176,7 @@ class FakeProject(FakeTriage):
             self.training,
             self.network,
             self.models,
+            self.validation,
         )
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:

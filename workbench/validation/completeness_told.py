@@ -10,7 +10,7 @@ from engine.text import one_line
 from engine.validate import conclusions
 from engine.validate.short_figures import ends, short
 from engine.validation_rows import Classification, CompletenessTable, TruncationRow, TruthTable
-from workbench.commands.contrasts import contrasts_json
+from workbench.validation.contrasts import contrasts_json
 
 FIGURES = tuple(one.name for one in fields(Classification))
 LONGEST_NAME = 44

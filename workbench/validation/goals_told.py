@@ -9,7 +9,7 @@ from engine.validate import conclusions
 from engine.validate.interval import Interval
 from engine.validate.partitions import Agreement
 from engine.validate.short_figures import ends, short
-from workbench.commands.contrasts import contrasts_json
+from workbench.validation.contrasts import contrasts_json
 from workbench.validation.goals import GoalValidation
 
 FIGURES = ("v", "ari", "homogeneity", "completeness")

@@ -10,7 +10,7 @@ from engine.validate.interval import Interval
 from engine.validate.short_figures import ends, short
 from engine.validate.tables import ClaimTable, Pair
 from engine.validate.uncertainty import BASELINES, MEASURES
-from workbench.commands.contrasts import contrasts_json
+from workbench.validation.contrasts import contrasts_json
 from workbench.validation.trees import TreeValidation, config_name
 
 RESAMPLED = ("average_precision", "kept_accuracy", "rejection_ratio")
