@@ -82,6 +82,7 @@ class HubServer:
 
     Attributes:
         elsewhere: Downloads are sent on to the name `localhost`, which is another host than the hub's address.
+        busy: Status that every search is answered with; 0 answers it.
         requests: Everything that was asked.
     """
 
@@ -89,6 +90,7 @@ class HubServer:
         self.repositories = repositories
         self.faults: deque[Fault] = deque()
         self.elsewhere = False
+        self.busy = 0
         self.requests: list[Asked] = []
         hub = self
 
@@ -140,7 +142,9 @@ class _Handler(BaseHTTPRequestHandler):
         hub, where = self.server_hub, urlsplit(self.path)
         headers = {name.lower(): value for name, value in self.headers.items()}
         hub.requests.append(Asked(self.command, self.path, headers.get("host", ""), headers))
-        if where.path == "/api/models":
+        if where.path == "/api/models" and hub.busy:
+            self._refuse(hub.busy)
+        elif where.path == "/api/models":
             self._found(parse_qs(where.query))
         elif api := _API.fullmatch(where.path):
             self._info(api["name"], api["revision"])

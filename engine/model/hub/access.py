@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
+import re
 import ssl
 import threading
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ KEYRING_SERVICE = "conversation-workbench"
 TOKEN = "HF_TOKEN"
 SECONDS = 10.0
 """How long a hub may stay silent."""
+CONNECT_SECONDS = 4.0
+"""How long it may take to be there at all."""
 
 EXTRA = "Install it with `pip install 'conversation-workbench[hub]'`."
 SETTINGS = {
@@ -35,6 +38,9 @@ SETTINGS = {
 }
 """What `huggingface_hub` is told before it is imported, when it reads this."""
 
+BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""What a server answers that may answer otherwise later."""
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _one_at_a_time = threading.Lock()
 
 
@@ -80,7 +86,7 @@ class Hub:
         """
         library = hub_library()
         with _one_at_a_time, offline.reaching(self.host, self.port):
-            library.set_client_factory(lambda: self.client(follow=True))
+            library.set_client_factory(self._asking_client)
             try:
                 with self.told(about):
                     yield library.HfApi(endpoint=self.url, token=self.sent_token)
@@ -88,16 +94,56 @@ class Hub:
                 # A connection that stayed open could be used later, when nobody asks for anything.
                 library.close_session()
 
-    def client(self, *, follow: bool) -> Any:
-        """A client of HTTP; `follow` goes where the hub sends it, as far as the guard lets it."""
+    def client(self) -> Any:
+        """A client of HTTP that goes nowhere by itself."""
         import httpx2
 
-        return httpx2.Client(
-            follow_redirects=follow,
-            timeout=SECONDS,
-            trust_env=False,  # a proxy would be another machine than the one that was named
-            verify=ssl.create_default_context() if self.url.startswith("https://") else False,
+        return httpx2.Client(**self._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        import httpx2
+
+        return {
+            "timeout": httpx2.Timeout(SECONDS, connect=CONNECT_SECONDS),
+            "trust_env": False,  # a proxy would be another machine than the one that was named
+            "verify": ssl.create_default_context() if self.url.startswith("https://") else False,
+        }
+
+    def _asking_client(self) -> Any:
+        """The client that the library asks with; it goes where the hub sends it, as far as the guard lets it.
+
+        The library asks a hub that is away or busy six times, which takes half a minute and is told on the terminal;
+        here somebody waits for the answer, so the first failure is the answer.
+        """
+        import httpx2
+
+        hub = self
+
+        class Once(httpx2.Client):
+            def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+                try:
+                    answer = super().send(request, **options)
+                except httpx2.TransportError as error:
+                    raise hub.unreachable(error) from error
+                if answer.status_code in BUSY:
+                    raise hub.busy(answer.status_code)
+                return answer
+
+        return Once(follow_redirects=True, **self._settings())
+
+    def unreachable(self, why: Exception) -> ModelError:
+        """The error for a hub that does not answer."""
+        said = _ERRNO.sub("", one_line(str(why))) or type(why).__name__
+        return ModelError(
+            f"{urlsplit(self.url).netloc} cannot be reached ({said}).",
+            "Look at the connection, or name another hub in HF_ENDPOINT; then run it again.",
         )
+
+    def busy(self, status: int) -> ModelError:
+        """The error for a hub that answers with a status that means nothing else."""
+        if status == 429:
+            return ModelError(f"{self.host} asks to wait.", "Run it again in some minutes.")
+        return ModelError(f"{self.host} answered {status}.", "Run it again later.")
 
     @contextlib.contextmanager
     def told(self, about: str) -> Iterator[None]:
@@ -116,8 +162,7 @@ class Hub:
         except errors.HfHubHTTPError as error:
             raise self._refusal(error, about) from error
         except httpx2.TransportError as error:
-            why = one_line(str(error)) or type(error).__name__
-            raise unreachable(self.host, why) from error
+            raise self.unreachable(error) from error
 
     def _refusal(self, error: Any, about: str) -> ModelError:
         """What a status of the hub means for a person; nothing of what it wrote is passed on."""
@@ -125,6 +170,10 @@ class Hub:
 
         status = error.response.status_code if error.response is not None else 0
         page = f"{self.url}/{about}"
+        if not about and status == 404:
+            return ModelError(
+                f"{self.url} is no hub: it does not know how to search.", "Look at HF_ENDPOINT."
+            )
         if isinstance(error, errors.GatedRepoError):
             if self.sent_token:
                 return ModelError(
@@ -153,9 +202,7 @@ class Hub:
                 f" {'this' if self.sent_token else 'no'} token.",
                 f"Look for it with `workbench models search`; for a private one put a token into {TOKEN}.",
             )
-        if status == 429:
-            return ModelError(f"{self.host} asks to wait.", "Run it again in some minutes.")
-        return ModelError(f"{self.host} answered {status}.", "Run it again later.")
+        return self.busy(status)
 
 
 def hub_from_environment() -> Hub:
@@ -211,13 +258,6 @@ def hub_library() -> Any:
             "Unset it and run it again.",
         )
     return huggingface_hub
-
-
-def unreachable(host: str, why: str) -> ModelError:
-    """The error for a host that does not answer."""
-    return ModelError(
-        f"{host} cannot be reached ({why}).", "Look at the connection, then run it again."
-    )
 
 
 def port_of(url: str) -> int:

@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 from engine import offline
 from engine.errors import Cancelled, ModelError
-from engine.model.hub.access import Hub, hub_library, is_this_machine, port_of, unreachable
+from engine.model.hub.access import BUSY, Hub, hub_library, is_this_machine, port_of
 from engine.model.manifest import PartFile
 
 ATTEMPTS = 6
@@ -20,7 +20,6 @@ ATTEMPTS = 6
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds; each wait is twice the one before, or what the server asks for."""
 MOST_HOPS = 5
-_BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
@@ -72,7 +71,7 @@ class Fetch:
         """
         hub_library()
         attempt = 0
-        with self._hub.client(follow=False) as client:
+        with self._hub.client() as client:
             while (have := self._have()) < self._part.size:
                 try:
                     self._connect(client, have)
@@ -82,7 +81,7 @@ class Fetch:
                         return
                     attempt = 0 if self._have() > have else attempt + 1
                     if attempt >= ATTEMPTS:
-                        raise self._gave_up(str(end)) from end
+                        raise self._gave_up(end) from end
                     wait = min(LONGEST_WAIT, FIRST_WAIT * 2 ** max(0, attempt - 1))
                     self._rest(wait if end.wait is None else end.wait)
 
@@ -138,7 +137,7 @@ class Fetch:
 
     def _take(self, answer: Any, have: int, host: str) -> None:
         """Adds what arrives to the file; from its beginning where the server does not resume."""
-        if answer.status_code in _BUSY:
+        if answer.status_code in BUSY:
             raise _Again(f"{host} answered {answer.status_code}", _asked_wait(answer.headers))
         if answer.status_code == 416:
             self._target.unlink(missing_ok=True)
@@ -180,8 +179,8 @@ class Fetch:
                 hf_raise_for_status(answer)
         raise ModelError(f"{host} answered {answer.status_code}.", "Run it again later.")
 
-    def _gave_up(self, why: str) -> ModelError:
-        error = unreachable(self._hub.host, why)
+    def _gave_up(self, why: Exception) -> ModelError:
+        error = self._hub.unreachable(why)
         kept = f"{self._have() / 1e6:,.1f} of {self._part.size / 1e6:,.1f} MB have arrived and are kept."
         return ModelError(f"{error.message} {kept}", "Pulling again goes on where it stopped.")
 

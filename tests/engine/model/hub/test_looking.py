@@ -133,12 +133,32 @@ class TestRefusals:
             look_at(Hub(server.url), name)
         assert server.requests == []
 
-    def test_away(self) -> None:
-        """A hub that does not answer is said by its host."""
+    def test_away(self, capfd: pytest.CaptureFixture[str]) -> None:
+        """A hub that is not there is said by its address with what to do, once, and the library says nothing."""
         with serving({}) as server:
             url = server.url
-        with pytest.raises(ModelError, match=r"127\.0\.0\.1 cannot be reached"):
+        with pytest.raises(ModelError) as caught:
             search(Hub(url), "x")
+        address = f"127.0.0.1:{server.port}"
+        assert caught.value.message == f"{address} cannot be reached (Connection refused)."
+        assert "HF_ENDPOINT" in caught.value.hint
+        assert capfd.readouterr() == ("", "")
+
+    @pytest.mark.parametrize(("status", "said"), [(503, "answered 503"), (429, "asks to wait")])
+    def test_busy(
+        self, status: int, said: str, server: HubServer, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        """A hub that is busy is asked once, and said to be."""
+        server.busy = status
+        with pytest.raises(ModelError, match=said):
+            search(Hub(server.url), "x")
+        assert len(server.requests) == 1
+        assert capfd.readouterr() == ("", "")
+
+    def test_no_hub(self, server: HubServer) -> None:
+        """A server that cannot search is said to be no hub."""
+        with pytest.raises(ModelError, match="is no hub"):
+            search(Hub(f"{server.url}/elsewhere"), "x")
 
     def test_switch(self, server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
         """While a switch forbids the network, the hub is not asked."""
