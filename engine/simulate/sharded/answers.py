@@ -13,8 +13,8 @@ from engine.simulate.wording import filled
 
 _ELLIPSIS = re.compile(r"\[\s*(?:\.\.\.|…)\s*\]|\.\.\.|…")
 _SCHEMA = object_schema(answer={"type": "string"})
-_LONGEST = 400
-"""Tokens of a copied answer; one that does not fit is to be given as start and end."""
+_LONGEST = {"gen": 60, "prefix_suffix": 160}
+"""Tokens of a reply that copies an answer of less than ten words, and of one that gives start and end of it."""
 
 
 def extracted(
@@ -30,7 +30,13 @@ def extracted(
         texts["extract"],
         {"ANSWER_DESCRIPTION": task.answer_description, "CONVERSATION_SO_FAR": reply},
     )
-    call = Call("extract", "judge", (ChatMessage("user", prompt),), max_tokens=_LONGEST, seed=seed)
+    call = Call(
+        "extract",
+        "judge",
+        (ChatMessage("user", prompt),),
+        max_tokens=_LONGEST[task.extraction],
+        seed=seed,
+    )
 
     def accept(found: Mapping[str, Any]) -> str | None:
         answer = found.get("answer")
