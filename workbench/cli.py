@@ -17,6 +17,7 @@ from engine.errors import Cancelled, UsageError, WorkbenchError
 from engine.filters import SortKey
 from engine.text import display_safe
 from workbench.cli_options import (
+    add_analyses,
     add_clustering,
     add_filter,
     add_model,
@@ -28,6 +29,7 @@ from workbench.cli_options import (
     share,
 )
 from workbench.exits import CANCELLED, FAILED, USAGE
+from workbench.simulation.arguments import add_simulations
 
 DESCRIPTION = """\
 Offline terminal workbench for conversations between users and LLM systems: what users wanted, whether they
@@ -49,8 +51,8 @@ EXPORTS = (
 
 
 COMMANDS = (
-    "open", "demo", "import", "run", "status", "list", "tree", "export", "calibrate", "validate", "analyse", "train",
-    "prompts", "models", "offline", "keys", "doctor", "bench",
+    "open", "demo", "import", "run", "status", "list", "tree", "export", "calibrate", "validate", "analyse",
+    "simulate", "train", "prompts", "models", "offline", "keys", "doctor", "bench",
 )  # fmt: skip
 
 
@@ -216,15 +218,22 @@ def build_parser() -> argparse.ArgumentParser:
     add_filter(sub)
     add_validation(sub)
 
-    sub = command("analyse", "lay out what truth that came along says", "analyse:analyse")
-    sub.add_argument(
-        "what",
-        choices=["turns", "aptitude"],
-        help="turns: means by the number of turns; aptitude: performance, aptitude and unreliability of simulated"
-        " conversations, by task, condition and model",
+    analyse = commands.add_parser(
+        "analyse",
+        help="lay out what came along with conversations, and what it says of users",
+        description="Lays out what came along with conversations, and what it says of users.",
     )
-    sub.add_argument("project")
-    add_filter(sub)
+    about = analyse.add_subparsers(dest="what", metavar="WHAT", required=True)
+    add_analyses(lambda name, text, run: command(name, text, run, about))
+
+    simulate = commands.add_parser(
+        "simulate",
+        help="play conversations with known truth into a project",
+        description="Plays conversations with models into a project, with truth attached. What was played stays; to go"
+        " on after a break, run the same again.",
+    )
+    kinds = simulate.add_subparsers(dest="kind", metavar="KIND", required=True)
+    add_simulations(lambda name, text, run: command(name, text, run, kinds))
 
     train = commands.add_parser(
         "train",

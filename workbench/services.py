@@ -14,7 +14,7 @@ from engine.filters import ListQuery
 from engine.jobs import JobRunner, Stage
 from engine.model.catalog import Catalog, ModelEntry, RunnableModel
 from engine.model.interface import LoadOptions
-from engine.model.prompting import Prompt, parse_prompt, prompt_names, prompt_text
+from engine.model.prompting import Prompt, prompt_names
 from engine.rows import Estimate
 from engine.stages.estimate import estimate_scoring
 from engine.stages.kept_desk import KeptDesk
@@ -23,7 +23,7 @@ from engine.stages.scoring import ScoringStage, question_for
 from engine.stages.standing import Standing
 from engine.stages.trees import TreeStage
 from engine.stages.tuning import TuningStage
-from engine.store import conversations, settings
+from engine.store import conversations
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.saved import SavedStore
@@ -43,12 +43,13 @@ from workbench.models.adding import add_file
 from workbench.models.endpoints import Endpoints
 from workbench.models.services import CatalogModels
 from workbench.network import ProjectNetwork
+from workbench.project_prompts import ProjectPrompts
 from workbench.run_options import ScoringOptions, TreeRunOptions
+from workbench.simulation.services import ProjectSimulations
 from workbench.training_services import ProjectTraining
 from workbench.trees.services import Like, ProjectTrees, wished_options
 from workbench.validation.services import ProjectValidation
 
-PROMPT_KEY = "prompt."
 TABLES = {
     "import": frozenset({"conversation", "message", "source"}),
     "complete": frozenset({"score"}),
@@ -56,6 +57,7 @@ TABLES = {
     "trees": frozenset({"tree"}),
     "grow": frozenset({"tree"}),
     "tune": frozenset({"model"}),
+    "simulate": frozenset({"conversation", "message", "source", "play"}),
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
 TUNING_CHARS = 24_000
@@ -75,6 +77,7 @@ class Workspace:
         self.catalog = Catalog(config.data_dir(), config.cache_dir())
         self.project = Project.open(path, create=create, read_only=read_only)
         self.network = ProjectNetwork(self.project)
+        self.prompts = ProjectPrompts(self.project)
         self.endpoints = Endpoints(config.data_dir(), config.cache_dir())
         self.process = RoutedProcess(config.log_dir() / "model.log", self.endpoints.connect)
         self.desks = KeptDesk(self.project)
@@ -140,30 +143,7 @@ class Workspace:
 
     def prompt(self, name: str) -> Prompt:
         """A prompt as the project has it: edited, or as it comes with the program."""
-        return parse_prompt(name, self.prompt_source(name))
-
-    def prompt_source(self, name: str) -> str:
-        """The text of a prompt file as the project has it.
-
-        Raises:
-            UsageError: There is no such prompt.
-        """
-        shipped = prompt_text(name)
-        with self.project.reading() as conn:
-            return str(settings.get(conn, PROMPT_KEY + name, shipped))
-
-    def edit_prompt(self, name: str, text: str | None) -> None:
-        """Keeps a prompt for this project; None goes back to the one that comes with the program.
-
-        Raises:
-            UsageError: There is no such prompt, or the text is not a prompt file.
-        """
-        shipped = prompt_text(name)
-        if text is not None:
-            parse_prompt(name, text)
-        self.project.write(
-            lambda conn: settings.put(conn, PROMPT_KEY + name, shipped if text is None else text)
-        )
+        return self.prompts.prompt(name)
 
     # Stages
 
@@ -313,6 +293,17 @@ class Workspace:
             self.endpoints.check_writing,
             self.endpoints.check_reading,
             self.endpoints.key_for,
+        )
+
+    def simulations(self) -> ProjectSimulations:
+        """What plays conversations, and what was played."""
+        return ProjectSimulations(
+            self.project,
+            self.process,
+            self.prompts,
+            lambda name, context: self.model_for(ScoringOptions(model=name, context=context)),
+            self._tuning,
+            self.endpoints.check_chat,
         )
 
     def _tuning(self, model: str | None) -> list[Stage]:

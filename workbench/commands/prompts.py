@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from engine.errors import UsageError
-from engine.model.prompting import prompt_names, prompt_text
 from engine.text import display_safe
 from workbench.commands.narration import say, show, tell
+from workbench.project_prompts import names, shipped
 from workbench.services import Workspace
 
 
@@ -19,10 +19,8 @@ def prompts(arguments: argparse.Namespace) -> int:
     with Workspace(Path(arguments.project), read_only=not changing) as workspace:
         if arguments.name is None:
             if changing:
-                raise UsageError("Which prompt?", f"Prompts are: {', '.join(prompt_names())}.")
-            edited = {
-                name: workspace.prompt_source(name) != prompt_text(name) for name in prompt_names()
-            }
+                raise UsageError("Which prompt?", f"Prompts are: {', '.join(names())}.")
+            edited = {name: workspace.prompts.source(name) != shipped(name) for name in names()}
             if arguments.json:
                 show({"prompts": [{"name": n, "edited": e} for n, e in edited.items()]})
             else:
@@ -30,9 +28,9 @@ def prompts(arguments: argparse.Namespace) -> int:
                     say(f"{name}{'  (edited)' if changed else ''}")
             return 0
         if changing:
-            workspace.edit_prompt(arguments.name, _read(arguments.file))
-            tell("Scores made with another prompt stay; a new run adds a new set beside them.")
-        source = workspace.prompt_source(arguments.name)
+            workspace.prompts.edit(arguments.name, _read(arguments.file))
+            tell("What was made with another prompt stays; a new run adds a new set beside it.")
+        source = workspace.prompts.source(arguments.name)
         if arguments.json:
             show({"name": arguments.name, "text": source})
         elif not changing:

@@ -22,7 +22,7 @@ from engine.model.http.capabilities import (
     no_writing,
 )
 from engine.model.http.fleet import Prices
-from engine.model.interface import LoadOptions
+from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import Prompt, parse_prompt, prompt_text
 from engine.store.replies import ReplyCache
 from engine.text import one_line
@@ -115,6 +115,10 @@ class Endpoints:
     def check_trees(self, words: str | None, options: TreeOptions) -> None:
         """Raises UsageError where they cannot grow trees this way."""
         self._check(words, lambda model: model.refuse_trees(options))
+
+    def check_chat(self, words: str | None, sampling: Sampling) -> None:
+        """Raises UsageError where they cannot write replies to messages this way."""
+        self._check(words, lambda model: model.refuse_chat(sampling))
 
     def _check(self, words: str | None, refuse: Callable[[EndpointModel], None]) -> None:
         if names := self.book.named(words):

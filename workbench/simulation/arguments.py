@@ -1,0 +1,61 @@
+"""The words of `workbench simulate`, one function for what all kinds share and one part for each kind."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from workbench.cli_options import positive
+
+
+def add_simulations(command: Callable[[str, str, str], argparse.ArgumentParser]) -> None:
+    """All kinds; `command` makes the parser of one kind out of name, help and function."""
+    sub = command("sharded", "instructions revealed shard by shard", "simulate_sharded:simulate")
+    add_common(sub)
+
+    sub = command("forms", "forms filled in conversation", "simulate_forms:simulate")
+    add_common(sub)
+
+    sub = command(
+        "recsim", "users with profiles who plan with an assistant", "simulate_recsim:simulate"
+    )
+    add_common(sub)
+
+
+def add_common(sub: argparse.ArgumentParser, *, runs: int = 1) -> None:
+    """What all kinds have: the project, models, repetitions, and what is random.
+
+    Args:
+        runs: How often each scenario is played unless something else is asked for.
+    """
+    sub.add_argument("project")
+    sub.add_argument(
+        "--model",
+        help="name or path of a model, or endpoints as NAME,NAME2 (default: the built-in one)",
+    )
+    sub.add_argument("--user-model", metavar="M", help="who plays the user (default: --model)")
+    sub.add_argument("--judge-model", metavar="M", help="who judges (default: --model)")
+    sub.add_argument("--context", type=positive, metavar="N", help="longest conversation in tokens")
+    sub.add_argument(
+        "--runs",
+        type=positive,
+        default=runs,
+        metavar="N",
+        help=f"how often each is played (default: {runs})",
+    )
+    sub.add_argument("--seed", type=int, default=0, help="of all that is random (default: 0)")
+    sub.add_argument(
+        "--temperature", type=not_negative, metavar="T", help="of replies in free words"
+    )
+    sub.add_argument(
+        "--parallel", type=positive, default=32, metavar="N", help="plays at once (default: 32)"
+    )
+    sub.add_argument("--limit", type=positive, metavar="N", help="the first so many only")
+
+
+def not_negative(text: str) -> float:
+    """A number that is 0 or more."""
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return number
