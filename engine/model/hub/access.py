@@ -117,19 +117,20 @@ class Hub:
         """
         import httpx2
 
-        hub = self
+        client = httpx2.Client(follow_redirects=True, **self._settings())
+        send = client.send
 
-        class Once(httpx2.Client):
-            def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-                try:
-                    answer = super().send(request, **options)
-                except httpx2.TransportError as error:
-                    raise hub.unreachable(error) from error
-                if answer.status_code in BUSY:
-                    raise hub.busy(answer.status_code)
-                return answer
+        def once(request: Any, **options: Any) -> Any:
+            try:
+                answer = send(request, **options)
+            except httpx2.TransportError as error:
+                raise self.unreachable(error) from error
+            if answer.status_code in BUSY:
+                raise self.busy(answer.status_code)
+            return answer
 
-        return Once(follow_redirects=True, **self._settings())
+        client.send = once
+        return client
 
     def unreachable(self, why: Exception) -> ModelError:
         """The error for a hub that does not answer."""
