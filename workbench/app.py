@@ -72,6 +72,7 @@ class WorkbenchApp(Keyed, FaultTellingApp[None], inherit_bindings=False):
         Binding(
             "ctrl+o", "stay_offline", "Offline", show=False, tooltip="Stay offline, or no longer"
         ),
+        Binding("V", "validation", "Validation", show=False, tooltip="Every metric against truth"),
         Binding("T", "next_theme", "Theme", show=False, tooltip="Next theme"),
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("q", "quit", "Quit", show=False, id="app.quit"),
@@ -195,6 +196,14 @@ class WorkbenchApp(Keyed, FaultTellingApp[None], inherit_bindings=False):
         for line in self.screen.query(TitleLine):
             line.refresh()
         self.notify(one_line(told_of(network)), title="Offline", markup=False)
+
+    def action_validation(self) -> None:
+        """Shows every metric against what is known of the conversations."""
+        from screens.validation import ValidationScreen
+
+        mode = self.current_mode
+        if not any(isinstance(screen, ValidationScreen) for screen in self.screen_stack):
+            self.push_screen(ValidationScreen(self._services, self._feed, mode))
 
     def action_jump(self) -> None:
         """Puts a letter on every pane; the letter goes there."""

@@ -1,4 +1,4 @@
-"""Curves over the steps of something that goes on: a line of dots, or a sign at each point, with labelled axes."""
+"""Curves over the steps of something that goes on, or over a share: lines of dots, or a sign at each point."""
 
 from __future__ import annotations
 
@@ -170,6 +170,7 @@ class LinePlot(Widget):
         self._steps = 0.0
         self._marks: Sequence[int] = ()
         self._empty = ""
+        self._across = ""
         self._plotted: tuple[Size, list[list[Cell]]] | None = None
 
     def show(
@@ -181,6 +182,7 @@ class LinePlot(Widget):
         *,
         marks: Sequence[int] = (),
         empty: str = "",
+        across: str = "step",
     ) -> None:
         """Shows other curves.
 
@@ -189,7 +191,9 @@ class LinePlot(Widget):
             steps: Step at the right end.
             marks: Steps that the axis marks.
             empty: What stands there while no curve has a point.
+            across: What is counted from left to right.
         """
+        self._across = across
         self._title, self._lines, self._scale = title, lines, scale
         self._steps, self._marks, self._empty = steps, marks, empty
         self._plotted = None
@@ -234,7 +238,7 @@ class LinePlot(Widget):
         else:
             last = f"{self._steps:,.0f}"
             log = " (logarithmic)" if self._scale.logarithmic else ""
-            middle = f"step{log}"
+            middle = f"{self._across}{log}"
             room = max(0, width - 1 - len(last))
             text = " " * AXIS + "0" + (middle.center(room) if room >= len(middle) else " " * room)
             text += last
