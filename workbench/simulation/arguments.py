@@ -15,6 +15,7 @@ def add_simulations(command: Callable[[str, str, str], argparse.ArgumentParser])
 
     sub = command("forms", "forms filled in conversation", "simulate_forms:simulate")
     add_common(sub)
+    add_forms(sub)
 
     sub = command(
         "recsim", "users with profiles who plan with an assistant", "simulate_recsim:simulate"
@@ -51,6 +52,65 @@ def add_common(sub: argparse.ArgumentParser, *, runs: int = 1) -> None:
         "--parallel", type=positive, default=32, metavar="N", help="plays at once (default: 32)"
     )
     sub.add_argument("--limit", type=positive, metavar="N", help="the first so many only")
+
+
+def add_forms(sub: argparse.ArgumentParser) -> None:
+    """What the filling of forms has beside."""
+    sub.add_argument(
+        "--form",
+        action="append",
+        metavar="FORM",
+        help="ss5, epa, med, inv or a JSON file; may be repeated (default: these four)",
+    )
+    sub.add_argument("--variant", choices=["modular", "baseline", "both"], default="both")
+    sub.add_argument(
+        "--profile",
+        choices=["question", "run"],
+        default="question",
+        help="the user is another one for each question, or one for a run, who knows the answers (default: question)",
+    )
+    sub.add_argument("--profiles", metavar="FILE", help="JSON list of users (default: ten users)")
+    sub.add_argument(
+        "--dummies",
+        nargs="+",
+        metavar="MODULE",
+        help="modules whose fallback answers at once, by the names of their prompts, or all",
+    )
+    sub.add_argument(
+        "--high",
+        type=not_negative,
+        metavar="T",
+        help="temperature of users and second calls (default: 0.2)",
+    )
+    sub.add_argument(
+        "--grouping",
+        type=positive,
+        default=7,
+        metavar="N",
+        help="labels grouped at once (default: 7)",
+    )
+    sub.add_argument(
+        "--follow-ups",
+        type=positive,
+        default=5,
+        metavar="N",
+        help="on one question, at most (default: 5)",
+    )
+    sub.add_argument(
+        "--turns",
+        type=positive,
+        default=3,
+        metavar="N",
+        help="turns for each field, at most (default: 3)",
+    )
+    sub.add_argument(
+        "--history",
+        type=positive,
+        default=4000,
+        metavar="N",
+        help="tokens the baseline keeps (default: 4000)",
+    )
+    sub.add_argument("--files", metavar="DIR", help="also write each run as its source stores one")
 
 
 def not_negative(text: str) -> float:

@@ -17,13 +17,17 @@ _WORD = re.compile(r"\w+")
 def right_fields(
     filled: Mapping[str, Any], known: Mapping[Path, str | Sequence[str]]
 ) -> tuple[int, int]:
-    """Fields that are right, and fields of which the answer is known.
+    """Fields that are right, and fields that are judged: those with a known answer, unless both leave them empty.
 
     Upper and lower case and punctuation do not count. A field with options is right with the option, or with exactly
     the options, that the person would choose. A free text is right with all numbers of the known answer and at least
     three quarters of its words; where the person would leave the field empty, with nothing.
     """
-    judged = [(one, known[one.path]) for one in fields(filled) if one.path in known]
+    judged = [
+        (one, known[one.path])
+        for one in fields(filled)
+        if one.path in known and (one.filled or _words(_text(known[one.path])))
+    ]
     right = sum(_is_right(one.answer, answer, bool(one.options)) for one, answer in judged)
     return right, len(judged)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -61,6 +62,14 @@ class Form:
     name: str
     topic: str
     content: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """The name; of a form that a person brings, with a digest, for two files may have one name."""
+        if self.name in TOPICS:
+            return self.name
+        text = json.dumps(self.content, ensure_ascii=True)
+        return f"{self.name}-{hashlib.sha256(text.encode('ascii')).hexdigest()[:8]}"
 
     def blank(self) -> dict[str, Any]:
         """A copy of the content to write answers into, all of them null."""
@@ -144,13 +153,15 @@ def form_of_file(path: str, text: str) -> Form:
     """A form that a person brings; the name of the file says what it is about.
 
     Raises:
-        UsageError: The text is no form.
+        UsageError: The text is no form, or the file is named like one that comes along.
     """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no JSON: {error}.") from None
     name = PurePath(path).name.removesuffix(".json")
+    if name in TOPICS:
+        raise UsageError(f"{path} has the name of a form that comes along.", "Rename the file.")
     return read_form(name, name.replace("-", " ").replace("_", " "), value)
 
 

@@ -32,6 +32,8 @@ LARGEST_GROUP = 5
 FALLBACK_GROUP = 4
 MOST_TARGETS = 8
 """Fields that one question can say it is for."""
+OPTIONS_MARK = " Your Options are : "
+"""Stands behind the label in a question that no model wrote."""
 
 Dialogue = Sequence[Mapping[str, str]]
 Content = Mapping[str, Any]
@@ -186,7 +188,7 @@ def question_about(desk: Desk, section: Content) -> Asking:
         if unanswered is None:
             return {"question": labels[0], "fields": labels[:1]}
         label = unanswered.path[-1]
-        options = f" Your Options are : {list(unanswered.options)}" if unanswered.options else ""
+        options = f"{OPTIONS_MARK}{list(unanswered.options)}" if unanswered.options else ""
         return {"question": f"{label}{options}", "fields": [label]}
 
     return desk.ask(
@@ -314,10 +316,16 @@ def _last_question(dialogue: Dialogue) -> str:
 
 
 def _copied(section: Content, information: Mapping[str, str]) -> dict[str, Any]:
+    """The section with information at the fields of its keys: a whole path, or the label of an open field."""
     copy = deepcopy(dict(section))
-    for field in fields(section):
-        given = information.get(joined(field.path), information.get(field.path[-1]))
-        node = node_at(copy, field.path)
-        if given is not None and node is not None:
-            node["answer"] = given
+    for key, value in information.items():
+        name = key.split(OPTIONS_MARK)[0]
+        named = [
+            field
+            for field in fields(copy)
+            if joined(field.path) == name or (field.path[-1] == name and field.answer is None)
+        ]
+        node = node_at(copy, named[0].path) if named else None
+        if node is not None:
+            node["answer"] = value
     return copy

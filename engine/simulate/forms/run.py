@@ -46,11 +46,11 @@ class FormRun:
     @property
     def key(self) -> str:
         """Names it among the runs of one simulation."""
-        return f"forms/{self.form.name}/{self.variant}/{self.run}"
+        return f"forms/{self.form.key}/{self.variant}/{self.run}"
 
     def play(self) -> Play:
         """A new play of it; its result holds the scores and the files of the run."""
-        rng = Random(f"{self.seed}/{self.form.name}/{self.run}")
+        rng = Random(f"{self.seed}/{self.form.key}/{self.run}")
         profiles = self.profiles
         if self.rules.profile == "run":
             profiles = (profiles[(self.run - 1) % len(profiles)],)

@@ -1,0 +1,111 @@
+"""`workbench simulate forms`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engine.play_rows import PlayRow
+from engine.simulate.forms.asking import Rules
+from engine.simulate.forms.form import TOPICS
+from engine.simulate.forms.run import VARIANTS
+from engine.simulate.forms.table import FormRow, table_of
+from engine.validate.short_figures import short
+from workbench.commands.narration import Told, tell
+from workbench.services import Workspace
+from workbench.simulation.forms import KIND, FormsChoice, dummies, forms_simulation, write_run
+from workbench.simulation.options import SimulationOptions
+from workbench.simulation.running import exit_code, played
+from workbench.simulation.services import ProjectSimulations, Simulation
+
+LEFT_OUT = frozenset({"filled", "dialogue", "interactions", "information", "manager", "chunks"})
+"""Parts of a run's result that are no figures."""
+
+
+def simulate(arguments: argparse.Namespace) -> int:
+    """Has forms filled in conversation and tells the paper's table.
+
+    Raises:
+        WorkbenchError: A model cannot be had, a file is no form, or files cannot be written.
+    """
+    options = SimulationOptions.from_arguments(arguments)
+    choice = _choice(arguments)
+    with Workspace(Path(arguments.project)) as workspace:
+        simulations = workspace.simulations()
+        simulation = forms_simulation(simulations, choice, options)
+        rows = played(workspace, simulation)
+        ended = [row for row in rows if row.reason is None]
+        if arguments.files:
+            _write(simulations, simulation, ended, Path(arguments.files), choice.rules)
+    table = table_of(row.result for row in ended)
+    told = {
+        "config": simulation.play.config_hash,
+        "rows": [asdict(row) for row in table],
+        "runs": [
+            {"key": row.key, "conversation": row.conversation_id} | _figures(row) for row in ended
+        ],
+    }
+    Told(lines_of(table), told).print(arguments.json)
+    return exit_code(rows)
+
+
+def lines_of(table: Sequence[FormRow]) -> list[str]:
+    """The table as text."""
+    lines = [
+        f"{'form':<12}{'variant':<10}{'runs':>5}{'length':>8}{'turns':>7}{'reps':>7}{'Success':>9}"
+        f"{'Efficiency':>12}{'Score':>7}  {'complete':<10}{'right':<18}ended"
+    ]
+    for row in table:
+        right = "–"
+        if row.right is not None:
+            share = f" ({short(row.right[0] / row.right[1])})" if row.right[1] else ""
+            right = f"{row.right[0]:,} of {row.right[1]:,}{share}"
+        ended = ", ".join(f"{reason} {count:,}" for reason, count in sorted(row.ended.items()))
+        lines.append(
+            f"{row.form:<12}{row.variant:<10}{row.runs:>5,}{row.fields:>8,}{row.turns:>7.1f}"
+            f"{row.repetitions:>7.1f}{short(row.success):>9}{short(row.efficiency):>12}"
+            f"{short(row.score):>7}  {f'{row.complete:,} of {row.runs:,}':<10}{right:<18}{ended}"
+        )
+    return lines
+
+
+def _choice(arguments: argparse.Namespace) -> FormsChoice:
+    high = Rules().high if arguments.high is None else arguments.high
+    rules = Rules(
+        temperature=arguments.temperature or 0.0,
+        high=high,
+        grouping_size=arguments.grouping,
+        follow_ups=arguments.follow_ups,
+        turns_per_field=arguments.turns,
+        dummies=dummies(arguments.dummies or ()),
+        profile=arguments.profile,
+        history_tokens=arguments.history,
+    )
+    return FormsChoice(
+        tuple(dict.fromkeys(arguments.form or TOPICS)),
+        VARIANTS if arguments.variant == "both" else (arguments.variant,),
+        Path(arguments.profiles) if arguments.profiles else None,
+        rules,
+    )
+
+
+def _figures(row: PlayRow) -> dict[str, Any]:
+    """What of a run's result is a figure; its dialogue and its form are in the project."""
+    return {name: value for name, value in row.result.items() if name not in LEFT_OUT}
+
+
+def _write(
+    simulations: ProjectSimulations,
+    simulation: Simulation,
+    rows: Sequence[PlayRow],
+    folder: Path,
+    rules: Rules,
+) -> None:
+    settings = {one.config_hash: one.models for one in simulations.settings(KIND)}
+    models = settings.get(simulation.play.config_hash, {})
+    for row in rows:
+        write_run(folder, row, simulations.transcript(row.id), models, rules)
+    tell(f"Wrote {len(rows):,} runs into {folder}.")
