@@ -54,6 +54,8 @@ class ActionsTask(TaskText):
             wrong = why_wrong(calls, self._wanted, self._functions, self._language, self._category)
         except NotCalls as error:
             wrong = str(error)
+        except (RecursionError, OverflowError):
+            wrong = "a value is too deep or too large"
         return settled(Evaluation(0.0, {"wrong": wrong}) if wrong else Evaluation(1.0))
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 _FENCED = re.compile(r"```[\w+-]*\s*\n?(.*?)```", re.DOTALL)
-_GENERICS = re.compile(r"<[\w\s,.?&\[\]<>]*>")
+_PLAIN = r"[\w\s,.?&\[\]]*"
+_GENERICS = re.compile(rf"<{_PLAIN}(?:<{_PLAIN}(?:<{_PLAIN}>{_PLAIN})*>{_PLAIN})*>")
 _NAME = re.compile(r"(?:new\s+|await\s+)?([A-Za-z_$][\w$]*(?:\s*\.\s*[A-Za-z_$][\w$]*)*)\s*\(")
 _NAMED = re.compile(r"\s*([A-Za-z_$][\w$]*)\s*=(?![=>])")
 _OPENING, _CLOSING = "([{", ")]}"
@@ -56,7 +57,7 @@ def _python(text: str) -> list[ReadCall]:
             for statement in module.body
             for call in _calls_of(statement.value if isinstance(statement, ast.Expr) else statement)
         ]
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
         raise NotCalls(f"Not calls in Python: {error}") from error
 
 

@@ -12,17 +12,19 @@ from typing import Any
 
 from engine.simulate.sharded.tasks.calls import NotCalls, split
 
-_INTEGER = re.compile(r"-?\d+")
-_LONG = re.compile(r"(-?\d+)[lL]")
-_BIG = re.compile(r"(-?\d+)n")
+_DIGITS = r"-?\d{1,300}"  # Python reads no number of more than 4,300 digits
+_INTEGER = re.compile(_DIGITS)
+_LONG = re.compile(rf"({_DIGITS})[lL]")
+_BIG = re.compile(rf"({_DIGITS})n")
 _DECIMAL = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _FLOAT = re.compile(r"(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)[fF]")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
 _WORDS = {"true": True, "false": False}
-_NEW = r"(?:new\s+[\w.]+(?:<.*?>)?\s*)"
+_NEW = r"new\s+[\w.]+(?:<.*?>)?\s*"
+_COPIED = re.compile(rf"{_NEW}\(\s*((?:Arrays|List|Set|Map)\s*\..*)\)", re.DOTALL)
 _LISTS = re.compile(
-    rf"(?:{_NEW}\(\s*)?(?:Arrays\.asList|(?:List|Set)\.of|Array\.of)\s*\((?P<of>.*?)\)\)?"
+    r"(?:Arrays\s*\.\s*asList|(?:List|Set|Array)\s*\.\s*of)\s*\((?P<of>.*)\)"
     r"|new\s+[\w.<>]+\s*\[\s*\]\s*\{(?P<array>.*)\}"
     r"|\{(?P<braces>[^{].*|)\}"
     r"|\[(?P<brackets>.*)\]"
@@ -33,7 +35,7 @@ _FILLED = re.compile(rf"{_NEW}\(\s*\)\s*\{{\s*\{{(?P<body>.*)\}}\s*\}}", re.DOTA
 _EMPTY = re.compile(rf"{_NEW}\(\s*\)", re.DOTALL)
 _ADD = re.compile(r"\s*(?:this\s*\.\s*)?(?:add|push|offer)\s*\((.*)\)\s*", re.DOTALL)
 _PUT = re.compile(r"\s*(?:this\s*\.\s*)?put\s*\((.*)\)\s*", re.DOTALL)
-_MAP = re.compile(r"(?:new\s+[\w.]+(?:<.*?>)?\s*\(\s*)?Map\.of\s*\((?P<of>.*?)\)\)?", re.DOTALL)
+_MAP = re.compile(r"Map\s*\.\s*of\s*\((?P<of>.*)\)", re.DOTALL)
 
 _JAVA_LISTS = frozenset({"Array", "ArrayList", "List", "Set", "Queue", "Stack"})
 _JAVA_MAPS = frozenset({"HashMap", "Hashtable", "Map"})
@@ -99,6 +101,7 @@ def _unquoted(text: str) -> str:
 
 
 def _java_literal(text: str) -> Any:
+    text = text.strip()
     for kind in ("long", "float", "integer", "double", "boolean"):
         if not isinstance(value := java_value(text, kind), str):
             return value
@@ -108,6 +111,7 @@ def _java_literal(text: str) -> Any:
 
 
 def _javascript_literal(text: str) -> Any:
+    text = text.strip()
     for kind in ("integer", "float", "Bigint", "Boolean"):
         if not isinstance(value := javascript_value(text, kind), str):
             return value
@@ -124,14 +128,20 @@ def _list_parts(text: str) -> list[str] | None:
     if filled:
         adds = [_ADD.fullmatch(part) for part in split(filled["body"], ";")]
         return [one[1] for one in adds if one] if all(adds) else None
-    listed = _LISTS.fullmatch(text)
+    listed = _LISTS.fullmatch(_original(text))
     if listed:
         return split(next(group for group in listed.groups() if group is not None))
     return [] if _EMPTY.fullmatch(text) else None
 
 
+def _original(text: str) -> str:
+    """What a collection is copied from: `Arrays.asList(...)` in `new ArrayList<>(Arrays.asList(...))`."""
+    copied = _COPIED.fullmatch(text)
+    return copied.group(1).strip() if copied else text
+
+
 def _java_map(text: str) -> Any:
-    filled, of = _FILLED.fullmatch(text), _MAP.fullmatch(text)
+    filled, of = _FILLED.fullmatch(text), _MAP.fullmatch(_original(text))
     if filled:
         puts = [_PUT.fullmatch(part) for part in split(filled["body"], ";")]
         if not all(puts):
@@ -145,7 +155,7 @@ def _java_map(text: str) -> Any:
 def _pairs(parts: Sequence[str], text: str) -> Any:
     if len(parts) % 2:
         return text
-    values = [_java_literal(part.strip()) for part in parts]
+    values = [_java_literal(part) for part in parts]
     return {str(key): value for key, value in zip(values[::2], values[1::2], strict=True)}
 
 
@@ -156,7 +166,7 @@ def _object(text: str) -> Any:
     try:
         for part in split(text[1:-1]):
             key, *value = split(part, ":")
-            made[_unquoted(key.strip())] = _javascript_literal(":".join(value or [key]).strip())
+            made[_unquoted(key.strip())] = _javascript_literal(":".join(value or [key]))
     except NotCalls:
         return text
     return made

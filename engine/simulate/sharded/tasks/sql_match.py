@@ -109,7 +109,8 @@ def matches(answer: str, gold: str, databases: Databases, limits: Limits) -> str
 
     DISTINCT is dropped from both; the values of the gold query are tried in the places of the answer's values; rows
     are compared as a bag, in order only if the gold query has ORDER BY; columns may stand in another order. The answer
-    matches if one variant matches on every database.
+    matches if one variant matches on every database. These are the rules of the published evaluation, generous ones:
+    what is wrong but returns the same rows on these databases, with some of the values, counts as right.
 
     Returns:
         The variant that matches, "" for none.

@@ -1,0 +1,1 @@
+"""Tests of the tasks of sharded instructions and what scores them."""

@@ -1,0 +1,50 @@
+"""Tasks bound to small instructions, and what an answer to them is worth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.model.talking import Call, Said
+from engine.simulate.sharded.instruction import as_instruction
+from engine.simulate.sharded.task import Evaluation, Task
+from engine.simulate.sharded.tasks import task_for
+from engine.simulate.wording import wordings
+
+TEXTS = wordings("sharded")
+SHARDS = [{"shard_id": 1, "shard": "the intent"}, {"shard_id": 2, "shard": "a detail"}]
+
+
+def bound(
+    task: str, shards: Sequence[Any] = SHARDS, databases: Path | None = None, **keys: Any
+) -> Task:
+    """A task with these keys."""
+    record = {"task_id": f"sharded-{task}", "task": task, "shards": list(shards), **keys}
+    return task_for(as_instruction(record), TEXTS, databases)
+
+
+def scored(
+    task: Task, answer: str, judge: Callable[[Call], Any] | None = None
+) -> tuple[Evaluation, list[Call]]:
+    """What an answer is worth, and what was asked of the judge on the way."""
+    asked: list[Call] = []
+    evaluating = task.evaluate(answer)
+    try:
+        call = next(evaluating)
+        while True:
+            assert judge is not None, "nobody is to be asked"
+            asked.append(call)
+            reply = judge(call)
+            text = reply if isinstance(reply, str) else json.dumps(reply)
+            call = evaluating.send(Said(text, "end"))
+    except StopIteration as stop:
+        evaluation = stop.value
+    assert isinstance(evaluation, Evaluation)
+    return evaluation, asked
+
+
+def score(task: Task, answer: str) -> float:
+    """The score of an answer on which nobody is asked."""
+    return scored(task, answer)[0].score

@@ -1,0 +1,288 @@
+"""What code of a model cannot do: every test runs it for real, in the confinement of this system."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from textwrap import dedent, indent
+from typing import Any
+
+import pytest
+
+from engine.errors import UsageError
+from engine.simulate.sharded import confined
+from engine.simulate.sharded.confined import Limits, Outcome, require_confinement, run_function
+
+pytestmark = pytest.mark.skipif(
+    platform.system() != "Linux", reason="code is run on Linux only, elsewhere it is refused"
+)
+
+USUAL = Limits()
+
+
+def run(body: str, *arguments: Any, limits: Limits = USUAL) -> Outcome:
+    """Runs the body of a function of `arguments`."""
+    return run_function(
+        f"def f(*arguments):\n{indent(dedent(body), '    ')}", "f", arguments, limits
+    )
+
+
+class TestRunning:
+    def test_a_function_gets_its_arguments_and_returns(self) -> None:
+        """JSON goes in, JSON comes out; a tuple comes out as a list."""
+        assert run("return arguments", 1, "é", [None, {"a": 2.5}]) == Outcome(
+            "returned", [1, "é", [None, {"a": 2.5}]]
+        )
+
+    @pytest.mark.parametrize(
+        ("body", "error"),
+        [
+            ("return 1 / 0", "ZeroDivisionError"),
+            ("raise SystemExit(0)", "SystemExit"),
+            ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+            ("return {1, 2}", "no JSON"),
+            ("return g", "NameError"),
+        ],
+    )
+    def test_what_it_raises_is_its_outcome(self, body: str, error: str) -> None:
+        """Any exception, leaving the program too, and a result that is no JSON."""
+        outcome = run(body)
+        assert outcome.ended == "raised"
+        assert error in outcome.error
+
+    def test_source_that_is_no_python_is_an_error_of_its_own(self) -> None:
+        """Source that does not compile raises in the process that runs it."""
+        assert "SyntaxError" in run_function("def f(:", "f", []).error
+
+    def test_what_it_prints_goes_nowhere(self, capfd: pytest.CaptureFixture[str]) -> None:
+        """Output does not reach this program's, nor disturbs the result."""
+        body = """
+            import os, sys
+            print("loud" * 1000); print("loud", file=sys.stderr); os.write(1, b"loud")
+            return "quiet"
+        """
+        assert run(body).value == "quiet"
+        assert capfd.readouterr() == ("", "")
+
+    def test_the_standard_library_is_there_and_nothing_else(self) -> None:
+        """Modules of Python can be imported after the confinement, installed packages cannot."""
+        body = """
+            import bisect, collections, datetime, decimal, functools, hashlib, heapq, itertools, json, math, random, re
+            import statistics, string, typing
+            return hashlib.sha256(b"").hexdigest()[:4]
+        """
+        assert run(body).value == "e3b0"
+        assert "ModuleNotFoundError" in run("import numpy").error
+
+    def test_nothing_of_this_process_is_seen(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The environment is empty but for the locale that Python sets, and the folder is an empty one."""
+        monkeypatch.setenv("SECRET_TOKEN", "x")
+        body = "import os\nreturn [sorted(os.environ), os.listdir(), os.getcwd()]"
+        names, files, folder = run(body).value
+        assert set(names) <= {"LC_CTYPE"}
+        assert files == []
+        assert not Path(folder).exists()
+
+
+class TestNetwork:
+    def test_it_cannot_connect(self) -> None:
+        """A listener on this machine hears nothing; the attempt is refused by the system, not by chance."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(0.2)
+            port = server.getsockname()[1]
+            body = "import socket\nsocket.create_connection(('127.0.0.1', arguments[0]))"
+            assert "PermissionError" in run(body, port).error
+            with pytest.raises(TimeoutError):
+                server.accept()
+
+    @pytest.mark.parametrize("family", ["AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"])
+    def test_it_makes_no_socket_of_any_family(self, family: str) -> None:
+        """Sockets are refused, those in the file system too."""
+        body = f"import socket\nreturn socket.socket(socket.{family}, socket.SOCK_DGRAM).fileno()"
+        assert "PermissionError" in run(body).error
+
+    def test_native_calls_are_refused_as_well(self) -> None:
+        """The refusal is the kernel's, so that going round Python's modules does not help."""
+        body = """
+            import ctypes
+            libc = ctypes.CDLL(None, use_errno=True)
+            return [libc.socket(2, 1, 0), libc.fork(), libc.system(b"true"), ctypes.get_errno()]
+        """
+        made, forked, ran, _ = run(body).value
+        assert (made, forked) == (-1, -1)
+        assert ran != 0
+
+
+class TestFiles:
+    @pytest.mark.parametrize(
+        "attempt",
+        [
+            "open(path, 'w')",
+            "open(path, 'a')",
+            "open(path, 'r+')",
+            "os.open(path, os.O_RDONLY | os.O_CREAT)",
+            "os.remove(path)",
+            "os.rename(path, path + '2')",
+            "os.truncate(path, 0)",
+            "os.chmod(path, 0)",
+            "os.utime(path)",
+            "os.symlink(path, path + '2')",
+            "os.link(path, path + '2')",
+            "os.mkdir(path + '2')",
+            "os.mkfifo(path + '2')",
+            "open('here', 'w')",
+        ],
+    )
+    def test_it_changes_no_file_anywhere(self, attempt: str, tmp_path: Path) -> None:
+        """Writing, making, renaming, removing, changing modes and times: refused outside its folder and in it."""
+        file = tmp_path / "kept"
+        file.write_text("as it was")
+        before = file.stat()
+        outcome = run(f"import os\npath = arguments[0]\n{attempt}", str(file))
+        assert "PermissionError" in outcome.error
+        assert file.read_text() == "as it was"
+        assert (file.stat().st_mode, file.stat().st_mtime_ns) == (
+            before.st_mode,
+            before.st_mtime_ns,
+        )
+        assert [one.name for one in tmp_path.iterdir()] == ["kept"]
+
+    def test_what_it_can_read_is_what_is_said(self, tmp_path: Path) -> None:
+        """Where the statement says that only libraries are read, a file of this user is not."""
+        file = tmp_path / "private"
+        file.write_text("secret")
+        outcome = run("return open(arguments[0]).read()", str(file))
+        if "reads only libraries" in require_confinement():
+            assert "PermissionError" in outcome.error
+        else:
+            assert outcome.value == "secret"
+
+
+class TestLimits:
+    def test_a_loop_without_end_is_killed(self) -> None:
+        """At its limit of processor time, also if it ignores the signal that says so."""
+        brief = Limits(seconds=1)
+        assert run("while True: pass", limits=brief).ended == "limit"
+        stubborn = """
+            import signal
+            signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+            while True: pass
+        """
+        assert run(stubborn, limits=brief).ended in ("limit", "died")
+
+    def test_waiting_without_end_is_killed(self) -> None:
+        """Sleeping uses no processor, so the clock ends it."""
+        assert run("import time\ntime.sleep(3600)", limits=Limits(seconds=0.3)).ended == "limit"
+
+    @pytest.mark.parametrize(
+        "body", ["return len([0] * 10**10)", "kept = []\nwhile True: kept.append(bytearray(10**6))"]
+    )
+    def test_a_huge_allocation_ends_with_it(self, body: str) -> None:
+        """Memory is refused to it, and to nobody else."""
+        outcome = run(body, limits=Limits(memory_bytes=200 * 2**20))
+        assert outcome.ended in ("raised", "died")
+        assert outcome.ended == "died" or "MemoryError" in outcome.error
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "import os\nwhile True: os.fork()",
+            "import os\nos.posix_spawn('/bin/true', ['true'], {})",
+            "import subprocess\nsubprocess.Popen(['true'])",
+            "import os\nos.execv('/bin/true', ['true'])",
+        ],
+    )
+    def test_a_fork_bomb_makes_no_process(self, body: str) -> None:
+        """The first fork is refused, and so is every other program."""
+        assert "PermissionError" in run(body).error
+
+    def test_it_makes_no_thread(self) -> None:
+        """One thread is all that it has."""
+        assert (
+            "RuntimeError" in run("import threading\nthreading.Thread(target=print).start()").error
+        )
+
+    def test_a_long_result_is_refused(self) -> None:
+        """A result beyond the limit is not read and fills no disk."""
+        assert run("return 'x' * 10**6", limits=Limits(result_bytes=10_000)).ended == "died"
+
+    def test_recursion_without_end_is_its_own_affair(self) -> None:
+        """A stack that runs over ends that process only."""
+        body = """
+            import sys
+            sys.setrecursionlimit(10**6)
+            def deeper(n): return deeper(n + 1) + 1
+            return deeper(0)
+        """
+        assert run(body, limits=Limits(seconds=1)).ended != "returned"
+
+    def test_limits_cannot_be_raised_and_nobody_signalled(self) -> None:
+        """Neither its limits nor other processes are in its hands."""
+        assert (
+            "Error"
+            in run("import resource\nresource.setrlimit(resource.RLIMIT_AS, (-1, -1))").error
+        )
+        assert "PermissionError" in run("import os\nos.kill(os.getppid(), 0)").error
+
+
+class TestRefusal:
+    def test_this_system_is_tried_once_and_described(self) -> None:
+        """The statement names what is confined; it is made by trying."""
+        assert "without network, writing, processes and threads" in require_confinement()
+
+    def test_on_an_unknown_system_nothing_is_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where there is no filter of system calls, code is refused with a hint and never run unconfined."""
+        monkeypatch.setattr(platform, "system", lambda: "Plan9")
+        monkeypatch.setattr(subprocess, "Popen", lambda *_: pytest.fail("a process was started"))
+        with pytest.raises(UsageError, match="Plan9"):
+            run("return 1")
+
+    def test_an_unknown_machine_runs_nothing(self, tmp_path: Path) -> None:
+        """The child itself refuses a machine whose system calls it does not know."""
+        child = Path(confined.__file__).with_name("confined_child.py")
+        script = (
+            "import runpy, platform; platform.machine = lambda: 'vax';"
+            f"runpy.run_path({str(child)!r}, run_name='__main__')"
+        )
+        request = (
+            '{"source": "def f(): return 1", "function": "f", "arguments": [], "seconds": 1,'
+            ' "memory_bytes": 200000000, "result_bytes": 1000}'
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            input=request,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "unconfined" in done.stdout
+        assert "value" not in done.stdout
+
+    def test_runs_side_by_side_do_not_meet(self) -> None:
+        """Several threads may run code at once."""
+        found: dict[int, Any] = {}
+
+        def one(number: int) -> None:
+            found[number] = run("return arguments[0] * 2", number).value
+
+        threads = [threading.Thread(target=one, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == {number: number * 2 for number in range(4)}
+
+    def test_nothing_is_left_behind(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """No temporary folder and no process stays, also after a run that was killed."""
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        run("while True: pass", limits=Limits(seconds=0.2))
+        assert list(tmp_path.iterdir()) == []
+        running = [one.read_bytes() for one in Path("/proc").glob(f"{os.getpid()}/task/*/children")]
+        children = [pid for line in running for pid in line.decode().split()]
+        commands = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children]
+        assert not any(b"confined_child" in command for command in commands)
