@@ -217,8 +217,8 @@ class Saved(Protocol):
 
 
 ExportKind = Literal[
-    "conversations", "scores", "verdicts", "trees", "clusters", "assignments", "decisions"
-]
+    "conversations", "scores", "verdicts", "trees", "clusters", "assignments", "decisions", "transcripts"
+]  # fmt: skip
 
 
 class Exports(Protocol):

@@ -46,7 +46,7 @@ THEMES = ("dark", "light", "high-contrast", "ansi")
 
 
 EXPORTS = (
-    "scores", "verdicts", "conversations", "trees", "clusters", "assignments", "decisions"
+    "scores", "verdicts", "conversations", "trees", "clusters", "assignments", "decisions", "transcripts",
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from engine.store.project import Project
 from screens.ports import ExportKind
 from workbench.goals import exports as goal_exports
 from workbench.line_files import write_file
+from workbench.simulation.exports import transcript_lines
 from workbench.trees.lines import stored_tree_line
 
 NEVER_SCORED = "no run has reached it"
@@ -63,6 +64,8 @@ def export_lines(
         yield from goal_exports.assignment_lines(conn, wanted)
     elif kind == "decisions":
         yield from goal_exports.decision_lines(conn)
+    elif kind == "transcripts":
+        yield from transcript_lines(conn, wanted)
     else:
         for _, source, conversation in conversations.export_conversations(conn, wanted):
             yield conversation_line(conversation, source)

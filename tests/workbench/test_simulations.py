@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from engine.model.interface import Sampling
 from engine.model.talking import Role
 from engine.simulate.wording import places, wording_kinds, wordings
 from tests.engine.stages.simulated import scenarios
-from workbench.cli import build_parser
+from workbench.cli import build_parser, main
 from workbench.project_prompts import names, shipped
 from workbench.services import Workspace
 from workbench.simulation.options import SimulationOptions
@@ -110,3 +111,28 @@ class TestWords:
         roles: tuple[Role, ...] = ("assistant", "user", "judge")
         assert [options.model_of(role) for role in roles] == ["a", "a", "b"]
         assert (options.runs, options.seed, options.temperature) == (3, 0, None)
+
+
+def test_export_of_transcripts(path: Path, tuned: None) -> None:
+    """Lines of transcripts hold every call with its reply, for all plays or for those of some conversations."""
+    options = SimulationOptions(context=512)
+    asks: dict[Role, Sampling] = {"user": Sampling(), "assistant": Sampling()}
+    with Workspace(path, create=True) as workspace:
+        played(
+            workspace,
+            workspace.simulations().simulation(
+                "chat", lambda _: scenarios()[:2], {}, asks, options, {}
+            ),
+        )
+    out = path.with_suffix(".jsonl")
+    assert main(["export", str(path), "transcripts", "-o", str(out)]) == 0
+    lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert [line["key"] for line in lines] == ["chat/Bread", "chat/Rivers"]
+    assert [line["conversation"] for line in lines] == ["chat/Bread", "chat/Rivers"]
+    assert [call["role"] for call in lines[0]["calls"]] == ["user", "assistant"]
+    assert all(call["text"] is not None for call in lines[0]["calls"])
+    asked = ["export", str(path), "transcripts", "-o", str(out), "--filter", "messages:4"]
+    assert main(asked) == 0
+    assert [json.loads(line)["key"] for line in out.read_text("utf-8").splitlines()] == [
+        "chat/Rivers"
+    ]

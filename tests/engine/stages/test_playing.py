@@ -1,0 +1,305 @@
+"""Playing: what is written, and that neither a kill nor a cancel changes it."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import RequestRefused
+from engine.jobs import JobCancelled, JobDone, JobRunner
+from engine.model.catalog import RunnableModel
+from engine.model.talking import Call, Said
+from engine.simulate.play import Ending, Play
+from engine.store import imports, plays, runs
+from engine.store.conversations import ConversationStore
+from engine.store.project import Project
+from engine.worker.client import ModelProcess
+from tests.engine.stages import scored, simulated
+from tests.engine.stages.simulated import Chat
+from tests.engine.store.support import REPOSITORY, check_whole, content
+
+Content = dict[str, list[tuple[Any, ...]]]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """An empty project."""
+    with Project.open(tmp_path / "p.wb", create=True) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project that was played by a program that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    path = folder / "p.wb"
+    subprocess.run(
+        [sys.executable, "-m", "tests.engine.stages.simulated", str(path), str(folder / "log")],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected(uninterrupted: Path) -> Content:
+    """What that program wrote."""
+    return content(uninterrupted)
+
+
+class Scripted(ModelProcess):
+    """Answers without a model, in order of the calls; what it was asked is kept."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__(log)
+        self.batches: list[list[Call]] = []
+        self.loads: list[Path] = []
+        self.refused = ""
+
+    def load(self, path: Path, *_: Any, **__: Any) -> dict[str, Any]:
+        """Notes what is loaded."""
+        self.loads.append(path)
+        return {}
+
+    def chat(self, calls: Sequence[Call], progress: Any = None) -> list[Said]:
+        """Repeats the seed; refuses batches with a subject that it was told to refuse."""
+        self.batches.append(list(calls))
+        for call in calls:
+            if self.refused and self.refused in call.messages[0].content:
+                raise RequestRefused("It is too long.")
+        return [
+            Said(f"{call.role} {call.seed} {call.messages[0].content[-9:]}", "end")
+            for call in calls
+        ]
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> Scripted:
+    """A process that is none."""
+    return Scripted(tmp_path / "log")
+
+
+def outcome(project: Project, process: ModelProcess, **made: Any) -> Any:
+    """Runs the stage to its end."""
+    return JobRunner(project, lambda event: None).run(simulated.stage(project, process, **made))
+
+
+class TestWhatIsWritten:
+    def test_conversations_with_truth(self, uninterrupted: Path) -> None:
+        """Each play is a conversation of its format, its truth beside it and not in it, its record kept."""
+        with Project.open(uninterrupted) as project, project.reading() as conn:
+            found = list(plays.every(conn, "chat"))
+            assert {row.key for row in found} == {f"chat/{one}" for one in simulated.SUBJECTS}
+            truths = dict(imports.truths(conn))
+            store = ConversationStore(project)
+            for row in found:
+                assert row.reason is None
+                assert row.conversation_id is not None
+                messages = store.messages(row.conversation_id)
+                assert len(messages) == 2 * row.result["turns"]
+                assert truths[row.conversation_id] == {"goal": row.key.removeprefix("chat/")}
+                assert b'"goal"' in store.original(row.conversation_id)
+                lines = plays.transcript(conn, row.id)
+                assert [line.text.strip() or "…" for line in lines] == [
+                    message.content for message in messages
+                ]
+            (setting,) = plays.settings_of(conn)
+            assert (setting.played, setting.models) == (
+                9,
+                {"user": "shipped", "assistant": "shipped"},
+            )
+
+    def test_again_asks_nothing(self, uninterrupted: Path, scripted: Scripted) -> None:
+        """Where all plays have ended, neither a model is loaded nor anything asked."""
+        with Project.open(uninterrupted) as project:
+            done = outcome(project, scripted)
+        assert isinstance(done, JobDone)
+        assert "9 were played before" in done.message
+        assert (scripted.loads, scripted.batches) == ([], [])
+
+    def test_more_plays_ask_for_themselves_only(self, project: Project, scripted: Scripted) -> None:
+        """Plays that are added later are asked for; those that ended are not asked for again."""
+        few = simulated.scenarios()[:3]
+        outcome(project, scripted, made=lambda _: few)
+        before = sum(map(len, scripted.batches))
+        done = outcome(project, scripted)
+        assert "Played 6" in done.message
+        later = [call for batch in scripted.batches for call in batch][before:]
+        assert not any("Bread" in call.messages[0].content for call in later)
+
+    def test_equal_calls_are_asked_once(self, project: Project, scripted: Scripted) -> None:
+        """Two plays that ask the same get the same reply, and one model's time is taken once; the conversation that
+        comes out twice is kept once, with two records."""
+
+        class Twin(Chat):
+            @property
+            def key(self) -> str:
+                return f"twin/{self.turns}/{id(self)}"
+
+        twins = [Twin("Bread", 2), Twin("Bread", 2)]
+        done = outcome(project, scripted, made=lambda _: twins)
+        assert [len(batch) for batch in scripted.batches] == [1, 1, 1, 1]
+        assert "in 4 replies, 4 more were known" in done.message
+        with project.reading() as conn:
+            first, second = plays.every(conn)
+        assert first.conversation_id == second.conversation_id
+        assert ConversationStore(project).counts().duplicates == 1
+
+
+class TestModels:
+    def test_two_models(self, project: Project, scripted: Scripted) -> None:
+        """Roles of two models are asked apart, and a model is changed only when nobody waits for it."""
+
+        def other() -> RunnableModel:
+            return replace(scored.model(), path=Path("other"), fingerprints={"model": "other"})
+
+        outcome(project, scripted, user=other)
+        assert all(len({call.role for call in batch}) == 1 for batch in scripted.batches)
+        first = [path.name for path in scripted.loads[:2]]
+        assert first == ["other", scored.model().path.name]
+
+    def test_another_model_is_another_setting(self, project: Project, scripted: Scripted) -> None:
+        """What another model said is not taken for this one's."""
+
+        def other() -> RunnableModel:
+            return replace(scored.model(), fingerprints={"model": "other"})
+
+        outcome(project, scripted)
+        asked = len(scripted.batches)
+        outcome(project, scripted, user=other)
+        assert len(scripted.batches) > asked
+        with project.reading() as conn:
+            assert [setting.played for setting in plays.settings_of(conn)] == [9, 9]
+
+
+class TestBreakingOff:
+    def test_a_call_that_is_refused(self, project: Project, scripted: Scripted) -> None:
+        """A play whose call is refused breaks off with the reason; the others end; a later run plays it again."""
+        scripted.refused = "Tea"
+        done = outcome(project, scripted)
+        assert isinstance(done, JobDone)
+        assert "1 broke off" in done.message
+        with project.reading() as conn:
+            (broken,) = [row for row in plays.every(conn) if row.reason]
+        assert (broken.key, broken.reason) == ("chat/Tea", "It is too long.")
+        scripted.refused = ""
+        assert "Played 1" in outcome(project, scripted).message
+        with project.reading() as conn:
+            assert not [row for row in plays.every(conn) if row.reason]
+
+    def test_a_record_that_is_no_conversation(self, project: Project, scripted: Scripted) -> None:
+        """What the format's reader refuses is kept in the quarantine, and the play says why."""
+
+        class Wrong(Chat):
+            def play(self) -> Play:
+                yield from Chat("Salt", 1).play()
+                return Ending({"messages": 3}, "uniform", {})
+
+        outcome(project, scripted, made=lambda _: [Wrong("Bread", 1)])
+        with project.reading() as conn:
+            (row,) = plays.every(conn)
+        assert row.reason is not None
+        assert row.reason.startswith("its record is no conversation")
+        assert ConversationStore(project).counts().quarantined == 1
+
+
+def test_a_kill_at_any_moment_changes_no_bit(tmp_path: Path, expected: Content) -> None:
+    """After kill -9 at random moments, a last run leaves the content of an undisturbed one, bit for bit."""
+    path = tmp_path / "p.wb"
+    Project.open(path, create=True).close()
+    chance = random.Random(1)
+    reached = []
+    for _ in range(2):
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tests.engine.stages.simulated", str(path), f"{path}.log"],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+        )
+        assert child.stdout is not None
+        for _ in range(chance.randrange(1, 14)):
+            child.stdout.readline()
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        check_whole(path)
+        reached.append(len(content(path)["call_reply"]))
+    assert reached == sorted(reached)
+    process = ModelProcess(tmp_path / "log")
+    with Project.open(path) as project:
+        assert {run.state for run in runs.all_runs(project.reader())} <= {"interrupted", "done"}
+        assert isinstance(simulated.run(project, process), JobDone)
+    process.close()
+    check_whole(path)
+    assert content(path) == expected
+
+
+def test_a_kill_of_the_model_process_changes_no_bit(
+    project: Project, expected: Content, process: ModelProcess
+) -> None:
+    """When the model process is killed between batches, the job goes on and its result is the same."""
+    killed: set[int] = set()
+    run_id = project.write(
+        lambda conn: runs.create(
+            conn, stage="s", config_hash="c", params={}, fingerprints={}, code_version="test"
+        )
+    )
+    for progress in simulated.stage(project, process).run(run_id):
+        pid = process.pid
+        # Once in a batch: a batch that it dies on again and again is asked one by one.
+        if pid is not None and progress.done >= 4 + 12 * len(killed):
+            os.kill(pid, signal.SIGKILL)
+            killed.add(pid)
+    assert len(killed) >= 2
+    assert content(Path(project.path)) == expected
+
+
+def test_cancel(project: Project, expected: Content, process: ModelProcess) -> None:
+    """A cancelled run ends at once and keeps what was said; a later one goes on to the same result."""
+    stage = simulated.stage(project, process)
+    runner = JobRunner(project, lambda event: None)
+    committed = threading.Event()
+
+    class Watched:
+        """The stage, telling when its first replies are committed."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(stage, name)
+
+        def run(self, run_id: int) -> Iterator[Any]:
+            for progress in stage.run(run_id):
+                if progress.done > 4:
+                    committed.set()
+                    time.sleep(0.01)
+                yield progress
+
+    job = runner.start([Watched()])
+    assert committed.wait(60)
+    runner.cancel(job)
+    assert runner.close(60)
+    (run,) = runs.all_runs(project.reader())
+    assert run.state == "cancelled"
+    kept = content(Path(project.path))["call_reply"]
+    assert kept
+    assert set(kept) < set(expected["call_reply"])
+    assert isinstance(simulated.run(project, process), JobDone)
+    assert content(Path(project.path)) == expected
+
+
+def test_a_cancel_before_the_start(project: Project, process: ModelProcess) -> None:
+    """A stage that is interrupted before its turn asks the model nothing."""
+    stage = simulated.stage(project, process)
+    stage.interrupt()
+    assert isinstance(JobRunner(project, lambda event: None).run(stage), JobCancelled)
+    assert process.pid is None
