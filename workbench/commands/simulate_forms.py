@@ -26,14 +26,14 @@ LEFT_OUT = frozenset({"filled", "dialogue", "interactions", "information", "mana
 
 
 def simulate(arguments: argparse.Namespace) -> int:
-    """Has forms filled in conversation and tells the paper's table.
+    """Has forms filled in conversation, in a project that is created if it is not there, and tells the paper's table.
 
     Raises:
         WorkbenchError: A model cannot be had, a file is no form, or files cannot be written.
     """
     options = SimulationOptions.from_arguments(arguments)
     choice = _choice(arguments)
-    with Workspace(Path(arguments.project)) as workspace:
+    with Workspace(Path(arguments.project), create=True) as workspace:
         simulations = workspace.simulations()
         simulation = forms_simulation(simulations, choice, options)
         rows = played(workspace, simulation)
