@@ -280,6 +280,21 @@ class DeskDecision:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawn:
+    """A group that settling would give conversations.
+
+    Attributes:
+        count: How many.
+        outliers: How many of them are in no group now.
+    """
+
+    label: str
+    size: int
+    count: int
+    outliers: int
+
+
+@dataclass(frozen=True, slots=True)
 class SplitPart:
     """One part of a split as it would be, most central members first."""
 

@@ -13,6 +13,7 @@ from engine.text import one_line
 from screens import figures, goal_words
 from screens.desk_history import DeskHistoryScreen
 from screens.desk_merged import MergedPane
+from screens.desk_settle import SettleDialog
 from screens.desk_sides import SidePane
 from screens.desk_sweep import AcceptDialog, RefuseDialog, SweepDialog, probability_from
 from screens.desk_view import DeskView
@@ -50,6 +51,13 @@ class MergeDeskScreen(DeskView):
         Binding("H", "history", "Acts", tooltip="What was decided, step by step"),
         Binding("A", "accept", "All", tooltip="Merge all pairs above a probability", show=False),
         Binding("R", "refuse", "Rest", tooltip="Refuse all pairs below a probability", show=False),
+        Binding(
+            "t",
+            "settle",
+            "Settle",
+            tooltip="Move conversations to their neighbours' groups",
+            show=False,
+        ),
         Binding("m", "pick", "Any two", tooltip="Merge any two groups by hand", show=False),
         Binding("S", "split", "Split", tooltip="Split one of the two", show=False),
         Binding("v", "move", "Move", tooltip="Move a member that is shown", show=False),
@@ -121,6 +129,23 @@ class MergeDeskScreen(DeskView):
     def action_refuse(self) -> None:
         """Lists the pairs below a probability, to refuse them all."""
         self._sweep(RefuseDialog, self.goals.refuse_below, "Refused")
+
+    def action_settle(self) -> None:
+        """Shows which conversations lie among members of another group, to move them there."""
+        if not self.may_write():
+            return
+
+        def chosen(agreed: bool | None) -> None:
+            if agreed:
+                self.write(
+                    self.goals.settle,
+                    lambda count: self.notify(
+                        f"Moved {figures.counted(count, 'conversation')}; u takes all of it back.",
+                        markup=False,
+                    ),
+                )
+
+        self.app.push_screen(SettleDialog(self.goals), chosen)
 
     def _sweep(self, dialog: type[SweepDialog], decide: Callable[[float], int], done: str) -> None:
         if not self.may_write():

@@ -9,6 +9,7 @@ from engine.goal_rows import (
     ClusteringRow,
     DeskOrder,
     DeskProgress,
+    Drawn,
     GoalDecision,
     GoalGroup,
     GoalWish,
@@ -87,6 +88,12 @@ class Goals(Protocol):
 
     def refuse_below(self, probability: float) -> int:
         """Refuses all pairs below it as one act; returns how many."""
+
+    def settle_preview(self) -> list[Drawn]:
+        """What `settle` would move: the groups that draw conversations, the one that draws most first. Not quick."""
+
+    def settle(self) -> int:
+        """Moves conversations to the group of most of their nearest neighbours, as one act; returns how many."""
 
     def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
         """How k-means inside a group would part it."""

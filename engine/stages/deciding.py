@@ -18,6 +18,7 @@ from engine.stages.goal_data import stored_clustering
 from engine.stages.kept_desk import KeptDesk
 from engine.stages.pair_queue import kept_evidence
 from engine.stages.proposing import BLOCK, ProposeStage
+from engine.stages.settling import settling
 from engine.stages.standing import Moment, Standing
 from engine.store import runs
 from engine.store.project import Project
@@ -32,8 +33,8 @@ class DecideStage:
     """Takes the next pair, asks the model about it where there is one, decides, and looks at the desk again.
 
     `auto` merges the most probable pair from the threshold on. It ends below that and refuses nothing, so what is
-    unclear is left to a person. `llm` does what the model says of the most similar pair, and ends when every pair that
-    stands was refused or lies below the floor.
+    unclear is left to a person; then it settles conversations beside most of their neighbours. `llm` does what the
+    model says of the most similar pair, and ends when every pair that stands was refused or lies below the floor.
     """
 
     name = "decide"
@@ -69,7 +70,7 @@ class DecideStage:
         self._asking, self._threshold = asking, threshold
         self._interrupted = threading.Event()
         self.lane: Lane = "cpu" if asking is None else "model"
-        self.merged = self.refused = 0
+        self.merged = self.refused = self.settled = 0
 
     @property
     def title(self) -> str:
@@ -124,17 +125,20 @@ class DecideStage:
             moment = self._standing.now(self._key)
             left = moment.left("probability" if self._rule == "auto" else "similarity")
             if not left:
-                return
+                break
             if unasked := self._worth_asking(moment, left):
                 yield from self._ask(run_id, unasked)
                 continue
             (evidence,) = moment.evidence(left[:1])
             if self._rule == "auto" and evidence.probability < self._threshold:
-                return
+                break
             self._decide(moment, left[0], evidence)
             done = self.merged + self.refused
             self._project.write(partial(runs.count, run_id=run_id, done=done, total=None))
             yield Progress(done, None, f"{len(left) - 1:,} pairs left")
+        if self._rule == "auto":
+            yield Progress(self.merged, None, "settling conversations by their neighbours")
+            self._settle()
 
     def summary(self) -> str:
         """What came of it in one sentence with counts."""
@@ -143,7 +147,22 @@ class DecideStage:
             text += f", refused {self.refused:,}"
         if self._asking is not None:
             text += f", asked about {self._asking.asked:,}"
+        if self.settled:
+            text += f", moved {self.settled:,} conversations to their neighbours' groups"
         return text + "."
+
+    def _settle(self) -> None:
+        """One act of moves."""
+        view = self._standing.view(self._key)
+        decided = self._desks.standing(self._key)
+        moves = settling(view, self._standing.space(view.stored), decided, self._rule)
+        try:
+            self._desks.decide(self._key, lambda desk: moves)
+        except UsageError:
+            if self._standing.desk(self._key) is view.desk:
+                raise
+            return  # a person was quicker
+        self.settled = sum(len(move.parts[0]) for move in moves)
 
     def _worth_asking(self, moment: Moment, left: list[Pair]) -> list[Pair]:
         """The next pairs that the model is to be asked about before anything is decided; none where the first of all

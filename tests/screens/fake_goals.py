@@ -14,6 +14,7 @@ from engine.goal_rows import (
     DecisionKind,
     DeskOrder,
     DeskProgress,
+    Drawn,
     Evidence,
     GoalDecision,
     GoalGroup,
@@ -198,6 +199,24 @@ class FakeGoals:
             act = act or given.act
             self.decisions[-1] = replace(given, act=act)
         return len(listed)
+
+    def settle_preview(self) -> list[Drawn]:
+        return [
+            Drawn(group.label, group.size, count, count - 1) for group, count in self._drawing()
+        ]
+
+    def settle(self) -> int:
+        moved, act = 0, None
+        for group, count in self._drawing():
+            given = self.move(range(count), group.id)
+            act = act or given.act
+            self.decisions[-1] = replace(given, act=act)
+            moved += count
+        return moved
+
+    def _drawing(self) -> list[tuple[GoalGroup, int]]:
+        settled = any(given.kind == "move" for given in self.decisions)
+        return [] if settled else [(group, 3 - nth) for nth, group in enumerate(self.groups()[:2])]
 
     def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
         members = self.members(group_id)

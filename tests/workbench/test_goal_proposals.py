@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from dataclasses import astuple, replace
 from typing import get_args
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from engine.errors import UsageError
-from engine.goal_rows import DeskOrder, Pair, Proposal
+from engine.goal_rows import DeskDecision, DeskOrder, Pair, Proposal
 from engine.stages.kept_desk import KeptDesk
 from engine.store import goal_answers
 from engine.store.goal_answers import PairAnswer
@@ -158,6 +159,28 @@ class TestProposals:
         assert goals.below(0.5) == listed
         assert goals.refuse_below(1e-9) == 0
         assert goals.progress().left == left
+
+    def test_settling(self, goals: ProjectGoals) -> None:
+        """What was put among strangers by a rule is listed with where it belongs, goes there as one act, and one undo
+        puts it back; what a person put there stays."""
+        home, away, *_ = [group.id for group in goals.groups()]
+        assert goals.settle_preview() == []
+        ids = [row.conversation_id for row in goals.members(home)[:2]]
+        move = DeskDecision("move", (away,), parts=(array("q", ids[:1]),), author="auto")
+        goals._act(lambda desk: [move])
+        goals.move(ids[1:], away)
+        size = next(group.size for group in goals.groups() if group.id == home)
+        (drawn,) = goals.settle_preview()
+        assert (drawn.size, drawn.count, drawn.outliers) == (size, 1, 0)
+        assert goals.settle() == 1
+        members = {row.conversation_id for row in goals.members(home)}
+        assert ids[0] in members
+        assert ids[1] not in members
+        assert goals.settle() == 0
+        undone = goals.undo()
+        assert undone is not None
+        assert undone.author == "auto"
+        assert goals.settle_preview() == [drawn]
 
     def test_answers_of_a_model(self, clustered: Project, goals: ProjectGoals) -> None:
         """They are evidence for the pair as it is: gone when a member moves, back when that is undone; they name what

@@ -12,6 +12,7 @@ from engine.errors import UsageError
 from engine.goal_rows import (
     DeskDecision,
     DeskOrder,
+    Drawn,
     GoalDecision,
     Proposal,
     SplitPart,
@@ -23,6 +24,7 @@ from engine.goals.words import distinctive_words
 from engine.stages.goal_data import LazyTexts, source_of
 from engine.stages.goal_view import GoalView
 from engine.stages.kept_desk import WORDS, KeptDesk, Plan
+from engine.stages.settling import settling
 from engine.stages.standing import Standing
 from engine.store.project import Project
 from workbench.goals.queue import GoalQueue
@@ -92,6 +94,30 @@ class GoalDesk(GoalQueue):
                     yield decision
 
         return len(self._act(plan))
+
+    def settle_preview(self) -> list[Drawn]:
+        """See `screens.goal_port.Goals`."""
+        if self.shown() is None:
+            return []
+        desk = self.view().desk
+        found = []
+        for move in self._settling():
+            group, ids = desk.groups[move.sides[0]], np.asarray(move.parts[0])
+            outliers = int(np.isin(ids, desk.outliers).sum())
+            found.append(Drawn(group.label, group.size, len(ids), outliers))
+        return sorted(found, key=lambda one: -one.count)
+
+    def settle(self) -> int:
+        """See `screens.goal_port.Goals`."""
+        moves = self._settling()
+        self._act(lambda desk: moves)
+        return sum(len(move.parts[0]) for move in moves)
+
+    def _settling(self) -> list[DeskDecision]:
+        """By a rule, also where a person lets it: nobody looked at each conversation, so none of them is held fast."""
+        view = self.view()
+        decided = self._kept.standing(view.stored.id)
+        return settling(view, self._standing.space(view.stored), decided, "auto")
 
     def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
         """See `screens.goal_port.Goals`."""

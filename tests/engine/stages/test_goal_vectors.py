@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from engine.conversation import Conversation, Message
 from engine.errors import UsageError
-from engine.goal_rows import DeskDecision
+from engine.goal_rows import Author, DeskDecision
 from engine.goals.desk import Desk
 from engine.goals.embedding import Served, ServedEmbedder, embedder_for
 from engine.goals.vectors import Vectors
@@ -301,6 +302,10 @@ def _merge_all(desk: Desk) -> Iterator[DeskDecision]:
         yield DeskDecision("merge", (first, second))
 
 
+def _moving(group: str, conversation: int, author: Author) -> DeskDecision:
+    return DeskDecision("move", (group,), parts=(array("q", [conversation]),), author=author)
+
+
 class TestDecidingByProbability:
     def decide(self, project: Project, desks: KeptDesk, threshold: float) -> DecideStage:
         stage = DecideStage(
@@ -311,7 +316,7 @@ class TestDecidingByProbability:
         return stage
 
     def test_merges_what_is_probable(self, project: Project, desks: KeptDesk) -> None:
-        """Too many clusters of four kinds of goals become fewer and never mixed; each merge is one act."""
+        """Too many clusters of four kinds of goals become fewer and never mixed; each merge is an act, settling one more."""
         goal_runs.run(project, goal_runs.vector_stages(project, desks, k=12))
         stage = self.decide(project, desks, 0.5)
         with project.reading() as conn:
@@ -323,10 +328,31 @@ class TestDecidingByProbability:
 
         assert stage.merged > 0
         assert stage.refused == 0
-        assert {(d.kind, d.author) for d in history} == {("merge", "auto")}
-        assert len({d.act for d in history}) == stage.merged
+        assert {d.author for d in history} == {"auto"}
+        assert len({d.act for d in history if d.kind == "merge"}) == stage.merged
+        assert len({d.act for d in history if d.kind == "move"}) == 1
         for group in desk.current:
             assert len({kinds[int(member)] for member in desk.members(group)}) == 1
+
+    def test_settles_what_lies_among_others(self, project: Project, desks: KeptDesk) -> None:
+        """A conversation that is no member of its neighbours' group is moved there by one act, unless a person put it
+        where it is; a second run moves nothing."""
+        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
+        with project.reading() as conn:
+            key = stored_clustering(conn, None).id
+        self.decide(project, desks, 1.0)
+        groups = list(desks.desk(key).current)
+        stray, held = (int(desks.desk(key).members(group)[0]) for group in groups[:2])
+        desks.decide(key, lambda desk: [_moving(groups[2], stray, "auto")])
+        desks.decide(key, lambda desk: [_moving(groups[2], held, "human")])
+        stage = self.decide(project, desks, 1.0)
+        assert stage.settled == 1
+        assert "moved 1 conversations" in stage.summary()
+        desk = desks.desk(key)
+        assert stray in desk.members(groups[0])
+        assert held in desk.members(groups[2])
+        assert desks.history(key)[0].author == "auto"
+        assert self.decide(project, desks, 1.0).settled == 0
 
     def test_a_higher_threshold_merges_no_more(self, project: Project, desks: KeptDesk) -> None:
         """At certainty nothing is merged, and what was merged before stays; a second run adds nothing."""

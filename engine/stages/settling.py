@@ -1,0 +1,56 @@
+"""Settling the conversations of a clustering by their neighbours: decisions to move, all of them one act."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.goal_rows import Author, DeskDecision
+from engine.goals.desk import Ids
+from engine.goals.neighbours import Neighbours
+from engine.goals.settling import NEIGHBOURS, settled
+from engine.goals.vectors import Mask
+from engine.stages.goal_view import GoalView, Space
+
+
+def settling(
+    view: GoalView, space: Space, decided: Sequence[DeskDecision], author: Author
+) -> list[DeskDecision]:
+    """Moves, one for each group that draws conversations, largest group first.
+
+    Who was moved by a person stays, as do members of pinned groups and of those that a person made by a split.
+
+    Args:
+        decided: What stands on the clustering.
+    """
+    keys = list(view.sizes)
+    ids, labels = view.desk.numbers(keys)
+    with_vector = np.isin(ids, space.ids, assume_unique=True)
+    ids, labels = ids[with_vector], labels[with_vector]
+    if len(ids) < 2 or not keys:
+        return []
+    rows = space.of(ids)
+    near = Neighbours.build(rows, "").of_rows(np.arange(len(ids)), min(NEIGHBOURS, len(ids) - 1))
+    found = settled(near, labels, _fixed(view, ids, decided))
+    moves = []
+    for place, key in enumerate(keys):
+        drawn = ids[(found == place) & (labels != place)]
+        if len(drawn):
+            moves.append(
+                DeskDecision("move", (key,), parts=(array("q", drawn.tolist()),), author=author)
+            )
+    return moves
+
+
+def _fixed(view: GoalView, ids: Ids, decided: Sequence[DeskDecision]) -> Mask:
+    placed = [np.asarray(d.parts[0]) for d in decided if d.kind == "move" and d.author == "human"]
+    for key in view.desk.current:
+        group = view.desk.groups[key]
+        by = group.made_by
+        if group.pinned or (by is not None and by.kind == "split" and by.author == "human"):
+            placed.append(view.desk.members(key))
+    if not placed:
+        return np.zeros(len(ids), dtype=np.bool_)
+    return np.isin(ids, np.concatenate(placed))
