@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 
 from workbench.cli_options import positive
 
@@ -12,6 +13,11 @@ def add_simulations(command: Callable[[str, str, str], argparse.ArgumentParser])
     """All kinds; `command` makes the parser of one kind out of name, help and function."""
     sub = command("sharded", "instructions revealed shard by shard", "simulate_sharded:simulate")
     add_common(sub)
+    add_sharded(sub)
+
+    sub = command("shards", "propose shards for full instructions", "simulate_sharded:make_shards")
+    add_common(sub)
+    add_shards(sub)
 
     sub = command("forms", "forms filled in conversation", "simulate_forms:simulate")
     add_common(sub)
@@ -111,6 +117,52 @@ def add_forms(sub: argparse.ArgumentParser) -> None:
         help="tokens the baseline keeps (default: 4000)",
     )
     sub.add_argument("--files", metavar="DIR", help="also write each run as its source stores one")
+
+
+def add_sharded(sub: argparse.ArgumentParser) -> None:
+    """Which instructions, and under which conditions."""
+    sub.add_argument("instructions", help="JSON or JSONL file; or what comes along: math, samples")
+    sub.add_argument(
+        "--conditions",
+        metavar="A,B",
+        help="of full, concat, shuffle-concat, sharded, recap, recap-full, snowball (default: all but recap-full)",
+    )
+    sub.add_argument(
+        "--user-temperature",
+        type=not_negative,
+        default=1.0,
+        metavar="T",
+        help="of the simulated user (default: 1)",
+    )
+    sub.add_argument("--unapproved", action="store_true", help="also shards that wait for approval")
+    _add_replies(sub)
+
+
+def add_shards(sub: argparse.ArgumentParser) -> None:
+    """From which instructions to which file."""
+    sub.add_argument("instructions", metavar="IN", help="JSON or JSONL file of full instructions")
+    sub.add_argument("output", metavar="OUT", help="JSONL file of instructions with shards")
+    sub.add_argument(
+        "--check",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="play FULL and CONCAT so often: shards that lose nothing score alike",
+    )
+    _add_replies(sub)
+
+
+def _add_replies(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--max-tokens",
+        type=positive,
+        default=1000,
+        metavar="N",
+        help="longest reply of the assistant (default: 1000)",
+    )
+    sub.add_argument(
+        "--databases", type=Path, metavar="DIR", help="folder with DB_ID/*.sqlite of database tasks"
+    )
 
 
 def not_negative(text: str) -> float:

@@ -8,13 +8,18 @@ description).
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import Any
 
 from engine.errors import UsageError
 from engine.simulate.sharded.asking import parsed
+
+COME_ALONG = ("math", "samples")
+"""Names of the instructions that come with the program."""
 
 TASKS = ("math", "database", "actions", "code", "data2text", "summary", "translation")
 
@@ -61,6 +66,12 @@ class Instruction:
             raise BadInstruction(f"{self.task_id}: `{key}` must be text, it is {_kind(value)}.")
         return value
 
+    @property
+    def digest(self) -> str:
+        """8 hex digits over all of it."""
+        canonical = json.dumps(self.record(), sort_keys=True)
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:8]
+
     def record(self) -> dict[str, Any]:
         """The instruction in the published format."""
         shards = [{"shard_id": one.shard_id, "shard": one.text, **one.extra} for one in self.shards]
@@ -100,6 +111,12 @@ def records(text: str) -> Iterator[tuple[str, Any]]:
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
                 yield f"Line {number}", _json(line, f"Line {number}")
+
+
+def instructions_that_come_along(name: str) -> list[Instruction]:
+    """`math`: 20 word problems; `samples`: one or two of every other kind of task."""
+    file = resources.files("engine.simulate.sharded") / f"instructions_{name}.json"
+    return read_instructions(file.read_text("utf-8"))
 
 
 def as_instruction(record: Any) -> Instruction:

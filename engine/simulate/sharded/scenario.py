@@ -79,9 +79,9 @@ class Case:
 
     @property
     def key(self) -> str:
-        """Names it in its simulation."""
+        """Names it in its simulation, also if another instruction has the same `task_id`."""
         one = self.instruction
-        return f"sharded/{one.task}/{one.task_id}/{self.condition}/{self.run}"
+        return f"sharded/{one.task}/{one.task_id}@{one.digest}/{self.condition}/{self.run}"
 
     @property
     def conv_type(self) -> str:

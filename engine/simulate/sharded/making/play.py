@@ -16,6 +16,7 @@ from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import Case, Condition, Setting
 from engine.simulate.sharded.task import Task
 from engine.simulate.wording import filled
+from engine.text import as_json
 
 _TRIES = (0.0, 0.7)
 _SEGMENTS = object_schema(segments={"type": "array", "items": {"type": "string"}})
@@ -33,7 +34,7 @@ class MakingScenario:
     """Shards for one instruction.
 
     Attributes:
-        setting: Prompts, models and temperatures.
+        setting: Models and temperatures, with the prompts of `sharded` and of `shards`.
         source: Record of the instruction: `task_id`, `task`, the keys of the task; shards in it are ignored.
         text: What is cut up.
         bound: The task of the instruction that comes out, for the check.
@@ -49,7 +50,8 @@ class MakingScenario:
     @property
     def key(self) -> str:
         """Names it in its simulation."""
-        return f"shards/{self.source['task']}/{self.source['task_id']}/{self.checks}"
+        digest = f"{seed_from(self.text, as_json(self.source)):08x}"
+        return f"shards/{self.source['task']}/{self.source['task_id']}@{digest}/{self.checks}"
 
     def play(self) -> Play:
         """A new play of it; the result is the record of a draft, and there is no conversation."""

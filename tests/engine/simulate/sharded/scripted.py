@@ -88,7 +88,7 @@ class Speakers:
 def setting(**changes: Any) -> Setting:
     """Names and numbers of a simulation."""
     values: dict[str, Any] = {
-        "texts": wordings("sharded"),
+        "texts": wordings("sharded") | wordings("shards"),
         "assistant": "small",
         "user": "chatty",
         "system": "strict",

@@ -1,0 +1,198 @@
+"""`workbench simulate sharded` and `workbench simulate shards`."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engine.errors import UsageError
+from engine.model.talking import Role
+from engine.play_rows import PlayRow
+from engine.simulate.sharded.log import CATEGORIES
+from engine.simulate.sharded.making.draft import Draft
+from engine.simulate.sharded.making.play import holds
+from engine.simulate.sharded.scenario import ALL_CONDITIONS, CONDITIONS, Condition
+from engine.text import one_line
+from engine.validate.aptitude import Aptitude, aptitudes
+from workbench.commands.analyse import aligned
+from workbench.commands.narration import Told, tell
+from workbench.line_files import write_file
+from workbench.services import Workspace
+from workbench.simulation.options import SimulationOptions
+from workbench.simulation.running import exit_code, played
+from workbench.simulation.sharded import (
+    ShardedChoice,
+    asked_instructions,
+    asked_sources,
+    drafts_of,
+    making_simulation,
+    scored,
+    sharded_simulation,
+)
+
+LONGEST_NAME = 80
+_FULL = "full"
+
+
+def simulate(arguments: argparse.Namespace) -> int:
+    """Plays instructions under conditions and tells performance, aptitude and unreliability."""
+    instructions, dataset = asked_instructions(
+        arguments.instructions, unapproved=arguments.unapproved
+    )
+    conditions = asked_conditions(arguments.conditions)
+    options = SimulationOptions.from_arguments(arguments)
+    with Workspace(Path(arguments.project), create=True) as workspace:
+        choice = ShardedChoice(
+            instructions,
+            dataset,
+            conditions,
+            arguments.user_temperature,
+            arguments.max_tokens,
+            arguments.databases,
+            _priced(workspace, options),
+        )
+        simulation = sharded_simulation(workspace.simulations(), choice, options)
+        rows = played(workspace, simulation)
+    told(rows, conditions).print(arguments.json)
+    return exit_code(rows)
+
+
+def make_shards(arguments: argparse.Namespace) -> int:
+    """Proposes shards for full instructions and writes them as a file of instructions that wait for approval."""
+    sources = asked_sources(arguments.instructions)
+    output = Path(arguments.output)
+    if output.exists():
+        raise UsageError(f"{output} is there already.", "Choose another name.")
+    options = SimulationOptions.from_arguments(arguments)
+    with Workspace(Path(arguments.project), create=True) as workspace:
+        choice = ShardedChoice(
+            (),
+            output.name,
+            max_tokens=arguments.max_tokens,
+            databases=arguments.databases,
+            priced=_priced(workspace, options),
+        )
+        simulation = making_simulation(
+            workspace.simulations(), sources, choice, options, arguments.check
+        )
+        rows = played(workspace, simulation)
+    drafts = drafts_of(rows)
+    write_file((draft.record() for draft in drafts), output, "jsonl")
+    tell(f"Wrote shards of {len(drafts):,} instructions to {output}; they wait for approval.")
+    told_of_drafts(drafts).print(arguments.json)
+    return exit_code(rows)
+
+
+def asked_conditions(words: str | None) -> tuple[Condition, ...]:
+    """Conditions by their names, with commas between; the six of the paper if nothing is said.
+
+    Raises:
+        UsageError: There is no such condition.
+    """
+    if words is None:
+        return CONDITIONS
+    known: dict[str, Condition] = {one: one for one in ALL_CONDITIONS}
+    asked = [word.strip().lower() for word in words.split(",")]
+    for word in asked:
+        if word not in known:
+            raise UsageError(
+                f"There is no condition {word!r}.", f"Conditions are: {', '.join(ALL_CONDITIONS)}."
+            )
+    return tuple(dict.fromkeys(known[word] for word in asked))
+
+
+def told(rows: Sequence[PlayRow], conditions: Sequence[Condition]) -> Told:
+    """The table of the paper, and what the replies were, by condition."""
+    over = [row for row in rows if row.reason is None]
+    found = sorted(aptitudes(scored(over)), key=lambda row: (row.task, _place(row, conditions)))
+    full = {
+        (row.task, row.model): row.performance
+        for row in found
+        if row.condition.partition("-t")[0] == _FULL
+    }
+    heads = ["instructions", "runs", "P", "of FULL", "A90", "U90-10", "task, condition, model"]
+    body = [
+        [
+            f"{row.instructions:,}",
+            f"{row.runs:,}",
+            f"{row.performance:.1f}",
+            _share(row.performance, full.get((row.task, row.model))),
+            f"{row.aptitude:.1f}",
+            f"{row.unreliability:.1f}" if row.fewest > 1 else "-",
+            "  " + one_line(f"{row.task}, {row.condition}, {row.model}", LONGEST_NAME),
+        ]
+        for row in found
+    ]
+    lines = aligned(heads, body)
+    replies = _replies(over, conditions)
+    if replies:
+        lines += ["", *aligned(["turns", "stand-ins", *CATEGORIES, "replies of"], _cells(replies))]
+    if any(row.fewest == 1 for row in found):
+        tell("Where an instruction was played once, nothing is known of its reliability.")
+    return Told(lines, {"aptitude": [asdict(row) for row in found], "replies": replies})
+
+
+def told_of_drafts(drafts: Sequence[Draft]) -> Told:
+    """The proposed shards, and what speaks against them."""
+    lines: list[str] = []
+    for draft in drafts:
+        lines.append(one_line(f"{draft.task_id}: {len(draft.candidates)} shards", LONGEST_NAME))
+        lines += [
+            f"  {number}. {one_line(one.text, 160)}{'' if one.by == 'model' else '  (as in the text)'}"
+            for number, one in enumerate(draft.candidates, 1)
+        ]
+        if draft.lost:
+            lines.append(f"  no shard says: {one_line(', '.join(draft.lost), 160)}")
+        if draft.missing:
+            lines.append(f"  the model misses: {one_line(draft.missing, 160)}")
+        if draft.check:
+            verdict = "" if holds(draft.check) else ", which is too little"
+            lines.append(
+                f"  FULL {100 * draft.check['full']:.0f}, CONCAT {100 * draft.check['concat']:.0f}{verdict}"
+            )
+    return Told(lines, {"drafts": [draft.record() for draft in drafts]})
+
+
+def _place(row: Aptitude, conditions: Sequence[Condition]) -> int:
+    """Where a condition stands among those that were asked for, whatever the temperatures behind its name."""
+    names: dict[str, int] = {name: at for at, name in enumerate(conditions)}
+    named = row.condition
+    while named not in names and "-" in named:
+        named = named.rpartition("-")[0]
+    return names.get(named, len(names))
+
+
+def _share(performance: float, full: float | None) -> str:
+    return f"{100 * performance / full:.0f}%" if full else "-"
+
+
+def _replies(rows: Sequence[PlayRow], conditions: Sequence[Condition]) -> list[dict[str, Any]]:
+    """What the replies were taken for, by condition; nothing of conditions in which they are not classified."""
+    found: list[dict[str, Any]] = []
+    for condition in conditions:
+        results = [row.result for row in rows if row.result["condition"] == condition]
+        counts = Counter(name for result in results for name in result["categories"])
+        if counts:
+            found.append(
+                {
+                    "condition": condition,
+                    "turns": sum(result["turns"] for result in results),
+                    "stand_ins": sum(result["stand_ins"] for result in results),
+                    **{name: counts[name] for name in CATEGORIES},
+                }
+            )
+    return found
+
+
+def _cells(replies: Sequence[dict[str, Any]]) -> list[list[str]]:
+    columns = ("turns", "stand_ins", *CATEGORIES)
+    return [[*(f"{row[name]:,}" for name in columns), f"  {row['condition']}"] for row in replies]
+
+
+def _priced(workspace: Workspace, options: SimulationOptions) -> bool:
+    roles: tuple[Role, ...] = ("assistant", "user", "judge")
+    return any(workspace.endpoints.serves(options.model_of(role)) for role in roles)
