@@ -40,6 +40,35 @@ def add_models(command: Callable[[str, str, str], argparse.ArgumentParser]) -> N
     sub.add_argument("model", nargs="?", help="name or path of a model (default: the built-in one)")
 
 
+def add_analyses(command: Callable[[str, str, str], argparse.ArgumentParser]) -> None:
+    """What can be laid out; `command` makes the parser of one of them out of name, help and function."""
+    sub = command("turns", "means of what is known, by the number of turns", "analyse:analyse")
+    sub.add_argument("project")
+    add_filter(sub)
+    sub = command(
+        "aptitude",
+        "performance, aptitude and unreliability of simulated conversations, by task, condition and model",
+        "analyse:analyse",
+    )
+    sub.add_argument("project")
+    add_filter(sub)
+    sub = command(
+        "profiles",
+        "predict who speaks from what users say, by field of their profiles",
+        "analyse_profiles:profiles",
+    )
+    sub.add_argument("project", help="with profiles to learn from")
+    sub.add_argument(
+        "--test",
+        metavar="PROJECT",
+        help="predict in this one, such as one of real people (default: the same, by what was learnt from others)",
+    )
+    sub.add_argument("--embedder", default="tfidf", help="for the nearest ones (default: tfidf)")
+    sub.add_argument("--limit", type=positive, help="predict only so many, drawn by the seed")
+    sub.add_argument("--seed", type=int, default=0, help="of the split (default: 0)")
+    add_filter(sub)
+
+
 def add_endpoint(sub: argparse.ArgumentParser) -> None:
     """What is said of an endpoint when it is added."""
     sub.add_argument("--key-env", metavar="VAR", help="environment variable with its key")

@@ -1,8 +1,9 @@
 """Whether a conversation gives away who speaks: profile fields predicted from what the user said, field by field.
 
-A field with one answer is one question with several classes. A field with any number of answers is a yes-or-no question
-for each answer. Only answers count that tell people apart: enough of the people one learns from have them, and enough
-have not.
+In every field one answer is guessed, the likeliest, and it is right where the person has it: in fields with one answer
+that is accuracy as usual, in fields with several it says whether the best guess is one of them. Only answers are asked
+for that tell people apart: enough of the people one learns from have them, and enough have not. Whoever has none of
+these counts as having `OTHERS`.
 """
 
 from __future__ import annotations
@@ -23,13 +24,10 @@ OTHERS = "Others"
 FEWEST = 5
 """People who have an answer, and people who have not, for it to be asked for."""
 FOLDS = 5
-NEIGHBOURS = 10
 DRAWS = 2_000
 SEED = 20_240_917
 
-Labels = npt.NDArray[np.str_]
 Floats = npt.NDArray[np.float64]
-Vectors = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +45,10 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A field, and for one with many answers also which of them."""
+    """A field, and the answers that may be guessed; `OTHERS` is the last one."""
 
     field: str
-    answer: str | None
-    classes: tuple[str, ...]
+    answers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +64,25 @@ class Identified:
     """How well one way predicts one field.
 
     Attributes:
-        questions: Asked in the field: 1, or one an answer.
+        answers: To choose from.
         conversations, people: Predicted, and of how many people.
-        accuracy: Share of right predictions, over conversations and questions; by resampling people.
-        f1: Of classes, averaged, for a field with one answer; of `yes` over all questions for the others.
-        gain: Accuracy beyond that of the most frequent answer, on the same conversations.
+        accuracy: Share of conversations whose guess is right, with an interval by resampling people.
+        f1: Mean F1 over the answers that occur; None in fields with several answers a person.
+        gain: Accuracy beyond that of the first way, on the same conversations.
     """
 
     field: str
     way: str
-    questions: int
+    answers: int
     conversations: int
     people: int
     accuracy: Interval
-    f1: float
+    f1: float | None
     gain: Interval
 
 
 Way = Callable[[Split, Sequence[Question]], Sequence[Sequence[str]]]
-"""Predicts: for each question, a class for each of the split's test conversations."""
+"""Guesses: for each question, an answer for each of the split's test conversations; "" guesses nothing."""
 
 
 def splits_by_person(people: Sequence[str], folds: int = FOLDS, seed: int = 0) -> list[Split]:
@@ -107,32 +104,28 @@ def splits_by_person(people: Sequence[str], folds: int = FOLDS, seed: int = 0) -
 
 
 def questions_for(spoken: Sequence[Spoken], asked: Sequence[Spoken]) -> list[Question]:
-    """What can be learnt from some conversations and is known of at least one of those asked about."""
+    """What can be learnt from some conversations and is an answer of somebody who is asked about."""
     people = {one.person: one.traits for one in spoken}
     found: list[Question] = []
     for name in FIELDS:
-        if not any(name in one.traits for one in asked):
-            continue
         known = [traits[name] for traits in people.values() if name in traits]
         counts = Counter(answer for answers in known for answer in answers)
-        telling = sorted(
-            answer for answer, count in counts.items() if FEWEST <= count <= len(known) - FEWEST
-        )
-        if name not in SINGLE:
-            found += [Question(name, answer, ("no", "yes")) for answer in telling]
-        elif telling:
-            found.append(Question(name, None, tuple(dict.fromkeys([*telling, OTHERS]))))
+        telling = [
+            answer
+            for answer, count in sorted(counts.items())
+            if FEWEST <= count <= len(known) - FEWEST and answer != OTHERS
+        ]
+        if any(answer in one.traits.get(name, ()) for one in asked for answer in telling):
+            found.append(Question(name, (*telling, OTHERS)))
     return found
 
 
-def answer_to(question: Question, traits: Traits) -> str | None:
-    """The class that a person is in; None where the field is not known."""
+def answers_to(question: Question, traits: Traits) -> frozenset[str]:
+    """The right answers for a person; none where the field is not known."""
     answers = traits.get(question.field)
     if answers is None:
-        return None
-    if question.answer is not None:
-        return "yes" if question.answer in answers else "no"
-    return next((one for one in sorted(answers) if one in question.classes), OTHERS)
+        return frozenset()
+    return answers & frozenset(question.answers) or frozenset([OTHERS])
 
 
 def identify(
@@ -141,64 +134,58 @@ def identify(
     ways: Mapping[str, Way],
     questions: Sequence[Question],
 ) -> list[Identified]:
-    """A row for each field and way; `ways` begins with the most frequent answer, against which gains are counted.
+    """A row for each field and way; gains are counted against the first of `ways`.
 
     Args:
         spoken: Conversations that splits are indices of.
     """
-    tallies = {(one.field, way): _Tally() for way in ways for one in questions}
+    tallies = {(one.field, way): _Tally() for one in questions for way in ways}
     for split in splits:
-        for way, predict in ways.items():
-            for question, said in zip(questions, predict(split, questions), strict=True):
+        for way, guess in ways.items():
+            for question, said in zip(questions, guess(split, questions), strict=True):
                 tally = tallies[question.field, way]
-                for at, guess in zip(split.test, said, strict=True):
-                    gold = answer_to(question, spoken[at].traits)
-                    if gold is not None:
-                        tally.count(question, at, gold, guess)
+                for at, one in zip(split.test, said, strict=True):
+                    gold = answers_to(question, spoken[at].traits)
+                    if gold:
+                        tally.right[at] = one in gold
+                        tally.pairs[min(gold), one] += 1
     base = next(iter(ways))
-    fields = dict.fromkeys(one.field for one in questions)
     return [
-        _row(name, way, tallies[name, way], tallies[name, base], spoken)
-        for name in fields
+        _row(one, way, tallies[one.field, way], tallies[one.field, base], spoken)
+        for one in questions
         for way in ways
-        if tallies[name, way].right
+        if tallies[one.field, way].right
     ]
 
 
 @dataclass(slots=True)
 class _Tally:
-    """Right predictions and all, by conversation; pairs of gold and guess, by question."""
+    """Whether each conversation was guessed right; pairs of right answer and guess where there is one right answer."""
 
-    right: Counter[int] = field(default_factory=Counter)
-    every: Counter[int] = field(default_factory=Counter)
-    pairs: dict[Question, Counter[tuple[str, str]]] = field(default_factory=dict)
-
-    def count(self, question: Question, at: int, gold: str, guess: str) -> None:
-        self.right[at] += gold == guess
-        self.every[at] += 1
-        self.pairs.setdefault(question, Counter())[gold, guess] += 1
+    right: dict[int, bool] = field(default_factory=dict)
+    pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
-def _row(name: str, way: str, tally: _Tally, base: _Tally, spoken: Sequence[Spoken]) -> Identified:
-    asked = sorted(tally.every)
-    people = sorted({spoken[at].person for at in asked})
+def _row(
+    question: Question, way: str, tally: _Tally, base: _Tally, spoken: Sequence[Spoken]
+) -> Identified:
+    people = sorted({spoken[at].person for at in tally.right})
     row_of = {person: row for row, person in enumerate(people)}
     sums = np.zeros((len(people), 3))
-    for at in asked:
-        sums[row_of[spoken[at].person]] += tally.right[at], base.right[at], tally.every[at]
-    weights = np.random.default_rng(SEED).multinomial(
-        len(people), np.full(len(people), 1 / len(people)), size=DRAWS
-    )
+    for at, right in tally.right.items():
+        sums[row_of[spoken[at].person]] += right, base.right[at], 1
+    even = np.full(len(people), 1 / len(people))
+    weights = np.random.default_rng(SEED).multinomial(len(people), even, size=DRAWS)
     drawn = weights @ sums
     right, based, every = sums.sum(axis=0)
     return Identified(
-        name,
+        question.field,
         way,
-        len(tally.pairs),
-        len(asked),
+        len(question.answers),
+        len(tally.right),
         len(people),
         _interval(right / every, drawn[:, 0] / drawn[:, 2]),
-        _macro_f1(tally.pairs) if name in SINGLE else _yes_f1(tally.pairs),
+        _macro_f1(tally.pairs) if question.field in SINGLE else None,
         _interval((right - based) / every, (drawn[:, 0] - drawn[:, 1]) / drawn[:, 2]),
     )
 
@@ -208,18 +195,12 @@ def _interval(seen: float, drawn: Floats) -> Interval:
     return Interval(float(seen), float(low), float(high))
 
 
-def _macro_f1(pairs: Mapping[Question, Counter[tuple[str, str]]]) -> float:
-    """Mean over the classes that occur; there is one question."""
-    (counts,) = pairs.values()
-    classes = sorted({gold for gold, _ in counts} | {guess for _, guess in counts})
-    return float(np.mean([_f1(counts, one) for one in classes]))
+def _macro_f1(pairs: Counter[tuple[str, str]]) -> float:
+    answers = sorted({one for pair in pairs for one in pair if one})
+    return float(np.mean([_f1(pairs, one) for one in answers]))
 
 
-def _yes_f1(pairs: Mapping[Question, Counter[tuple[str, str]]]) -> float:
-    return _f1(sum(pairs.values(), Counter()), "yes")
-
-
-def _f1(counts: Counter[tuple[str, str]], one: str) -> float:
-    hit = counts[one, one]
-    wrong = sum(n for pair, n in counts.items() if (pair[0] == one) != (pair[1] == one))
+def _f1(pairs: Counter[tuple[str, str]], one: str) -> float:
+    hit = pairs[one, one]
+    wrong = sum(n for pair, n in pairs.items() if (pair[0] == one) != (pair[1] == one))
     return 2 * hit / (2 * hit + wrong) if hit + wrong else 0.0

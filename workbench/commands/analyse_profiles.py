@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ def _vectoriser(name: str) -> Vectorise:
 
 
 def _table(rows: Sequence[Identified]) -> list[str]:
-    heads = ["field", "way", "questions", "n", "people", "accuracy", "95%", "F1", "gain", "95% "]
+    heads = ["field", "way", "answers", "n", "people", "accuracy", "95%", "F1", "gain", "95% "]
     body = []
     for row in rows:
         first = row.way == FREQUENT
@@ -90,12 +90,12 @@ def _table(rows: Sequence[Identified]) -> list[str]:
             [
                 one_line(row.field, _NAME) if first else "",
                 row.way,
-                f"{row.questions:,}",
+                f"{row.answers:,}",
                 f"{row.conversations:,}",
                 f"{row.people:,}",
                 short(row.accuracy.value),
                 ends(row.accuracy),
-                short(row.f1),
+                "-" if row.f1 is None else short(row.f1),
                 *gain,
             ]
         )
@@ -114,7 +114,7 @@ def _signed(value: float) -> str:
 
 def _as_json(
     rows: Sequence[Identified], questions: Sequence[Question], asked: Asked
-) -> Mapping[str, Any]:
+) -> dict[str, Any]:
     return {
         "profiles": [asdict(row) for row in rows],
         "questions": [asdict(one) for one in questions],

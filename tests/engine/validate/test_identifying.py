@@ -12,13 +12,12 @@ from engine.validate.identifying import (
     Question,
     Split,
     Spoken,
-    Vectors,
-    answer_to,
+    answers_to,
     identify,
     questions_for,
     splits_by_person,
 )
-from engine.validate.learners import is_signs, linear, most_frequent, nearest
+from engine.validate.learners import Vectors, _ridge, is_signs, linear, most_frequent, nearest
 
 ENGLISH = {"Male": "my beard and my boat", "Female": "her garden has roses"}
 CHINESE = {"Male": "我想去钓鱼然后喝茶", "Female": "请推荐一本好看的小说"}
@@ -71,27 +70,28 @@ class TestSplits:
 
 class TestQuestions:
     def test_what_is_asked(self) -> None:
-        """A field with one answer is one question; each other answer is one that enough people have and have not."""
-        rare = Spoken(
-            "x", "odd", {"Gender": frozenset(["Other"]), "Personality": frozenset(["rare"])}
-        )
-        found = questions_for([*corpus(ENGLISH), rare], corpus(ENGLISH))
+        """Of each field the answers that enough people have and have not; whoever has none of them has the rest."""
+        odd = Spoken("x", "odd", {"Gender": frozenset(["?"]), "Personality": frozenset(["rare"])})
+        found = questions_for([*corpus(ENGLISH), odd], corpus(ENGLISH))
         assert found == [
-            Question("Gender", None, ("Female", "Male", "Others")),
-            Question("Personality", "calm", ("no", "yes")),
-            Question("Personality", "loud", ("no", "yes")),
+            Question("Gender", ("Female", "Male", "Others")),
+            Question("Personality", ("calm", "loud", "Others")),
         ]
-        assert answer_to(found[0], rare.traits) == "Others"
-        assert [answer_to(one, rare.traits) for one in found[1:]] == ["no", "no"]
-        assert answer_to(found[0], {}) is None
+        assert answers_to(found[1], odd.traits) == {"Others"}
+        assert answers_to(found[1], {"Personality": frozenset(["calm", "rare"])}) == {"calm"}
+        assert answers_to(found[0], {}) == frozenset()
 
     def test_answers_of_few(self) -> None:
         """An answer that fewer people have than `FEWEST`, or that nearly all have, tells nobody apart."""
         assert questions_for(corpus(ENGLISH, people=2 * FEWEST - 1), corpus(ENGLISH)) == []
 
-    def test_what_is_not_known_of_anybody_asked(self) -> None:
-        """Is not asked."""
-        assert questions_for(corpus(ENGLISH), [Spoken("x", "y", {"Age": frozenset(["22"])})]) == []
+    def test_what_nobody_answers(self) -> None:
+        """Is not asked: a field that is not known of those asked about, or whose answers are all others."""
+        strangers = [
+            Spoken("x", "y", {"Age": frozenset(["22"])}),
+            Spoken("x", "z", {"Gender": frozenset(["?"])}),
+        ]
+        assert questions_for(corpus(ENGLISH), strangers) == []
 
 
 @pytest.mark.parametrize("said", [ENGLISH, CHINESE], ids=["English", "Chinese"])
@@ -109,13 +109,15 @@ class TestWays:
         found = {(row.field, row.way): row for row in rows}
         for field in ("Gender", "Personality"):
             assert found[field, "linear"].accuracy.value == 1
-            assert found[field, "linear"].f1 == 1
             assert found[field, "most frequent"].accuracy.value <= 0.5
             assert found[field, "most frequent"].gain.value == 0
             assert found[field, "linear"].gain.low > 0
-        assert found["Personality", "linear"].questions == 2
-        assert found["Gender", "linear"].people == 20
-        assert found["Gender", "linear"].conversations == 60
+        assert found["Gender", "linear"].f1 == 1
+        assert found["Personality", "linear"].f1 is None
+        assert (found["Gender", "linear"].people, found["Gender", "linear"].conversations) == (
+            20,
+            60,
+        )
 
     def test_neighbours(self, said: dict[str, str]) -> None:
         """The nearest conversations vote."""
@@ -124,36 +126,43 @@ class TestWays:
             spoken,
             splits_by_person([one.person for one in spoken]),
             {"nearest": nearest(spoken, by_letters)},
-            [Question("Gender", None, ("Female", "Male"))],
+            [Question("Gender", ("Female", "Male", "Others"))],
         )
         assert row.accuracy.value == 1
 
 
 class TestFigures:
+    QUESTION = Question("Gender", ("Female", "Male", "Others"))
+
     def test_by_hand(self) -> None:
-        """Two people, three conversations: two of three right, half of the classes' F1 from each."""
+        """Two people, three conversations: two of three right, and the mean of an F1 of .8 and one of 0."""
         spoken = [
             Spoken("", "a", {"Gender": frozenset(["Male"])}),
             Spoken("", "a", {"Gender": frozenset(["Male"])}),
             Spoken("", "b", {"Gender": frozenset(["Female"])}),
         ]
-        split = Split((), (0, 1, 2))
-        question = Question("Gender", None, ("Female", "Male"))
-
-        def always(word: str) -> list[list[str]]:
-            return [[word] * 3]
-
         base, other = identify(
             spoken,
-            [split],
-            {"f": lambda *_: always("Female"), "m": lambda *_: always("Male")},
-            [question],
+            [Split((), (0, 1, 2))],
+            {"f": lambda *_: [["Female"] * 3], "m": lambda *_: [["Male"] * 3]},
+            [self.QUESTION],
         )
         assert base.accuracy.value == pytest.approx(1 / 3)
         assert other.accuracy.value == pytest.approx(2 / 3)
         assert other.f1 == pytest.approx((0.8 + 0) / 2)
         assert other.gain.value == pytest.approx(1 / 3)
         assert (other.accuracy.low, other.accuracy.high) == (0, 1)
+
+    def test_any_of_several_answers_is_right(self) -> None:
+        """Where a person has several answers, each of them is a right guess; no guess is wrong."""
+        spoken = [Spoken("", str(n), {"Personality": frozenset(["calm", "shy"])}) for n in range(4)]
+        (row,) = identify(
+            spoken,
+            [Split((), (0, 1, 2, 3))],
+            {"way": lambda *_: [["calm", "shy", "loud", ""]]},
+            [Question("Personality", ("calm", "loud", "shy", "Others"))],
+        )
+        assert row.accuracy.value == 0.5
 
     def test_unknown_answers_do_not_count(self) -> None:
         """A conversation of somebody of whom the field is not known is in no figure."""
@@ -165,6 +174,16 @@ class TestFigures:
             questions_for(spoken, spoken),
         )
         assert {row.conversations for row in rows} == {1}
+
+    def test_the_same_weights_by_terms(self) -> None:
+        """Solved by products of rows, the regression gives what it gives by its columns."""
+        rng = np.random.default_rng(0)
+        rows, asked = rng.normal(size=(9, 4)), rng.normal(size=(3, 4))
+        targets = rng.normal(size=(9, 2))
+        means = targets.mean(axis=0)
+        weights = np.linalg.solve(rows.T @ rows + np.eye(4), rows.T @ (targets - means))
+        found = _ridge(rows @ rows.T, asked @ rows.T, targets)
+        assert np.allclose(found, asked @ weights + means)
 
 
 def test_scripts() -> None:
