@@ -316,7 +316,7 @@ class TestDecidingByProbability:
         return stage
 
     def test_merges_what_is_probable(self, project: Project, desks: KeptDesk) -> None:
-        """Too many clusters of four kinds of goals become fewer, never mixed; each merge is an act, settling one more."""
+        """Too many clusters of four kinds of goals become fewer, never mixed; a merge is an act, settling is one more."""
         goal_runs.run(project, goal_runs.vector_stages(project, desks, k=12))
         stage = self.decide(project, desks, 0.5)
         with project.reading() as conn:
