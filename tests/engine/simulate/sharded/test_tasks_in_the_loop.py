@@ -1,0 +1,238 @@
+"""Every task under every condition, on the instructions that come with the program, by models that are written down."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+import pytest
+
+from engine.formats import sharded_logs
+from engine.model.talking import Call, Said
+from engine.simulate.play import Played, play_all
+from engine.simulate.sharded.instruction import Instruction, read_instructions
+from engine.simulate.sharded.play import ShardedScenario
+from engine.simulate.sharded.scenario import ALL_CONDITIONS, Case, Condition
+from engine.simulate.sharded.tasks import task_for
+from engine.simulate.wording import wordings
+from tests.engine.simulate.sharded.scripted import setting
+
+_FILES = ("instructions_math.json", "instructions_samples.json")
+INSTRUCTIONS = [
+    instruction
+    for name in _FILES
+    for instruction in read_instructions(
+        (resources.files("engine.simulate.sharded") / name).read_text("utf-8")
+    )
+    if instruction.task != "code" or platform.system() == "Linux"
+]
+ONE_OF_EACH = list({one.task: one for one in INSTRUCTIONS}.values())
+
+SUMMARY = (
+    "- Shops fear to lose sales [1, 3].\n- Most residents welcome it [2].\n"
+    "- Deliveries are possible until 10 [1, 4].\n- Stands and stops are built [4]."
+)
+CODE = {
+    "longest_run": (
+        "from itertools import groupby\n\ndef longest_run(numbers):\n"
+        "    runs = [[key, len(list(group))] for key, group in groupby(numbers)]\n"
+        "    return max(runs, key=lambda run: run[1]) if runs else []"
+    ),
+    "settle": "def shares(paid):\n    return [sum(paid) // len(paid) - one for one in paid]",
+}
+
+
+def right_reply(instruction: Instruction) -> str:
+    """A reply that solves an instruction."""
+    keys = instruction.keys
+    match instruction.task:
+        case "math":
+            return f"All in all: {keys['answer'].split('####')[1].strip()}"
+        case "database":
+            return f"Try this query:\n```sql\n{keys['reference_sql']}\n```\nAnything else?"
+        case "actions":
+            calls = []
+            for wanted in reversed(keys["reference_answer"]):
+                for name, parameters in wanted.items():
+                    said = ", ".join(f"{key}={some[0]!r}" for key, some in parameters.items())
+                    calls.append(f"{name}({said})")
+            return f"[{', '.join(calls)}]"
+        case "code":
+            return f"Here you are:\n```python\n{CODE[keys['metadata']['func_name']]}\n```"
+        case "data2text":
+            return str(keys["references"][0])
+        case "summary":
+            return SUMMARY
+        case _:
+            return str(keys["document_en"])
+
+
+class Models:
+    """All models of a simulation: an assistant that solves the task from the given user turn on, and helpful others.
+
+    Attributes:
+        asked: Every call.
+    """
+
+    def __init__(self, instruction: Instruction, right_from: int) -> None:
+        self.instruction = instruction
+        self.right_from = right_from
+        self.asked: list[Call] = []
+
+    def __call__(self, calls: Sequence[Call]) -> list[Said]:
+        self.asked += calls
+        return [Said(self._reply(call), "end") for call in calls]
+
+    def _reply(self, call: Call) -> str:
+        seen = call.messages[-1].content
+        match call.module:
+            case "assistant":
+                turn = sum(message.speaker == "user" for message in call.messages)
+                return (
+                    right_reply(self.instruction) if turn >= self.right_from else "I am not sure."
+                )
+            case "classify":
+                unsure = seen.rstrip().endswith("I am not sure.")
+                return json.dumps({"response_type": "discussion" if unsure else "answer_attempt"})
+            case "extract":
+                return json.dumps({"answer": self._cut(seen)})
+            case "user":
+                return json.dumps(self._shard(call))
+            case "summary judge":
+                return json.dumps(self._verdict(seen))
+        raise AssertionError(f"nobody plays {call.module}")
+
+    def _cut(self, seen: str) -> str:
+        if "I am not sure." in seen:
+            return "I am not sure."
+        if self.instruction.task == "database":
+            words = self.instruction.keys["reference_sql"].split()
+            return f"{' '.join(words[:4])} [...] {' '.join(words[-4:])}"
+        return right_reply(self.instruction).split(": ")[1]
+
+    def _shard(self, call: Call) -> dict[str, Any]:
+        schema = json.loads(call.sampling.json_schema or "")
+        shard_id = schema["properties"]["shard_id"]["enum"][0]
+        text = next(one.text for one in self.instruction.shards if one.shard_id == shard_id)
+        return {"response": f"well, {text}", "shard_id": shard_id}
+
+    def _verdict(self, seen: str) -> dict[str, Any]:
+        texts = [one["insight"] for one in self.instruction.keys["insights"]]
+        [at] = [at for at, text in enumerate(texts) if text in seen]
+        lines = re.findall(r'"bullet_id": (\d+)', seen)
+        line = int(lines[at]) if at < len(lines) else 0
+        return {"coverage": "FULL_COVERAGE" if line else "NO_COVERAGE", "bullet_id": line}
+
+
+def simulated(
+    instruction: Instruction, condition: Condition, right_from: int = 1
+) -> tuple[Played, Models]:
+    """One conversation."""
+    texts = wordings("sharded")
+    case = Case(setting(), instruction, task_for(instruction, texts), condition, 0)
+    models = Models(instruction, right_from)
+    [played] = play_all([ShardedScenario(case)], models, parallel=1)
+    return played, models
+
+
+def named(value: Any) -> str | None:
+    return value.task_id if isinstance(value, Instruction) else None
+
+
+@pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=named)
+def test_a_right_reply_scores_1_in_one_turn(instruction: Instruction) -> None:
+    """Every instruction that comes with the program can be solved, and its gold answer is right."""
+    played, _ = simulated(instruction, "full")
+    assert (played.ending.result["score"], played.ending.result["is_correct"]) == (1.0, True)
+
+
+@pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=named)
+def test_a_reply_that_solves_nothing_scores_less_than_1(instruction: Instruction) -> None:
+    """No instruction is solved by saying nothing."""
+    played, _ = simulated(instruction, "full", right_from=99)
+    assert played.ending.result["score"] < 0.3
+    assert played.ending.result["is_correct"] is False
+
+
+@pytest.mark.parametrize("condition", ALL_CONDITIONS)
+@pytest.mark.parametrize("instruction", ONE_OF_EACH, ids=named)
+def test_every_task_ends_under_every_condition(
+    instruction: Instruction, condition: Condition
+) -> None:
+    """With a reply that is right from the second turn on, the conversation ends solved and is read back."""
+    one_turn = condition in ("full", "concat", "shuffle-concat")
+    played, _ = simulated(instruction, condition, right_from=1 if one_turn else 2)
+    assert played.ending.result["is_correct"] is True
+    read = sharded_logs.read(played.ending.record, "1").conversation
+    assert read.truth is not None
+    assert read.truth["reward"] == 1.0
+    assert {message.role for message in read.messages} == {"system", "user", "assistant"}
+    if condition in ("sharded", "snowball"):
+        # The summary is scored after its last shard, which here is the second one too.
+        assert played.ending.result["turns"] == 2
+        assert played.ending.result["revealed"] == 2
+
+
+@pytest.mark.parametrize("instruction", ONE_OF_EACH, ids=named)
+def test_without_a_right_reply_all_shards_are_revealed(instruction: Instruction) -> None:
+    """Each once, in a turn of its own, and the conversation is not solved."""
+    played, _ = simulated(instruction, "sharded", right_from=99)
+    result = played.ending.result
+    assert result["revealed"] == result["turns"] == len(instruction.shards)
+    assert result["is_correct"] is not True
+
+
+@pytest.mark.parametrize("condition", ["full", "concat", "sharded", "recap"])
+@pytest.mark.parametrize("instruction", ONE_OF_EACH, ids=named)
+def test_the_assistant_is_told_no_answer(instruction: Instruction, condition: Condition) -> None:
+    """What the assistant sees holds neither the gold answer, nor a score, nor a private test."""
+    gold = {
+        "math": instruction.keys.get("answer"),
+        "database": instruction.keys.get("reference_sql"),
+        "actions": "reference_answer",
+        "code": "test_cases",
+        "data2text": next(iter(instruction.keys.get("references", [])), None),
+        "summary": next((one["insight"] for one in instruction.keys.get("insights", [])), None),
+        "translation": instruction.keys.get("document_en"),
+    }[instruction.task]
+    assert isinstance(gold, str)
+    _, models = simulated(instruction, condition, right_from=99)
+    for call in models.asked:
+        if call.module == "assistant":
+            assert not any(gold in message.content for message in call.messages)
+
+
+def test_summaries_are_judged_after_the_last_shard_only() -> None:
+    """An earlier summary scores 0 and no judge is asked, however good it is."""
+    [instruction] = [one for one in ONE_OF_EACH if one.task == "summary"]
+    played, models = simulated(instruction, "sharded", right_from=1)
+    judged = [call for call in models.asked if call.module == "summary judge"]
+    assert len(judged) == len(instruction.keys["insights"])
+    assert played.ending.record is not None
+    scores = [
+        item["content"]["score"]
+        for item in played.ending.record["trace"]
+        if item["role"] == "log" and item["content"]["type"] == "answer-evaluation"
+    ]
+    assert scores == [0.0] * (len(instruction.shards) - 1) + [1.0]
+
+
+@pytest.mark.parametrize("task", ["translation", "summary", "data2text"])
+def test_fixed_templates_ask_no_model_to_play_the_user(task: str) -> None:
+    """The user of these tasks is a template; everything is sent, in the order of the shards."""
+    [instruction] = [one for one in ONE_OF_EACH if one.task == task]
+    played, models = simulated(instruction, "sharded", right_from=99)
+    assert not [call for call in models.asked if call.module == "user"]
+    assert played.ending.result["revealed"] == len(instruction.shards)
+
+
+def test_two_plays_of_a_case_are_equal() -> None:
+    """A play is a function of its scenario and the replies: the records are the same."""
+    for instruction in ONE_OF_EACH:
+        first, second = (simulated(instruction, "snowball", right_from=3)[0] for _ in range(2))
+        assert first.ending == second.ending
+        assert first.transcript == second.transcript
