@@ -27,6 +27,9 @@ from screens.widgets.row_table import RowTable
 
 POLL_SECONDS = 0.2
 WHOLE = Scale(0.0, 1.0)
+OTHER_LINES = 10
+"""Title, summary, footer, jobs, and what of the rest the curves need at least."""
+LEAST_LINES = 5
 
 
 class ValidationScreen(WorkbenchScreen[None]):
@@ -163,12 +166,23 @@ class ValidationScreen(WorkbenchScreen[None]):
             self.query_one("#words", Static).update(words.missing_content(missing))
             self.query_one("#said", VerticalScroll).focus()
             return
+        self._fit()
         self.table.show_columns(words.columns(sheet))
         # Rows are numbered through all sheets, so that none is taken for one of another sheet.
         first = self._first()
         self.table.show(array("q", range(first, first + len(sheet.rows))))
         self.table.focus()
         self._show_row()
+
+    def _fit(self) -> None:
+        """Gives the table as many lines as it has rows, and leaves room for curves and conclusions."""
+        if self._sheet is not None:
+            room = max(LEAST_LINES, (self.size.height - OTHER_LINES) // 2)
+            self.table.styles.height = min(len(self._sheet.rows) + 1, room)
+
+    def on_resize(self) -> None:
+        """More or fewer rows have room."""
+        self._fit()
 
     def _first(self) -> int:
         sheets = () if self._report is None else self._report.sheets
@@ -189,6 +203,10 @@ class ValidationScreen(WorkbenchScreen[None]):
             )
             told = Content.assemble(old, told)
         self.query_one("#summary", Static).update(told)
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter goes to the conclusions, which may be longer than there is room."""
+        self.query_one("#said", VerticalScroll).focus()
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Draws the row under the cursor."""
@@ -222,7 +240,10 @@ class ValidationScreen(WorkbenchScreen[None]):
         other: Sequence[tuple[float, float]],
     ) -> None:
         where.show(
-            [(f" {one_line(plot.title, 40)} ", "tone--bright"), (row.name, "tone--accent")],
+            [
+                (f" {one_line(plot.title, 40)} ", "tone--bright"),
+                (words.name_of(row), "tone--accent"),
+            ],
             [
                 Line(tuple(plot.chance), "tone--muted"),
                 Line(tuple(other), "tone--muted"),

@@ -35,7 +35,7 @@ def columns(sheet: Sheet) -> list[Column[Listed]]:
     def name(listed: Listed) -> Sequence[Piece]:
         row = listed[1]
         tone = "tone--accent" if row.kind != "plain" else "tone--muted"
-        return [(f"{_SIGNS[row.kind]} ", tone), (row.name, "")]
+        return [(f"{_SIGNS[row.kind]} ", tone), (name_of(row), "")]
 
     def figure(nth: int) -> Column[Listed]:
         title = sheet.columns[nth]
@@ -55,7 +55,7 @@ def columns(sheet: Sheet) -> list[Column[Listed]]:
         above = row.cells[0].value > 0.5
         return [("above", "tone--complete")] if above else [("below", "tone--incomplete")]
 
-    found = [Column("name", sheet.title, 20, name, flexible=True)]
+    found = [Column("name", one_line(sheet.title, 60), 20, name, flexible=True)]
     found += [figure(nth) for nth in range(len(sheet.columns))]
     if any(row.p is not None for row in sheet.rows):
         found.append(Column("chance", "chance?", 7, chance, keep=8))
@@ -98,9 +98,11 @@ def said(sheet: Sheet, row: SheetRow | None, beside: SheetRow | None) -> Content
     lines: list[Content] = []
     if row is not None:
         means = f": {one_line(row.means, 200)}" if row.means else ""
-        lines.append(Content.assemble((row.name, "bold $tone-bright"), (means, "$tone-muted")))
+        lines.append(Content.assemble((name_of(row), "bold $tone-bright"), (means, "$tone-muted")))
         if beside is not None and row.curves:
-            lines.append(Content.styled(f"drawn faintly: {beside.name}, and chance", "$tone-muted"))
+            lines.append(
+                Content.styled(f"drawn faintly: {name_of(beside)}, and chance", "$tone-muted")
+            )
         lines += [Content(one_line(sentence, LONGEST)) for sentence in row.said]
     if sheet.said:
         lines.append(Content.styled("all rows", "bold"))
@@ -114,6 +116,11 @@ def said(sheet: Sheet, row: SheetRow | None, beside: SheetRow | None) -> Content
         lines.append(Content.styled(f"by chance: {', '.join(by_chance)}", "$tone-muted"))
     lines += [Content.styled(one_line(about, LONGEST), "$tone-muted") for about in sheet.about]
     return Content("\n").join(lines)
+
+
+def name_of(row: SheetRow) -> str:
+    """The name of a row, display-safe."""
+    return one_line(row.name, 60)
 
 
 def missing_content(missing: Sequence[Missing]) -> Content:
