@@ -32,6 +32,7 @@ from workbench.simulation.sharded import (
     making_simulation,
     scored,
     sharded_simulation,
+    write_logs,
 )
 
 LONGEST_NAME = 80
@@ -57,6 +58,9 @@ def simulate(arguments: argparse.Namespace) -> int:
         )
         simulation = sharded_simulation(workspace.simulations(), choice, options)
         rows = played(workspace, simulation)
+        if arguments.logs:
+            written = write_logs(arguments.logs, workspace.simulations(), simulation, rows)
+            tell(f"Wrote {len(written):,} files of logs to {arguments.logs}.")
     told(rows, conditions).print(arguments.json)
     return exit_code(rows)
 

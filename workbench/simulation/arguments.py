@@ -134,6 +134,9 @@ def add_sharded(sub: argparse.ArgumentParser) -> None:
         metavar="T",
         help="of the simulated user (default: 1)",
     )
+    sub.add_argument(
+        "--logs", type=Path, metavar="DIR", help="write the logs there, in the format of the source"
+    )
     sub.add_argument("--unapproved", action="store_true", help="also shards that wait for approval")
     _add_replies(sub)
 

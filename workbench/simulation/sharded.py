@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,7 +12,7 @@ from typing import Any
 
 from engine.errors import UsageError
 from engine.model.interface import Sampling
-from engine.model.talking import Role
+from engine.model.talking import Role, Said
 from engine.play_rows import PlayRow
 from engine.simulate.sharded.instruction import (
     COME_ALONG,
@@ -22,11 +23,12 @@ from engine.simulate.sharded.instruction import (
 )
 from engine.simulate.sharded.making.draft import Draft, as_draft, state_of
 from engine.simulate.sharded.making.play import MakingScenario, full_text
-from engine.simulate.sharded.play import ShardedScenario
+from engine.simulate.sharded.play import ShardedScenario, replayed
 from engine.simulate.sharded.scenario import CONDITIONS, Case, Condition, Setting
 from engine.simulate.sharded.tasks import task_for
 from engine.validate.aptitude import Scored
 from workbench import config
+from workbench.line_files import write_file
 from workbench.simulation.options import SimulationOptions
 from workbench.simulation.services import BY_SCHEMA, ProjectSimulations, Simulation
 
@@ -162,6 +164,44 @@ def asked_sources(words: str) -> list[tuple[dict[str, Any], str]]:
 def drafts_of(rows: Iterable[PlayRow]) -> list[Draft]:
     """The proposed shards of the plays that ended."""
     return [as_draft(row.result) for row in rows if row.reason is None]
+
+
+def write_logs(
+    folder: Path, simulations: ProjectSimulations, simulation: Simulation, rows: Iterable[PlayRow]
+) -> list[Path]:
+    """Writes the plays that ended as the source does: one file for each task, condition and model.
+
+    Each log comes of its transcript, not of the conversation in the project: runs that went alike are one
+    conversation there, and as many logs here.
+
+    Raises:
+        UsageError: A folder cannot be made.
+        ProjectError: A file cannot be written.
+    """
+    scenarios = {one.key: one for one in simulation.play.scenarios}
+    logs: dict[Path, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row.reason is None:
+            replies = [
+                Said(line.text, line.stopped, line.note)  # type: ignore[arg-type]  # the table checks it
+                for line in simulations.transcript(row.id)
+            ]
+            record = replayed(scenarios[row.key], replies).record
+            assert record is not None  # every play of this kind has one
+            logs.setdefault(folder / _log_name(record), []).append(dict(record))
+    for path, some in logs.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{path.parent} cannot be made: {error.strerror}.") from None
+        write_file(some, path, "jsonl")
+    return list(logs)
+
+
+def _log_name(record: Mapping[str, Any]) -> Path:
+    task, kind = record["task"], record["conv_type"]
+    model = re.sub(r"[^\w.()-]+", "_", record["assistant_model"])
+    return Path(task, kind, f"{kind}_{task}_{model}.jsonl")
 
 
 def scored(rows: Iterable[PlayRow]) -> list[Scored]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from engine.model.interface import Sampling
 from engine.model.talking import Call, ChatMessage, Said
-from engine.simulate.play import Ending, Play
+from engine.simulate.play import Ending, Play, Scenario
 from engine.simulate.sharded.answers import extracted
 from engine.simulate.sharded.asking import TRIES, ask_json, object_schema
 from engine.simulate.sharded.log import CATEGORIES, Category, Trace
@@ -54,6 +54,23 @@ class ShardedScenario:
             yield from _recapitulated(case, trace)
         record = {**case.record(trace.items, trace.score, trace.correct), **source}
         return Ending(record, FORMAT, _result(case, trace, stand_ins))
+
+
+def replayed(scenario: Scenario, replies: Sequence[Said]) -> Ending:
+    """How a play ends that was given these replies.
+
+    Raises:
+        ValueError: They are not all the replies of this play.
+    """
+    play = scenario.play()
+    try:
+        next(play)
+        for reply in replies:
+            play.send(reply)
+    except StopIteration as stop:
+        ending: Ending = stop.value
+        return ending
+    raise ValueError(f"{scenario.key} has more calls than there are replies")
 
 
 def _at_once(case: Case, trace: Trace) -> Step:

@@ -1,0 +1,131 @@
+"""The record of a play is a log in the published format, and is read as one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.formats import Rejected, parse_made
+from engine.model.talking import Said
+from engine.simulate.sharded.instruction import read_instructions
+from engine.simulate.sharded.play import replayed
+from engine.simulate.sharded.scenario import Condition
+from tests.engine.simulate.sharded.scripted import Speakers, attempt, played, scenario
+from tests.shared_data import original_files
+
+GOLDEN = Path(__file__).parent / "golden_logs.jsonl"
+PUBLISHED = [
+    path for path in original_files("lost_in_conversation") if path.name.startswith("logs")
+]
+INSTRUCTIONS = [path for path in original_files("lost_in_conversation") if path not in PUBLISHED]
+TEXTS = {
+    "user": "[[CONVERSATION_SO_FAR]] [[SHARDS_REVEALED]] [[SHARDS_NOT_REVEALED]]",
+    "classify": "[[INITIAL_SHARD]] [[SHARDS]] [[ANSWER_DESCRIPTION]] [[CONVERSATION_SO_FAR]]",
+    "extract": "[[ANSWER_DESCRIPTION]] [[CONVERSATION_SO_FAR]]",
+    "recap": "All of it: [[SAMPLE_TEXT]]",
+    "snowball": "Again:\n[[EARLIER]]\n\n[[NEW]]\n",
+}
+"""Prompts of the golden file: an edit of the real ones changes every `conv_id`."""
+
+REPLIES: dict[str, list[Any]] = {
+    "assistant": ["Which Bo?", "It is 3.", "It is 8.", "Still 8."],
+    "classify": [attempt("clarification"), attempt(), attempt(), attempt()],
+    "extract": [{"answer": "3"}, {"answer": "8"}, {"answer": "8"}],
+    "user": [
+        {"response": "bo has 4", "shard_id": 2},
+        {"response": "twice that", "shard_id": 3},
+    ],
+}
+ALONE: dict[str, list[Any]] = {"assistant": ["It is 8."], "extract": [{"answer": "8"}]}
+EACH: dict[Condition, Mapping[str, list[Any]]] = {
+    "full": ALONE,
+    "concat": ALONE,
+    "shuffle-concat": ALONE,
+    "sharded": REPLIES,
+    "recap": REPLIES,
+    "snowball": REPLIES,
+}
+
+
+def made(condition: Condition) -> dict[str, Any]:
+    """The record of a play under a condition; the replies are the same each time."""
+    speakers = Speakers({module: list(replies) for module, replies in EACH[condition].items()})
+    ending = played(scenario(condition, texts=TEXTS), speakers)
+    assert ending.record is not None
+    return dict(ending.record)
+
+
+def shape(record: Mapping[str, Any]) -> Iterator[tuple[str, frozenset[str]]]:
+    """What is what, and which fields it has: the record, then each item of the trace."""
+    yield f"record of {record['conv_type']}", frozenset(record)
+    for item in record["trace"]:
+        content = item["content"]
+        note = isinstance(content, dict)
+        named = content["type"] if note else item["role"]
+        turns = "one turn" if record["user_model"] == "NA" else "turns"
+        yield f"{named} in {turns}", frozenset(item)
+        if note:
+            yield f"content of {named}", frozenset(content)
+
+
+def test_golden() -> None:
+    """The records are, field by field and in order, those of the golden file."""
+    lines = [json.dumps(made(condition), ensure_ascii=False) for condition in EACH]
+    assert "\n".join(lines) + "\n" == GOLDEN.read_text("utf-8")
+
+
+@pytest.mark.parametrize("condition", EACH)
+def test_read_as_log(condition: Condition) -> None:
+    """The import reads a record without loss: messages as said, notes and scores as truth, of which none is said."""
+    record = made(condition)
+    found = parse_made(record, "sharded_logs", "fallback")
+    assert not isinstance(found, Rejected)
+    conversation = found.conversation
+    assert conversation.external_id == record["conv_id"]
+    said = [item["content"] for item in record["trace"] if item["role"] != "log"]
+    assert [message.content for message in conversation.messages] == said
+    assert conversation.truth is not None
+    assert conversation.truth["reward"] == record["score"]
+    assert conversation.truth["complete"] is (record["score"] == 1)
+    assert conversation.truth["condition"] == condition
+    assert not any("answer-evaluation" in text for text in said)
+
+
+def test_same_replies_make_the_same_record() -> None:
+    """A play is a function of its replies: it is remade from them alone, and too few of them are an error."""
+    speakers = Speakers({module: list(replies) for module, replies in REPLIES.items()})
+    said: list[Said] = []
+
+    class Recorded(Speakers):
+        def __call__(self, calls: Any) -> list[Said]:
+            replies = speakers(calls)
+            said.extend(replies)
+            return replies
+
+    ending = played(scenario("recap"), Recorded({}))
+    assert replayed(scenario("recap"), said) == ending
+    with pytest.raises(ValueError, match="more calls"):
+        replayed(scenario("recap"), said[:-1])
+
+
+@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.name)
+def test_fields_are_the_published_ones(path: Path) -> None:
+    """Records, messages and notes have exactly the fields of the published logs' format."""
+    published: dict[str, frozenset[str]] = {}
+    for line in path.read_text("utf-8").splitlines():
+        published.update(shape(json.loads(line)))
+    ours: dict[str, frozenset[str]] = {}
+    for condition in EACH:
+        ours.update(shape(made(condition)))
+    assert {name: ours[name] for name in published} == published
+
+
+@pytest.mark.parametrize("path", INSTRUCTIONS, ids=lambda path: path.name)
+def test_published_instructions_are_read(path: Path) -> None:
+    """The published instructions are read, and written as they were."""
+    text = path.read_text("utf-8")
+    assert [one.record() for one in read_instructions(text)] == json.loads(text)
