@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 Kind = Literal["model", "endpoint", "adapter"]
 PullState = Literal["waiting", "pulling", "checking", "paused", "failed", "done"]
+
+Work = Literal["scoring", "goals", "trees", "simulation"]
+WORKS: Final[dict[Work, str]] = {
+    "scoring": "scores and remaining tasks",
+    "goals": "summaries, labels and merges",
+    "trees": "response trees",
+    "simulation": "conversations that are played",
+}
+"""What a project can choose a model for, and what that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +34,7 @@ class ModelRow:
         licence: Empty where nobody says.
         note: What an adapter is for; what else is to be said in a few words.
         problem: Why it cannot be used; empty when it can.
+        works: What this project uses it for, where a run names no model.
     """
 
     name: str
@@ -38,6 +49,7 @@ class ModelRow:
     licence: str = ""
     note: str = ""
     problem: str = ""
+    works: tuple[Work, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +205,9 @@ class Models(Protocol):
 
     def add(self, path: str) -> list[str]:
         """Adds a GGUF file, or those of a folder, and returns their names; raises ModelFileError for what is none."""
+
+    def use(self, name: str, works: Sequence[Work]) -> None:
+        """Lets this project use a model for some work where a run names none; raises ProjectReadOnly."""
 
     def tune(self, name: str) -> int:
         """Measures on this machine which format of a model is fastest, in the background; returns the job id."""

@@ -9,6 +9,7 @@ from typing import get_args
 
 from engine.goal_rows import Decide, GoalText
 from engine.rows import Mode
+from screens.models_port import WORKS
 
 
 def add_models(command: Callable[[str, str, str], argparse.ArgumentParser]) -> None:
@@ -36,6 +37,21 @@ def add_models(command: Callable[[str, str, str], argparse.ArgumentParser]) -> N
     sub.add_argument("--yes", action="store_true", help="delete without asking")
     sub = command("verify", "compute checksums anew and read headers", "models:verify")
     sub.add_argument("model", nargs="?", help="name of a model or an adapter (default: all)")
+    sub = command("use", "choose the model that a project uses for some work", "using:use")
+    sub.add_argument("project")
+    sub.add_argument(
+        "model",
+        nargs="?",
+        help="name or path, or endpoints as NAME,NAME2; the built-in one forgets the choice"
+        " (default: change nothing, say what is in use)",
+    )
+    sub.add_argument(
+        "--for",
+        dest="works",
+        action="append",
+        choices=tuple(WORKS),
+        help="the work, once or more (default: all)",
+    )
     sub = command("tune", "find the fastest faithful format on this machine", "models:tune")
     sub.add_argument("model", nargs="?", help="name or path of a model (default: the built-in one)")
 

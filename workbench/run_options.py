@@ -9,6 +9,7 @@ from engine.filters import Filter
 from engine.rows import Mode
 from engine.trees.places import At
 from engine.trees.tree import TreeOptions
+from screens.models_port import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,8 @@ class ScoringOptions:
     """What a person chose for a scoring run.
 
     Attributes:
-        model: Name or path; None is the default model.
+        model: Name or path; None is the one that the project uses for the work.
+        work: What the model is loaded for.
         adapter: Name, file or run of an adapter; None in mode `tuned` is the one in use, otherwise none.
         end_tag: Text tag of a tuned model; None is its end-of-text token.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
@@ -28,6 +30,7 @@ class ScoringOptions:
 
     mode: Mode = "base"
     model: str | None = None
+    work: Work = "scoring"
     adapter: str | Path | None = None
     end_tag: str | None = None
     context: int | None = None
@@ -44,7 +47,7 @@ class TreeRunOptions:
     Attributes:
         tree: How each tree grows.
         at: Where in each conversation.
-        model: Name or path; None is the default model.
+        model: Name or path; None is the one that the project uses for trees.
         adapter: Name, file or run of an adapter, or None.
         filter: Which conversations.
         limit: The first so many of them.

@@ -12,8 +12,7 @@ from engine.conversation import render_log
 from engine.events import DataChanged, Event, Listener
 from engine.filters import ListQuery
 from engine.jobs import JobRunner, Stage
-from engine.model.catalog import Catalog, ModelEntry, RunnableModel
-from engine.model.interface import LoadOptions
+from engine.model.catalog import Catalog, ModelEntry
 from engine.model.prompting import Prompt, prompt_names
 from engine.rows import Estimate
 from engine.stages.estimate import estimate_scoring
@@ -32,8 +31,7 @@ from engine.validation_rows import CompletenessTable
 from engine.worker.routing import RoutedProcess
 from screens.ports import ProjectInfo, Services
 from screens.tree_rows import TreeWish
-from workbench import adapter_in_use, config
-from workbench.adapter_in_use import ChosenAdapter
+from workbench import config
 from workbench.calibrations import ProjectCalibration
 from workbench.exports import ExportFiles
 from workbench.goals.services import ProjectGoals
@@ -41,6 +39,7 @@ from workbench.goals.stages import GOAL_STAGES, GoalStages
 from workbench.job_services import ProjectJobs
 from workbench.models.adding import add_file
 from workbench.models.endpoints import Endpoints
+from workbench.models.in_use import ModelsInUse
 from workbench.models.services import CatalogModels
 from workbench.network import ProjectNetwork
 from workbench.project_prompts import ProjectPrompts
@@ -79,12 +78,14 @@ class Workspace:
         self.network = ProjectNetwork(self.project)
         self.prompts = ProjectPrompts(self.project)
         self.endpoints = Endpoints(config.data_dir(), config.cache_dir())
+        self.models_in_use = ModelsInUse(self.project, self.catalog, self.endpoints)
         self.process = RoutedProcess(config.log_dir() / "model.log", self.endpoints.connect)
         self.desks = KeptDesk(self.project)
         self.standing = Standing(self.project, self.desks)
         self.training = ProjectTraining(self.project, self.catalog, self._completeness)
         self.models = CatalogModels(
             self.catalog,
+            self.models_in_use,
             config.config_dir(),
             lambda path: add_file(self.catalog, path, None, lambda _: None).name,
             lambda entry: self.runner.start([self._tuning_stage(entry)]),
@@ -153,8 +154,9 @@ class Workspace:
         Raises:
             UsageError: The options do not fit together.
         """
+        options = self.models_in_use.settled(options)
         scoring = self.scoring_stage(options)
-        stages: list[Stage] = self._tuning(self._model_name(options)) if options.tune else []
+        stages: list[Stage] = self._tuning(options.model) if options.tune else []
         stages.append(scoring)
         if options.remaining:
             prompt = self.prompt("remaining-tuned" if options.mode == "tuned" else "remaining")
@@ -162,7 +164,7 @@ class Workspace:
             remaining = RemainingStage(
                 self.project,
                 self.process,
-                lambda: self.model_for(options),
+                lambda: self.models_in_use.runnable(options),
                 prompt,
                 lambda: scoring.config_hash,
             )
@@ -172,13 +174,14 @@ class Workspace:
 
     def scoring_stage(self, options: ScoringOptions) -> ScoringStage:
         """The stage that scores; see `scoring_stages`."""
+        options = self.models_in_use.settled(options)
         prompts = {name: self.prompt(name) for name in prompt_names()}
         question = question_for(options.mode, prompts, options.end_tag)
         self.endpoints.check_curve(options.model, question)
         return ScoringStage(
             self.project,
             self.process,
-            lambda: self.model_for(options),
+            lambda: self.models_in_use.runnable(options),
             options.mode,
             question,
             query=ListQuery(options.filter),
@@ -186,56 +189,20 @@ class Workspace:
             measured=self.catalog.record_speed,
         )
 
-    def model_for(self, options: ScoringOptions) -> RunnableModel:
-        """The model that a run with these options loads now.
-
-        Raises:
-            UsageError: There is no such model or adapter.
-        """
-        remote = self.endpoints.model(options.model, LoadOptions(context=options.context))
-        adapter = self.adapter_for(options)
-        if remote is not None:
-            return remote
-        model = self.catalog.runnable(
-            self.catalog.entry(self._model_name(options)), adapter.path if adapter else None
-        )
-        return replace(
-            model, options=LoadOptions(context=options.context, threads=model.options.threads)
-        )
-
-    def adapter_for(self, options: ScoringOptions) -> ChosenAdapter | None:
-        """The adapter that a run with these options takes: the one asked for; in mode `tuned` else the one in use.
-
-        Raises:
-            UsageError: It is not there.
-        """
-        if self.endpoints.serves(options.model, options.adapter):
-            return None
-        if options.adapter is not None:
-            return adapter_in_use.find(self.project, self.catalog, str(options.adapter))
-        if options.mode != "tuned":
-            return None
-        return adapter_in_use.chosen(self.project, self.catalog, options.model)
-
-    def _model_name(self, options: ScoringOptions) -> str | None:
-        """The model asked for, else the one that the adapter was made for."""
-        if options.model is not None:
-            return options.model
-        adapter = self.adapter_for(options)
-        return adapter.model if adapter else None
-
     def tree_stages(self, options: TreeRunOptions) -> list[Stage]:
         """The stages of a run that grows trees: tuning if it was never done, then the trees."""
-        scoring = ScoringOptions(
-            model=options.model, adapter=options.adapter, context=options.context
+        loads = self.models_in_use.settled(
+            ScoringOptions(
+                model=options.model, work="trees", adapter=options.adapter, context=options.context
+            )
         )
-        self.endpoints.check_trees(options.model, options.tree)
-        stages = self._tuning(self._model_name(scoring))
+        self.endpoints.check_trees(loads.model, options.tree)
+        stages = self._tuning(loads.model)
         stages.append(
             TreeStage(
                 self.project,
                 self.process,
-                lambda: self.model_for(scoring),
+                lambda: self.models_in_use.runnable(loads),
                 options.tree,
                 options.at,
                 query=ListQuery(options.filter),
@@ -273,7 +240,7 @@ class Workspace:
         return estimate_scoring(
             self.project,
             self.process,
-            self.model_for(options),
+            self.models_in_use.runnable(options),
             stage,
             asked,
             self.catalog.record_long_speed,
@@ -288,8 +255,9 @@ class Workspace:
             self.desks,
             self.standing,
             self.prompt,
-            lambda name: self.model_for(ScoringOptions(model=name)),
+            lambda name: self.models_in_use.runnable(ScoringOptions(model=name, work="goals")),
             self._tuning,
+            lambda name: self.models_in_use.for_work(name, "goals"),
             self.endpoints.check_writing,
             self.endpoints.check_reading,
             self.endpoints.key_for,
@@ -301,9 +269,12 @@ class Workspace:
             self.project,
             self.process,
             self.prompts,
-            lambda name, context: self.model_for(ScoringOptions(model=name, context=context)),
+            lambda name, context: self.models_in_use.runnable(
+                ScoringOptions(model=name, work="simulation", context=context)
+            ),
             self._tuning,
             self.endpoints.check_chat,
+            lambda name: self.models_in_use.for_work(name, "simulation"),
         )
 
     def _tuning(self, model: str | None) -> list[Stage]:
@@ -355,6 +326,7 @@ class Workspace:
                 self.runner.start,
                 self._tell("tree"),
                 self.endpoints.book,
+                lambda: self.models_in_use.for_work(None, "trees"),
             ),
             ProjectGoals(
                 self.project,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.errors import UsageError, WorkbenchError
 from screens.models_port import (
+    WORKS,
     Fact,
     HubFileRow,
     HubPage,
@@ -13,6 +15,7 @@ from screens.models_port import (
     ModelRow,
     PullRow,
     Recommendation,
+    Work,
 )
 
 GB = 1_000_000_000
@@ -172,6 +175,15 @@ class FakeModels:
         self._did("add", path)
         self.given.append(replace(LARGE, name="added"))
         return ["added"]
+
+    def use(self, name: str, works: Sequence[Work]) -> None:
+        self._did("use", f"{name} for {' '.join(works)}")
+        self.given = [
+            replace(row, works=tuple(w for w in WORKS if w in row.works or w in works))
+            if row.name == name
+            else replace(row, works=tuple(w for w in row.works if w not in works))
+            for row in self.given
+        ]
 
     def tune(self, name: str) -> int:
         self._did("tune", name)

@@ -62,11 +62,11 @@ class TestInUse:
     def test_the_chosen_one_is_taken(self, workspace: Workspace) -> None:
         """After `use`, mode tuned takes the adapter with its model, other modes take none, and the run says so."""
         workspace.training.use("mine")
-        model = workspace.model_for(TUNED)
+        model = workspace.models_in_use.runnable(TUNED)
 
         assert model.adapter is not None
         assert model.adapter.parent.name == "mine"
-        assert workspace.model_for(ScoringOptions(mode="judge")).adapter is None
+        assert workspace.models_in_use.runnable(ScoringOptions(mode="judge")).adapter is None
         assert {run.name: run.in_use for run in workspace.training.runs()} == {
             "mine": True,
             "unfinished": False,
@@ -78,9 +78,9 @@ class TestInUse:
         workspace.catalog.add(workspace.catalog.entry(None).path, "copy")
         options = ScoringOptions(mode="tuned", model="copy")
 
-        assert workspace.adapter_for(options) is None
+        assert workspace.models_in_use.adapter(options) is None
         named = ScoringOptions(mode="tuned", model="copy", adapter="mine")
-        assert workspace.adapter_for(named) is not None
+        assert workspace.models_in_use.adapter(named) is not None
 
     def test_what_is_in_use_is_kept(self, workspace: Workspace) -> None:
         """A run whose adapter is in use cannot be deleted until another is; one without cannot be used."""
@@ -98,11 +98,11 @@ class TestInUse:
         """When the file in use is gone, scoring says which one, instead of scoring without it."""
         path = write_adapter(tmp_path / "file.gguf")
         adapter_in_use.put(workspace.project, str(path))
-        assert workspace.adapter_for(TUNED) is not None
+        assert workspace.models_in_use.adapter(TUNED) is not None
         path.unlink()
 
         with pytest.raises(UsageError, match=r"file\.gguf"):
-            workspace.adapter_for(TUNED)
+            workspace.models_in_use.adapter(TUNED)
 
     def test_none_was_chosen(
         self, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -111,11 +111,11 @@ class TestInUse:
         brought = tmp_path / "brought"
         brought.mkdir()
         monkeypatch.setattr("engine.model.catalog.BUNDLED_ADAPTERS", brought)
-        assert workspace.adapter_for(TUNED) is None
+        assert workspace.models_in_use.adapter(TUNED) is None
 
         write_adapter(brought / "demo.gguf")
-        found = workspace.adapter_for(TUNED)
+        found = workspace.models_in_use.adapter(TUNED)
         assert found is not None
         assert found.name == "demo"
         workspace.catalog.add(workspace.catalog.entry(None).path, "copy")
-        assert workspace.adapter_for(ScoringOptions(mode="tuned", model="copy")) is None
+        assert workspace.models_in_use.adapter(ScoringOptions(mode="tuned", model="copy")) is None

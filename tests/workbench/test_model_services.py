@@ -19,10 +19,13 @@ from engine.model.http.capabilities import Capabilities
 from engine.model.http.fleet import Prices
 from engine.model.hub import fetching, pulling
 from engine.model.manifest import read_manifest
+from engine.store.project import Project
 from screens.models_port import ModelRow, PullRow, PullState
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.model.tiny import write_sliding
 from tests.hub_server import TOKEN, Fault, HubServer, Repository, serving
+from workbench.models.endpoints import Endpoints
+from workbench.models.in_use import ModelsInUse
 from workbench.models.memory import Room
 from workbench.models.pulls import Rate
 from workbench.models.services import CatalogModels, hub_of
@@ -38,6 +41,7 @@ class Bench:
     models: CatalogModels
     catalog: Catalog
     config: Path
+    in_use: ModelsInUse
     changed: threading.Event = field(default_factory=threading.Event)
     tuned: list[str] = field(default_factory=list)
 
@@ -58,11 +62,14 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         tuned.append(entry.name)
         return 7
 
-    models = CatalogModels(
-        catalog, tmp_path / "config", lambda path: catalog.add(path).name, tune, changed.set
-    )
-    yield Bench(models, catalog, tmp_path / "config", changed, tuned)
-    models.close()
+    config = tmp_path / "config"
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        in_use = ModelsInUse(project, catalog, Endpoints(tmp_path / "data", tmp_path / "cache"))
+        models = CatalogModels(
+            catalog, in_use, config, lambda path: catalog.add(path).name, tune, changed.set
+        )
+        yield Bench(models, catalog, config, in_use, changed, tuned)
+        models.close()
 
 
 @pytest.fixture
@@ -100,6 +107,24 @@ def came_to(bench: Bench, state: PullState) -> Callable[[], bool]:
     return lambda: pull_row(bench).state == state
 
 
+class TestUse:
+    def test_shown_where_it_is_used(self, bench: Bench, tiny: Path) -> None:
+        """A model that is chosen for some work says so in its row and its facts; the built-in one does the rest."""
+        bench.catalog.add(tiny, "mine")
+        bench.models.use("mine", ["goals", "trees"])
+        assert bench.changed.is_set()
+        assert row(bench, "mine").works == ("goals", "trees")
+        assert row(bench, DEFAULT_MODEL).works == ("scoring", "simulation")
+        facts = {fact.name: fact.value for fact in bench.models.facts("mine")}
+        assert facts["used for"] == "summaries, labels and merges, response trees"
+
+    def test_what_is_used_for_nothing(self, bench: Bench, tiny: Path) -> None:
+        """A model that was not chosen says nothing of it."""
+        bench.catalog.add(tiny, "mine")
+        assert row(bench, "mine").works == ()
+        assert "used for" not in {fact.name for fact in bench.models.facts("mine")}
+
+
 class TestPulls:
     def test_to_the_end(self, bench: Bench, hub: HubServer, tiny: Path) -> None:
         """A pull that was begun goes on by itself, tells its end, and leaves a model in the list."""
@@ -127,7 +152,7 @@ class TestPulls:
         until(came_to(bench, "paused"))
 
         later = CatalogModels(
-            bench.catalog, bench.config, lambda path: "", lambda entry: 0, lambda: None
+            bench.catalog, bench.in_use, bench.config, lambda path: "", lambda _: 0, lambda: None
         )
         (resting,) = later.pulls()
         assert (resting.state, resting.done, resting.repository) == ("paused", 3000, NAME)

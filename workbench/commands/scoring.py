@@ -44,7 +44,7 @@ def run_complete(arguments: argparse.Namespace) -> int:
     """Scores what is not scored yet and spells out what remains to be done."""
     options = options_from(arguments)
     with Workspace(Path(arguments.project)) as workspace:
-        adapter = workspace.adapter_for(options)
+        adapter = workspace.models_in_use.adapter(options)
         if adapter and options.adapter is None:
             tell(f"With the adapter {adapter.name}; --adapter takes another.")
         if arguments.estimate:
@@ -54,7 +54,7 @@ def run_complete(arguments: argparse.Namespace) -> int:
             else:
                 say(estimate_text(estimate))
             return DONE
-        if workspace.model_for(options).tokens_per_s:
+        if workspace.models_in_use.runnable(options).tokens_per_s:
             tell(estimate_text(workspace.estimate(options)))
         run_stages(workspace, workspace.scoring_stages(options))
         if adapter and options.adapter is not None:

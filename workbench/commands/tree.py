@@ -42,7 +42,9 @@ def tree(arguments: argparse.Namespace) -> int:
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         wanted = _places(workspace, arguments)
         adapter = Path(arguments.adapter) if arguments.adapter else None
-        chosen = workspace.model_for(ScoringOptions(model=arguments.model, adapter=adapter))
+        chosen = workspace.models_in_use.runnable(
+            ScoringOptions(model=arguments.model, work="trees", adapter=adapter)
+        )
         steps = ", ".join(str(place.step) for place in wanted)
         tell(f"Growing a tree before step {steps} with {chosen.label}.")
         model = workspace.process.client_for(chosen)

@@ -70,7 +70,7 @@ class ProjectGoals(GoalDesk):
         known = [_seconds(stage.name, items, before) for stage in stages]
         total = sum(seconds for seconds in known if seconds is not None)
         asked = any(stage.lane == "model" for stage in stages)
-        model = self._stages.model(None).label if asked else wish.embedder
+        model = self._stages.model(self._stages.named(None)).label if asked else wish.embedder
         return Estimate(items, None, None, None if None in known else total, model)
 
     def start(self, wish: GoalWish) -> int:

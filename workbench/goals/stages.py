@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from engine.errors import UsageError
@@ -53,7 +53,7 @@ class ClusterOptions:
         threshold: Merge probability from which `auto` merges.
         ask: Pairs that the model is asked about before a person decides; the desk asks about more.
         largest: Clusters of more members are split again; None leaves them.
-        model: Name or path; None is the default model.
+        model: Name or path; None is the one that the project uses for goals.
         labels: Let the model label clusters; without, they are named after their words and nothing is asked.
         near: Show it the nearest texts outside a cluster; else any.
         filter: Which conversations.
@@ -79,6 +79,11 @@ def _answers(model: str | None, prompt: Prompt) -> None:
     """Models of this machine answer every prompt."""
 
 
+def _itself(model: str | None) -> str | None:
+    """Where there is nothing to choose from."""
+    return model
+
+
 @dataclass(frozen=True, slots=True)
 class GoalStages:
     """Makes the stages of goal runs.
@@ -87,6 +92,7 @@ class GoalStages:
         prompt: Gives a prompt as the project has it.
         model: Gives the model of a name when a stage's turn has come.
         tuning: Gives the stages that tune a model of a name, none where it was tuned.
+        named: Gives the name of the model that a run means: the one asked for, else the project's.
         writes, reads: Refuse a model of a name that cannot write replies to a prompt, or tell how probable given
             answers to it are.
         key: Gives the key for an embedder's URL, empty where it needs none.
@@ -100,6 +106,7 @@ class GoalStages:
     prompt: Callable[[str], Prompt]
     model: Callable[[str | None], RunnableModel]
     tuning: Callable[[str | None], list[Stage]]
+    named: Callable[[str | None], str | None] = _itself
     writes: Callable[[str | None, Prompt], None] = _answers
     reads: Callable[[str | None, Prompt], None] = _answers
     key: Callable[[str], str] = lambda url: ""
@@ -110,6 +117,7 @@ class GoalStages:
         Raises:
             UsageError: There is no such embedder, or the model's word is to decide and no model is asked.
         """
+        options = replace(options, model=self.named(options.model))
         query = ListQuery(options.filter)
         stages: list[Stage] = []
         if options.labels or options.text == "summary":
@@ -171,8 +179,8 @@ class GoalStages:
 
     def ask(self, model: str | None = None, most: int = ASK) -> list[Stage]:
         """Questions about the pairs that are next on the desk of the clustering that is shown."""
-        options = ClusterOptions(model=model, ask=most)
-        return [*self.tuning(model), self._propose(options, lambda: None)]
+        options = ClusterOptions(model=self.named(model), ask=most)
+        return [*self.tuning(options.model), self._propose(options, lambda: None)]
 
     def assign(self, model: str | None = None) -> list[Stage]:
         """Texts and vectors of what came after the clustering that is shown, then where it belongs.
@@ -187,7 +195,7 @@ class GoalStages:
             stored = stored_clustering(conn, None)
         stages: list[Stage] = []
         if stored.text == "summary":
-            summarise = self._summarise(model, ListQuery(), None)
+            summarise = self._summarise(self.named(model), ListQuery(), None)
             if summarise.config_hash != stored.goal_config:
                 raise UsageError(
                     "The summaries of this clustering were made with another model or prompt.",

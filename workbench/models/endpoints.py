@@ -42,9 +42,18 @@ class Endpoints:
         Raises:
             ModelFileError: It cannot be read.
         """
-        self.book = EndpointBook(data)
-        self._cache = cache
+        self._data, self._cache = data, cache
+        self.book.entries()
         self._replies: ReplyCache | None = None
+
+    @property
+    def book(self) -> EndpointBook:
+        """The list as it stands; commands add to it while a project is open.
+
+        Raises:
+            ModelFileError: It cannot be read.
+        """
+        return EndpointBook(self._data)
 
     def model(self, words: str | None, options: LoadOptions) -> RunnableModel | None:
         """The model behind the endpoints that a name stands for; None for models of this machine.

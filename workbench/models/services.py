@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from engine.errors import UsageError
-from engine.model.catalog import AdapterEntry, Catalog, ModelEntry
+from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
 from engine.model.http.book import EndpointBook, EndpointEntry
 from engine.model.hub.access import Hub, hub_from_environment
 from engine.model.hub.looking import look_at, search
@@ -15,6 +16,7 @@ from engine.model.manifest import PULLED
 from engine.model.recommended import recommended_sets, set_for
 from screens import figures
 from screens.models_port import (
+    WORKS,
     Fact,
     HubFileRow,
     HubPage,
@@ -22,10 +24,12 @@ from screens.models_port import (
     ModelRow,
     PullRow,
     Recommendation,
+    Work,
 )
 from workbench.models import keeping
 from workbench.models.endpoints import told, what_for
 from workbench.models.facts import ModelFacts, adapter_facts, find, ggufs_in, model_facts
+from workbench.models.in_use import ModelsInUse
 from workbench.models.memory import Room, room
 from workbench.models.pulls import Pulls
 
@@ -37,6 +41,7 @@ class CatalogModels:
     """See `screens.models_port.Models`.
 
     Args:
+        in_use: What the project chose.
         config: The config folder, for a person's own recommendations.
         add: Adds one file.
         tune: Begins to tune a model; returns the job id.
@@ -46,12 +51,13 @@ class CatalogModels:
     def __init__(
         self,
         catalog: Catalog,
+        in_use: ModelsInUse,
         config: Path,
         add: Add,
         tune: Callable[[ModelEntry], int],
         changed: Callable[[], None],
     ) -> None:
-        self._catalog, self._config = catalog, config
+        self._catalog, self._in_use, self._config = catalog, in_use, config
         self._add, self._tune, self._changed = add, tune, changed
         self._pulls = Pulls(catalog.data, changed)
 
@@ -70,18 +76,32 @@ class CatalogModels:
             for entry in self._endpoints()
         ]
         adapters = [self._adapter_row(entry) for entry in self._catalog.adapters()]
-        return [*models, *endpoints, *adapters]
+        rows = [replace(row, works=self._works(row.name)) for row in [*models, *endpoints]]
+        return [*rows, *adapters]
 
     def facts(self, name: str) -> list[Fact]:
         """Everything known of a model, an endpoint or an adapter."""
+        works = ", ".join(WORKS[work] for work in self._works(name))
+        used = [Fact("used for", works)] if works else []
         endpoint = self._endpoint(name)
         if endpoint is not None:
-            return _known_of_endpoint(endpoint)
+            return [*used, *_known_of_endpoint(endpoint)]
         entry = find(self._catalog, name)
         if isinstance(entry, AdapterEntry):
             return _known_of_adapter(self._catalog, entry)
         there = room()
-        return _known(self._catalog, model_facts(self._catalog, entry, there), there)
+        return [*used, *_known(self._catalog, model_facts(self._catalog, entry, there), there)]
+
+    def use(self, name: str, works: Sequence[Work]) -> None:
+        """Lets the project use a model for some work."""
+        self._in_use.use(name, works)
+        self._changed()
+
+    def _works(self, name: str) -> tuple[Work, ...]:
+        """What a model is used for; one of several endpoints that share runs is used too."""
+        chosen = self._in_use.chosen()
+        used = {work: chosen.get(work, DEFAULT_MODEL).split(",") for work in WORKS}
+        return tuple(work for work in WORKS if name in map(str.strip, used[work]))
 
     def verify(self, name: str) -> str:
         """Computes checksums anew."""

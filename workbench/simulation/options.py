@@ -14,7 +14,8 @@ class SimulationOptions:
     """What all kinds of simulations share.
 
     Attributes:
-        model: Name or path of the model, or endpoints as `NAME,NAME2`; None is the default model.
+        model: Name or path of the model, or endpoints as `NAME,NAME2`; None is the one that the project uses
+            for simulations.
         user_model, judge_model: The same for those who play the user and who judge; None is `model`.
         context: Longest conversation in tokens; None takes the model's own, at most 8,192.
         runs: How often each scenario is played.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -56,6 +56,7 @@ class ProjectSimulations:
         model: Callable[[str | None, int | None], RunnableModel],
         tuning: Callable[[str | None], list[Stage]],
         check: Callable[[str | None, Sampling], None],
+        named: Callable[[str | None], str],
     ) -> None:
         """Prepares.
 
@@ -63,9 +64,10 @@ class ProjectSimulations:
             model: Gives the model of a name with a context when a stage's turn has come.
             tuning: Gives the stages that tune a model of a name, none where it was tuned.
             check: Refuses a model of a name that cannot write such replies to messages.
+            named: Gives the name of the model that is meant: the one asked for, else the project's.
         """
         self._project, self._process, self._prompts = project, process, prompts
-        self._model, self._tuning, self._check = model, tuning, check
+        self._model, self._tuning, self._check, self._named = model, tuning, check, named
 
     def texts(self, kind: str) -> dict[str, str]:
         """The prompts of a kind as the project has them, by name."""
@@ -91,6 +93,7 @@ class ProjectSimulations:
         Raises:
             UsageError: There is no such model, or an endpoint cannot give such replies.
         """
+        options = replace(options, model=self._named(options.model))
         for role, sampling in asks.items():
             self._check(options.model_of(role), sampling)
         before: list[Stage] = []

@@ -12,7 +12,7 @@ from typing import cast
 from engine.errors import ProjectError, UsageError
 from engine.filters import ListQuery
 from engine.jobs import Stage
-from engine.model.catalog import Catalog, RunnableModel
+from engine.model.catalog import DEFAULT_MODEL, Catalog, RunnableModel
 from engine.model.http.book import EndpointBook
 from engine.model.interface import LoadOptions
 from engine.rows import Estimate, RunRow, TreeRow
@@ -77,6 +77,7 @@ class ProjectTrees:
         begin: Callable[[Sequence[Stage]], int],
         changed: Callable[[], None],
         book: EndpointBook | None = None,
+        in_use: Callable[[], str] = lambda: DEFAULT_MODEL,
     ) -> None:
         """Puts the parts together.
 
@@ -86,8 +87,9 @@ class ProjectTrees:
             begin: Starts stages in the background and returns the job id.
             changed: Called when other trees are shown.
             book: The endpoints that may grow trees too; None: there are none.
+            in_use: The model that the project uses for trees.
         """
-        self._book = book
+        self._book, self._in_use = book, in_use
         self._project, self._process, self._catalog = project, process, catalog
         self._plan, self._begin, self._changed = plan, begin, changed
         self._kept: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
@@ -231,7 +233,9 @@ class ProjectTrees:
     def models(self) -> list[str]:
         """See `screens.ports.Trees`."""
         names = [entry.name for entry in self._catalog.entries()]
-        return names + [entry.name for entry in (self._book.entries() if self._book else [])]
+        names += [entry.name for entry in (self._book.entries() if self._book else [])]
+        first = self._in_use()
+        return [first, *(name for name in names if name != first)]
 
     def estimate_beside(self, item: TreeItem, wish: TreeWish) -> Estimate:
         """See `screens.ports.Trees`."""

@@ -1,0 +1,38 @@
+"""`workbench models use`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from engine.model.catalog import DEFAULT_MODEL
+from engine.store.project import Project
+from engine.text import one_line
+from screens.models_port import WORKS
+from workbench import adapter_in_use, config
+from workbench.commands.models import open_catalog
+from workbench.commands.narration import say, show
+from workbench.models.endpoints import Endpoints
+from workbench.models.in_use import ModelsInUse
+
+
+def use(arguments: argparse.Namespace) -> int:
+    """Chooses the model that a project uses for some work, or says which it uses."""
+    name: str | None = arguments.model
+    endpoints = Endpoints(config.data_dir(), config.cache_dir())
+    with Project.open(Path(arguments.project), read_only=name is None) as project:
+        in_use = ModelsInUse(project, open_catalog(), endpoints)
+        if name is not None:
+            in_use.use(name, arguments.works or tuple(WORKS))
+        chosen, adapter = in_use.chosen(), adapter_in_use.get(project)
+    if arguments.json:
+        models = {work: chosen.get(work, DEFAULT_MODEL) for work in WORKS}
+        show({"models": models, "adapter": adapter})
+        return 0
+    for work, what in WORKS.items():
+        say(f"{work:<11} {one_line(chosen.get(work, DEFAULT_MODEL), 60):<30} {what}")
+    if adapter is not None:
+        say(
+            f"Mode `tuned` takes the adapter {one_line(adapter, 60)} and the model it was made for."
+        )
+    return 0
