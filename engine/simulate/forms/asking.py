@@ -82,6 +82,7 @@ class Desk:
         rng: Seeded by the run; draws profiles and seeds.
         profiles: Who may answer; the first for the whole run where the profile is fixed.
         person: A person answers: the user's calls carry the question alone and the reply is taken as it is.
+        length: Fields of the form.
         interactions: The transcript. `call` is the place of the reply among all replies of the run, or null where
             a fallback answered.
         again, fallbacks: Second calls and fallbacks, by module.
@@ -100,6 +101,11 @@ class Desk:
     again: Counter[str] = field(default_factory=Counter)
     fallbacks: Counter[str] = field(default_factory=Counter)
     calls: int = 0
+
+    @property
+    def most_turns(self) -> int:
+        """Turns that the run may have."""
+        return self.rules.turns_per_field * self.length
 
     def ask(
         self,
@@ -158,7 +164,7 @@ class Desk:
         Raises:
             RunOver: The run has had all its turns.
         """
-        if len(self.dialogue) // 2 >= self.rules.turns_per_field * self.length:
+        if len(self.dialogue) // 2 >= self.most_turns:
             raise RunOver("turns")
         if self.person:
             self.calls += 1

@@ -23,7 +23,7 @@ REMEMBERED = 6
 """Last actions that a state shows, newest first."""
 
 DECISIONS_PER_TURN = 4
-"""A run ends after so many decisions of manager and fillers for each turn that it may have."""
+"""A run ends after so many decisions of manager and fillers for each turn that it may have, and for one more."""
 
 Filling = Generator[Call, Said, None]
 
@@ -106,9 +106,8 @@ class ModularRun:
             return over.reason
 
     def _decide(self) -> None:
-        rules = self.desk.rules
         self.decisions += 1
-        if self.decisions > DECISIONS_PER_TURN * rules.turns_per_field * self.desk.length:
+        if self.decisions > DECISIONS_PER_TURN * (self.desk.most_turns + 1):
             raise RunOver("decisions")
 
     def _form_chunks(self) -> Filling:

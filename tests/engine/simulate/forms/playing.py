@@ -1,0 +1,108 @@
+"""Runs of form filling against scripted replies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.model.talking import Call, Said
+from engine.simulate.forms.asking import Rules
+from engine.simulate.forms.form import Form, read_form
+from engine.simulate.forms.modules import MODULES
+from engine.simulate.forms.profiles import Profile
+from engine.simulate.forms.run import FormRun, Variant
+from engine.simulate.play import Played, play_all
+from engine.simulate.wording import wordings
+
+EVERY_DUMMY = frozenset(module.name for module in MODULES)
+
+Replies = Mapping[str, Callable[[Call], str] | Sequence[str] | str]
+"""By module: what is said to each call, one after another with the last repeated, or always the same."""
+
+ANNA = Profile("anna", "a weaver called Anna", {})
+
+
+def leaf(required: bool = True, options: Sequence[str] = (), type: str = "text") -> dict[str, Any]:
+    """One field."""
+    field = {"type": type, "required": required, "answer": None}
+    return {**field, "options": list(options)} if options else field
+
+
+def small_form() -> Form:
+    """Five fields under four labels, three of them required."""
+    content = {
+        "Name": {"First": leaf(), "Middle": leaf(required=False)},
+        "Town": leaf(),
+        "Colour": leaf(options=["red", "blue"]),
+        "Remark": leaf(required=False),
+    }
+    return read_form("small", "a small matter", content)
+
+
+@dataclass
+class Script:
+    """Says what it is told to and keeps what it was asked."""
+
+    replies: Replies
+    asked: list[Call] = field(default_factory=list)
+
+    def __call__(self, calls: Sequence[Call]) -> list[Said]:
+        """Answers calls in order."""
+        return [self._said(call) for call in calls]
+
+    def of(self, module: str) -> list[Call]:
+        """The calls of one module."""
+        return [call for call in self.asked if call.module == module]
+
+    def _said(self, call: Call) -> Said:
+        reply = self.replies[call.module]
+        before = len(self.of(call.module))
+        self.asked.append(call)
+        if callable(reply):
+            return Said(reply(call), "end")
+        if isinstance(reply, str):
+            return Said(reply, "end")
+        return Said(reply[min(before, len(reply) - 1)], "end")
+
+
+def played(
+    script: Script,
+    *,
+    form: Form | None = None,
+    variant: Variant = "modular",
+    dummies: frozenset[str] = EVERY_DUMMY,
+    profiles: tuple[Profile, ...] = (ANNA,),
+    person: bool = False,
+    run: int = 1,
+    **rules: Any,
+) -> Played:
+    """One run, over."""
+    scenario = FormRun(
+        form or small_form(),
+        variant,
+        run,
+        Rules(dummies=dummies, **rules),
+        wordings("forms"),
+        profiles,
+        person=person,
+    )
+    (one,) = play_all([scenario], script, parallel=1)
+    assert one.reason is None
+    return one
+
+
+def all_but(*names: str) -> frozenset[str]:
+    """Every module a dummy but these."""
+    return EVERY_DUMMY - set(names)
+
+
+def prompt_of(call: Call) -> str:
+    """What the module was asked."""
+    return call.messages[-1].content
+
+
+def as_reply(value: Any) -> str:
+    """A reply as a model writes it."""
+    return json.dumps(value)

@@ -1,0 +1,93 @@
+"""Correctness: what a profile fixes, judged in the filled form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.simulate.forms.correctness import right_fields
+from engine.simulate.forms.form import fields, known_form
+from engine.simulate.forms.profiles import known_profiles
+from tests.engine.simulate.forms.playing import leaf
+
+
+def right(given: Any, known: Any, **kind: Any) -> tuple[int, int]:
+    field = leaf(**kind)
+    field["answer"] = given
+    return right_fields({"It": field}, {("It",): known})
+
+
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [
+        ("03/08/1971", "03/08/1971"),
+        ("My name is DOYLE.", "Doyle"),
+        (
+            "The mill lets brown foam into the river in the evening",
+            "The mill lets brown foam into the river every evening",
+        ),
+    ],
+)
+def test_a_text_is_right_with_the_words_of_the_answer(given: str, known: str) -> None:
+    """Case, punctuation and words around it do not count; three quarters of the words are enough."""
+    assert right(given, known) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [
+        ("03/08/1972", "03/08/1971"),
+        ("It is foam", "The mill lets brown foam into the river"),
+        (None, "Doyle"),
+    ],
+)
+def test_a_text_is_wrong_without_them(given: Any, known: str) -> None:
+    """A number must be there whole; a few words are not enough; nothing is wrong where there is an answer."""
+    assert right(given, known) == (0, 1)
+
+
+def test_options_must_be_the_same() -> None:
+    """One option is not another that holds its words, and a list is right with exactly its options."""
+    assert right("Legal Alien not allowed", "Legal Alien", options=["Legal Alien"]) == (0, 1)
+    several = {"options": ["Land", "Water"], "type": "multi-choice"}
+    assert right(["Water", "land"], ["Land", "Water"], **several) == (1, 1)
+    assert right(["Water"], ["Land", "Water"], **several) == (0, 1)
+
+
+def test_a_field_that_both_leave_empty_is_not_judged() -> None:
+    """There is nothing to be right about; what was filled though the person would not is wrong."""
+    assert right("", "") == (0, 0)
+    assert right("Anna", "") == (0, 1)
+
+
+@pytest.mark.parametrize("name", ["ss5", "epa", "med", "inv"])
+def test_every_profile_answers_every_field(name: str) -> None:
+    """The ten profiles know each field of each form, within its options, and required fields are not empty."""
+    form = known_form(name)
+    for profile in known_profiles():
+        answers = profile.of_form(name)
+        content = form.blank()
+        for one in fields(content):
+            answer = answers.pop(one.path)
+            assert answer or not one.required
+            assert not one.options or not answer or {*_listed(answer)} <= {*one.options}
+        assert answers == {}
+    assert len(known_profiles()) == 10
+
+
+def test_a_form_filled_with_the_answers_of_a_profile_is_right() -> None:
+    """All that is judged is right, and that is every field the person would not leave empty."""
+    form, profile = known_form("med"), known_profiles()[0]
+    content, answers = form.blank(), profile.of_form("med")
+    for one in fields(content):
+        node: Any = content
+        for label in one.path:
+            node = node[label]
+        node["answer"] = answers[one.path]
+    known = sum(bool(answer) for answer in answers.values())
+    assert right_fields(content, answers) == (known, known)
+
+
+def _listed(answer: str | list[str]) -> list[str]:
+    return [answer] if isinstance(answer, str) else answer

@@ -1,0 +1,104 @@
+"""Forms: what comes along, what is read, what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from engine.errors import UsageError
+from engine.simulate.forms.form import (
+    TOPICS,
+    copy_answers,
+    fields,
+    form_of_file,
+    known_form,
+    read_form,
+)
+from tests.engine.simulate.forms.playing import leaf, small_form
+from tests.shared_data import original_folder
+
+COUNTS = {"ss5": (39, 23), "epa": (16, 13), "med": (52, 46), "inv": (14, 13)}
+
+
+@pytest.mark.parametrize("name", TOPICS)
+def test_forms_of_the_paper_have_its_numbers_of_fields(name: str) -> None:
+    """Each form that comes along has the fields, and the required fields, that the paper counts."""
+    found = list(fields(known_form(name).content))
+    assert (len(found), sum(one.required for one in found)) == COUNTS[name]
+
+
+def test_social_security_form_has_its_eighteen_items() -> None:
+    """The labels at the top are the printed numbers; the signature is a place and no field."""
+    content = known_form("ss5").content
+    assert list(content) == [str(number) for number in range(1, 19)]
+    assert list(fields(content["17"])) == []
+
+
+if (folder := original_folder("formfill")) is not None:
+
+    @pytest.mark.parametrize("name", TOPICS)
+    def test_blank_forms_of_the_source_are_read_with_the_same_counts(name: str) -> None:
+        """A form in the source's file has as many fields, required fields and fields with options as the one here."""
+        assert folder is not None
+        text = (folder / "resources" / f"{name}.json").read_text("utf-8")
+        theirs = list(fields(read_form("theirs", "", json.loads(text)).content))
+        ours = list(fields(known_form(name).content))
+        assert [one.required for one in theirs] == [one.required for one in ours]
+        assert [len(one.options) for one in theirs] == [len(one.options) for one in ours]
+        assert [len(one.path) for one in theirs] == [len(one.path) for one in ours]
+
+
+def test_a_form_of_a_person_is_named_after_its_file() -> None:
+    """The name of the file is the form's name and says what it is about."""
+    form = form_of_file("/some/where/parking-permit.json", json.dumps(small_form().content))
+    assert (form.name, form.topic) == ("parking-permit", "parking permit")
+
+
+def test_two_files_of_one_name_have_two_keys() -> None:
+    """A form that a person brings is told apart by what is in it."""
+    one = form_of_file("a/permit.json", json.dumps({"Name": leaf()}))
+    other = form_of_file("b/permit.json", json.dumps({"Town": leaf()}))
+    assert one.key != other.key
+    assert known_form("epa").key == "epa"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "no JSON"),
+        ("[]", "the form is no object"),
+        ('{"Name": 3}', "Name is no object"),
+        ('{"Who": {"Name": []}}', "Who / Name is no object"),
+        ('{"Who": {"info": "of you"}}', "has no field"),
+        ('{"Name": {"answer": null, "required": "yes"}}', "Name: `required`"),
+        ('{"Name": {"answer": null, "options": "yes"}}', "Name: `options`"),
+        ('{"a": ' * 30 + "1" + "}" * 30, "lies too deep"),
+    ],
+)
+def test_what_is_no_form_is_refused_with_the_place(text: str, said: str) -> None:
+    """What is wrong is said with the label where it stands."""
+    with pytest.raises(UsageError, match=said):
+        form_of_file("f.json", text)
+
+
+def test_a_blank_form_has_no_answers_and_is_a_copy() -> None:
+    """Filling a blank does not fill the form it was made of."""
+    form = small_form()
+    blank = form.blank()
+    blank["Town"]["answer"] = "Ulm"
+    assert not any(one.filled for one in fields(form.blank()))
+
+
+def test_answers_are_copied_label_by_label() -> None:
+    """An answer lands under its own labels; null and unknown labels change nothing."""
+    content = small_form().blank()
+    content["Town"]["answer"] = "Ulm"
+    given = {
+        "Name": {"First": {"answer": "Anna"}},
+        "Town": {"answer": None},
+        "Pet": {"answer": "x"},
+    }
+    copy_answers(given, content)
+    answers = {one.path: one.answer for one in fields(content) if one.answer is not None}
+    assert answers == {("Name", "First"): "Anna", ("Town",): "Ulm"}

@@ -1,0 +1,93 @@
+"""Replies: which object a reply means, which section it may return, and what schemas ask for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engine.simulate.forms.form import known_form
+from engine.simulate.forms.replies import (
+    alike,
+    groups_schema,
+    last_object,
+    pairs_schema,
+    parsed,
+    section_schema,
+)
+from tests.engine.simulate.forms.playing import leaf, small_form
+
+
+@pytest.mark.parametrize(
+    ("reply", "meant"),
+    [
+        ('Sure: {"a": "1"} or rather {"a": "2"}.', '{"a": "2"}'),
+        ('{"a": {"b": "c"}} and {', '{"a": {"b": "c"}}'),
+        ('{"a": "a } in a { text"}', '{"a": "a } in a { text"}'),
+        ('{"a": "one\ntwo",\n "b": "c"}', '{"a": "one; two",  "b": "c"}'),
+        ('{"a": "said \\"no\nyes\\""}', '{"a": "said \\"no; yes\\""}'),
+        ("nothing", None),
+        ('{"a": "cut off', None),
+    ],
+)
+def test_the_last_whole_object_is_meant(reply: str, meant: str | None) -> None:
+    """Later objects win, inner ones do not count, and a line break within a text becomes a semicolon."""
+    assert last_object(reply) == meant
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '{"a": }', '{"a":' * 5000 + "1" + "}" * 5000])
+def test_what_is_no_object_is_not_parsed(text: str) -> None:
+    """Other values, broken JSON and endless nesting are no reply."""
+    assert parsed(text) is None
+
+
+def answered(**changes: Any) -> dict[str, Any]:
+    return {"Town": {**leaf(), "answer": "Ulm", **changes}}
+
+
+@pytest.mark.parametrize(
+    ("given", "fits"),
+    [
+        (answered(), True),
+        ({"Town": {"answer": "Ulm"}}, True),
+        ({}, True),
+        ({"Town": {"answer": ["Ulm", "Bern"]}}, True),
+        ({"City": {"answer": "Ulm"}}, False),
+        ({"Town": "Ulm"}, False),
+        ({"Town": {"answer": {"city": "Ulm"}}}, False),
+        (answered(required="yes"), False),
+        (answered(hint="a city"), False),
+    ],
+)
+def test_a_section_comes_back_with_its_labels_and_kinds(given: Any, fits: bool) -> None:
+    """A label or a key that the form lacks, or a value of another kind, is refused; what is left out is not."""
+    assert alike(given, small_form().blank()) is fits
+
+
+def test_a_section_schema_asks_for_answers_within_options() -> None:
+    """A field of options takes one of them or nothing, one of several a list, and an optional one the empty text."""
+    content = {
+        "One": leaf(options=["a", "b"]),
+        "Some": leaf(options=["a", "b"], type="multi-choice"),
+        "Free": leaf(required=False),
+    }
+    schema = json.loads(section_schema(content))
+    answers = {label: node["properties"]["answer"] for label, node in schema["properties"].items()}
+    assert answers["One"] == {"enum": ["a", "b", None]}
+    assert answers["Some"]["anyOf"][0]["items"] == {"enum": ["a", "b"]}
+    assert answers["Free"]["anyOf"][1] == {"enum": [None, ""]}
+    assert schema["required"] == ["One", "Some", "Free"]
+
+
+def test_a_place_that_is_no_field_is_not_asked_for() -> None:
+    """The signature of the social security form is in no schema."""
+    schema = json.loads(section_schema({"17": known_form("ss5").content["17"]}))
+    assert schema["properties"]["17"]["properties"] == {}
+
+
+def test_pairs_may_be_left_out_and_groups_may_have_any_name() -> None:
+    """Information is asked for under known keys, none of which must be there; groups hold known labels."""
+    assert "required" not in json.loads(pairs_schema(["a", "b"]))
+    group = json.loads(groups_schema(["a", "b"], 5))["additionalProperties"]
+    assert (group["items"], group["maxItems"]) == ({"enum": ["a", "b"]}, 5)

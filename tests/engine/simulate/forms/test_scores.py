@@ -1,0 +1,116 @@
+"""Scores: the counts of the source's script and the figures of its paper."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from engine.simulate.forms.scores import FormScores, form_scores
+from tests.engine.simulate.forms.playing import small_form
+from tests.shared_data import original_folder, shared_file
+
+
+def of(required: tuple[int, int], optional: tuple[int, int], turns: int, reps: int) -> FormScores:
+    return FormScores(required[1] + optional[1], required, optional, turns, reps, 0, 0, 0)
+
+
+def test_figures_follow_the_formulas_of_the_paper() -> None:
+    """Success weighs optional fields by 0.2; efficiency falls beyond a turn for two fields; score is harmonic."""
+    scores = of((9, 12), (1, 4), turns=12, reps=2)
+    assert scores.success == pytest.approx((0.75 + 0.2 * 0.25) / 1.2)
+    assert scores.efficiency == pytest.approx(1 / (24 / 16 + 2 / 16))
+    assert scores.score == pytest.approx(2 / (1 / scores.success + 1 / scores.efficiency))
+
+
+def test_few_turns_cannot_make_a_run_more_than_efficient() -> None:
+    """Efficiency is 1 from two fields a turn on."""
+    assert of((4, 4), (0, 0), turns=1, reps=0).efficiency == 1
+
+
+def test_nothing_filled_scores_nothing() -> None:
+    """The harmonic mean with 0 is 0 and no fault."""
+    assert of((0, 3), (0, 1), turns=5, reps=0).score == 0
+
+
+def test_a_kind_without_fields_does_not_count() -> None:
+    """A form with required fields only can be filled fully."""
+    assert of((3, 3), (0, 0), turns=1, reps=0).success == 1
+
+
+def test_counts_come_from_form_dialogue_and_transcript() -> None:
+    """An empty text fills nothing; a repetition is letter for letter; an answer succeeds by what follows parsing."""
+    content = small_form().blank()
+    content["Town"]["answer"], content["Remark"]["answer"] = "Ulm", ""
+    content["Colour"]["answer"] = ["red"]
+    dialogue = [
+        {"Assistant": "Where?"},
+        {"User": "Why?"},
+        {"Assistant": "Where? "},
+        {"User": "Ulm"},
+        {"Assistant": "Where?"},
+        {"User": "Ulm"},
+    ]
+    modules = ["user", "answer_parsing", "repeat_question", "user", "answer_parsing"]
+    modules += ["information_extraction", "user"]
+    assert form_scores(content, dialogue, modules) == FormScores(
+        length=5,
+        required=(2, 3),
+        optional=(0, 2),
+        turns=3,
+        repetitions=1,
+        user_questions=1,
+        successes=1,
+        failures=2,
+    )
+
+
+if (runs := original_folder("formfill")) is not None and (known := shared_file("formfill")):
+    with gzip.open(known, "rt", encoding="utf-8") as lines:
+        TRUTH = {(one := json.loads(line))["id"]: one["truth"] for line in lines}
+
+    @pytest.mark.parametrize("stored", ["gpt/disc/2", "sheep_duck/epa/102"])
+    def test_stored_runs_score_as_their_source_says(stored: str) -> None:
+        """The files of a run give the counts and figures that stand with its conversation."""
+        assert runs is not None
+
+        def read(name: str) -> Any:
+            return json.loads((runs / "result_store" / stored / name).read_text("utf-8"))
+
+        interactions = read("transcript.json")["interactions"]
+        modules = [one["module"] for one in interactions]
+        scores = form_scores(read("filled-form.json"), read("dialogue.json"), modules)
+        truth = TRUTH[f"formfill/{stored}"]
+        assert scores.complete == truth["complete"]
+        assert [*scores.required] == truth["required"]
+        assert [*scores.optional] == truth["optional"]
+        assert (scores.length, scores.turns) == (truth["fields"], truth["turns"])
+        assert scores.repetitions == truth["repetitions"]
+        assert _figures(scores) == (truth["success"], truth["efficiency"], truth["reward"])
+
+    def test_figures_of_all_stored_runs_are_those_of_their_counts() -> None:
+        """Success, efficiency and score of the 84 dialogues come out to the last of four digits."""
+        wrong = [
+            name
+            for name, truth in TRUTH.items()
+            if _figures(
+                FormScores(
+                    truth["fields"],
+                    tuple(truth["required"]),
+                    tuple(truth["optional"]),
+                    truth["turns"],
+                    truth["repetitions"],
+                    0,
+                    0,
+                    0,
+                )
+            )
+            != (truth["success"], truth["efficiency"], truth["reward"])
+        ]
+        assert (len(TRUTH), wrong) == (84, [])
+
+
+def _figures(scores: FormScores) -> tuple[float, ...]:
+    return tuple(round(one, 4) for one in (scores.success, scores.efficiency, scores.score))
