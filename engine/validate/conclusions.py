@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from engine.validate.short_figures import short
 from engine.validate.significance import LEVEL
 from engine.validate.tables import ClaimTable, Ranked
-from engine.validate.uncertainty import MEASURES, PLAIN
 from engine.validation_rows import Contrast
 
 
@@ -36,11 +35,10 @@ def of_claim(table: ClaimTable) -> list[str]:
 
 def against_chance(table: ClaimTable) -> str:
     """Which figures are above and below chance."""
-    measured = [row for row in table.rows if row.figure.partition(" ")[0] in {**MEASURES, **PLAIN}]
     above = [row.figure for row in table.rows if row.corrected < LEVEL and row.area.value > 0.5]
     below = [row.figure for row in table.rows if row.corrected < LEVEL and row.area.value < 0.5]
     if not above and not below:
-        return f"None of {len(measured)} figures can be told from chance."
+        return f"None of {len(table.rows)} figures can be told from chance."
     parts = [f"above chance: {', '.join(above)}"] if above else []
     parts += [f"below chance: {', '.join(below)}"] if below else []
     return f"{'; '.join(parts).capitalize()}; no other figure can be told from chance."

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from engine.validate import weighted
 from engine.validate.interval import Interval
+from engine.validate.ranking import LEAST_GROUPS
 from engine.validate.weighted import Floats
 
 DRAWS = 2_000
@@ -32,33 +33,42 @@ NAMES = ("auroc", "average_precision", "kept_accuracy", "rejection_ratio")
 """
 
 
+_RATIO = NAMES.index("rejection_ratio")
+
+
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """How one value ranks things, with what resampling says of it.
 
     Attributes:
         seen: The figures in the order of `NAMES`.
-        drawn: The same of each draw, shape (draws, figures); not a number where a draw had one kind only.
+        drawn: The same of each draw, shape (draws, figures); not a number where a draw had one kind only. None where
+            one kind is in fewer than `LEAST_GROUPS` conversations: draws of a handful would promise far too much.
+        least: What each figure can be at least; all are 1 at most.
     """
 
     seen: Floats
-    drawn: Floats
+    drawn: Floats | None
+    least: Floats
 
     def figure(self, nth: int) -> Interval:
-        """A figure with its 95% percentile interval."""
-        return _interval(float(self.seen[nth]), self.drawn[:, nth])
+        """A figure with its 95% percentile interval; everything is possible of a handful."""
+        seen = float(self.seen[nth])
+        if self.drawn is None:
+            return Interval(seen, float(self.least[nth]), 1.0)
+        return _interval(seen, self.drawn[:, nth])
 
     def difference(self, other: Ranking, nth: int) -> Interval:
         """How much higher a figure is than that of another value over the same things."""
         off = float(self.seen[nth] - other.seen[nth])
+        if self.drawn is None or other.drawn is None:
+            most = 1.0 - float(self.least[nth])
+            return Interval(off, -most, most)
         return _interval(off, self.drawn[:, nth] - other.drawn[:, nth])
 
 
 def _interval(seen: float, drawn: Floats) -> Interval:
-    usable = drawn[np.isfinite(drawn)]
-    if not len(usable):
-        return Interval(seen, seen, seen)
-    low, high = np.quantile(usable, [0.025, 0.975])
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
     return Interval(seen, min(seen, float(low)), max(seen, float(high)))
 
 
@@ -101,12 +111,18 @@ class Resampling:
         value, label, group = value[order], label[order], self._group[kept][order]
         starts = np.flatnonzero(np.append(True, value[1:] != value[:-1]))
         seen = _figures(np.ones((1, len(value))), label, starts)[0]
+        least = np.zeros(len(NAMES))
+        # The worst order keeps all that is wrong first: two values, the lower of which holds it.
+        kinds = np.array([[label.sum(), (~label).sum()]], dtype=float)
+        least[_RATIO] = _figures(kinds, np.array([True, False]), np.arange(2))[0, _RATIO]
+        if min(len(np.unique(group[label])), len(np.unique(group[~label]))) < LEAST_GROUPS:
+            return Ranking(seen, None, least)
         part = max(1, _CELLS // len(value))
         drawn = [
             _figures(self._weights[at : at + part][:, group].astype(float), label, starts)
             for at in range(0, len(self._weights), part)
         ]
-        return Ranking(seen, np.concatenate(drawn))
+        return Ranking(seen, np.concatenate(drawn), least)
 
 
 def _figures(weight: Floats, label: Bools, starts: Ints) -> Floats:

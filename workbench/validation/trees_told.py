@@ -35,8 +35,7 @@ def lines_of(found: TreeValidation) -> list[str]:
     ]
     if found.unkept:
         lines.append(
-            f"               {found.unkept:,} trees are of an earlier version and do not hold the probabilities of"
-            " tokens: grow them anew with another limit"
+            f"               {found.unkept:,} trees of an earlier version hold no probabilities of tokens"
         )
     for table in found.tables:
         lines += ["", *_table_lines(table, found.known[table.claim])]
