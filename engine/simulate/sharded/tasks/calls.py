@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_FENCED = re.compile(r"```[\w+-]*\s*\n?(.*?)```", re.DOTALL)
+from engine.simulate.sharded.tasks.fences import fenced
+
 _PLAIN = r"[\w\s,.?&\[\]]*"
 _GENERICS = re.compile(rf"<{_PLAIN}(?:<{_PLAIN}(?:<{_PLAIN}>{_PLAIN})*>{_PLAIN})*>")
 _NAME = re.compile(r"(?:new\s+|await\s+)?([A-Za-z_$][\w$]*(?:\s*\.\s*[A-Za-z_$][\w$]*)*)\s*\(")
@@ -42,8 +43,8 @@ def read_calls(text: str, language: str) -> list[ReadCall]:
     Raises:
         NotCalls: Anything else is in it.
     """
-    fenced = _FENCED.findall(text)
-    bare = (fenced[-1] if fenced else text).strip().strip("`").strip()
+    blocks = fenced(text)
+    bare = (blocks[-1] if blocks else text).strip().strip("`").strip()
     if not bare:
         raise NotCalls("The answer is empty.")
     return _python(bare) if language.lower() == "python" else list(_foreign(bare))

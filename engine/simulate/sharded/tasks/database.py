@@ -56,6 +56,6 @@ class DatabaseTask(TaskText):
 
 def _files(databases: Path | None, db_id: str) -> tuple[Path, ...]:
     """The files of one database; none if `db_id` is no plain name, which it must be to stay inside the folder."""
-    if databases is None or Path(db_id).name != db_id:
+    if databases is None or Path(db_id).name != db_id or db_id in ("", ".."):
         return ()
     return tuple(sorted((databases / db_id).glob("*.sqlite")))

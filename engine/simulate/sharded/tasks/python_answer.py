@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
-_FENCED = re.compile(r"```(?:python3?|py)?\s*(.*?)\s*```", re.DOTALL | re.IGNORECASE)
+from engine.simulate.sharded.tasks.fences import fenced
+
 _CLASS = "Solution"
 _BEGINNING = re.compile(r"^(?:from|import|def|async def|@)\b", re.MULTILINE)
 
@@ -30,7 +31,7 @@ def function_in(reply: str) -> str:
     Where there is no fence, what begins with the first import or function is read. A class `Solution` stands for a
     function, as competitions want it.
     """
-    blocks = _FENCED.findall(reply)
+    blocks = fenced(reply)
     if not blocks:
         beginning = _BEGINNING.search(reply)
         blocks = [reply[beginning.start() :]] if beginning else []

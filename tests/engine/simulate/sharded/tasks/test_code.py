@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from engine.simulate.sharded.instruction import BadInstruction
 from engine.simulate.sharded.task import Task
+from engine.simulate.sharded.tasks.fences import fenced
 from engine.simulate.sharded.tasks.packed_tests import BadTests, unpacked
 from engine.simulate.sharded.tasks.python_answer import callable_as, function_in
 from tests.engine.simulate.sharded.tasks.bound import bound, score, scored
@@ -90,6 +91,24 @@ class TestExtraction:
         """Whatever a model writes, looking for a function raises nothing, and what is found is Python."""
         found = function_in(form.replace("{}", text))
         assert not found or callable_as(found, "f")
+
+    @pytest.mark.parametrize(
+        ("reply", "blocks"),
+        [
+            ("```python\na\n```", ["a"]),
+            ("```\na\n\n```b```c```", ["a", "c"]),
+            ("```sql a```", ["a"]),
+            ("```java\n\n  a  ```", ["a"]),
+            ("```pyramid```", ["pyramid"]),
+            ("open\n```python\na", []),
+            ("```a```\n```python\nb", ["a"]),
+            ("none", []),
+            ("```" + " \n" * 50_000, []),
+        ],
+    )
+    def test_closed_fences_without_the_language(self, reply: str, blocks: list[str]) -> None:
+        """The name of a language is left out, a block that is not closed counts for nothing, in time that is linear."""
+        assert fenced(reply) == blocks
 
     def test_the_tests_call_the_function_whatever_its_name(self) -> None:
         """Recursion by the function's own name goes on to work."""

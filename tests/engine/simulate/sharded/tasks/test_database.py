@@ -242,7 +242,7 @@ class TestTask:
                 reference_sql="SELECT id FROM pets",
             )
 
-    @pytest.mark.parametrize("name", ["../pets", "/pets", "."])
+    @pytest.mark.parametrize("name", ["../pets", "/pets", ".", "..", ""])
     def test_a_name_does_not_lead_out_of_the_folder(self, name: str, tmp_path: Path) -> None:
         """`db_id` names a folder inside the databases; anything else finds none."""
         inside = tmp_path / "inside"
