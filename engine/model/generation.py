@@ -62,6 +62,7 @@ class Task:
         seed: Of the sampling; the reply does not depend on its neighbours.
         sequence: Where tokens of the prompt have been decoded already, or None.
         decoded: How many those are, from its first; not all of them.
+        source: In place of `sequence`: where they are forked off. It stays as it is.
     """
 
     prompt: Sequence[int]
@@ -71,6 +72,13 @@ class Task:
     seed: int = 0
     sequence: int | None = None
     decoded: int = 0
+    source: int | None = None
+
+    @property
+    def need(self) -> int:
+        """Cells of the cache that the reply takes beside what is forked off."""
+        forked = 0 if self.source is None else self.decoded
+        return len(self.prompt) - forked + self.max_tokens
 
 
 def alike(
@@ -123,12 +131,15 @@ def write(
     tasks: Sequence[Task],
     free: Sequence[int],
     progress: Callable[[int], None] | None = None,
+    *,
+    held: int = 0,
 ) -> list[Reply]:
     """Writes one reply to each task.
 
     Args:
         free: Empty sequences, for tasks that have none; they are empty again afterwards, as are those of the tasks.
         progress: Called after each decode with the number of replies that are done.
+        held: Tokens on the sources of tasks.
 
     Raises:
         ModelError: A prompt does not fit the context.
@@ -156,13 +167,14 @@ def write(
         for at in begun:
             begin(at, tasks[at].sequence or 0)
         while waiting or live:
-            reserved = sum(len(w.task.prompt) + w.task.max_tokens for w in live)
+            reserved = sum(w.task.need for w in live)
             while waiting and left:
                 following = tasks[waiting[0]]
-                need = len(following.prompt) + following.max_tokens
-                if live and reserved + need > min(LIVE_CELLS, capacity.cells):
+                if live and reserved + following.need > min(LIVE_CELLS, capacity.cells - held):
                     break
-                reserved += need
+                reserved += following.need
+                if following.source is not None:
+                    model.fork(following.source, left[-1], following.decoded)
                 begin(waiting.popleft(), left.pop())
             for writer in _step(model, live, capacity.batch):
                 reply = _finished(model, writer)

@@ -31,6 +31,12 @@ SCHEMA = json.dumps(
 )
 
 
+RULES = (
+    "You are a teacher of arithmetic. Be brief and exact, and say nothing but what you were asked for. "
+    * 3
+)
+
+
 def call(*contents: str, system: str = "", **settings: Any) -> Call:
     """A call whose contents are said in turns, the user first."""
     speakers: tuple[Speaker, ...] = ("user", "assistant")
@@ -135,11 +141,14 @@ class TestRealModel:
             llama.close()
 
     def test_many_as_one_by_one(self, model: LlamaModel) -> None:
-        """A batch of different conversations, greedy and sampled, gives what each gives alone on F32 weights."""
+        """A batch of conversations that begin alike, greedy and sampled, gives what each gives alone on F32 weights."""
         calls = [
-            call(f"Tell me about the number {number}.", "Gladly.", "Go on.", max_tokens=8)
+            call(
+                f"Tell me about the number {number % 4}.", "Gladly.", f"Go on, {number}.", system=RULES,
+                max_tokens=8,
+            )
             for number in range(8)
-        ]
+        ]  # fmt: skip
         warm = Sampling(temperature=0.8, top_p=0.95)
         calls += [replace(one, sampling=warm, seed=at) for at, one in enumerate(calls)]
         together = chat_replies(model, calls)
