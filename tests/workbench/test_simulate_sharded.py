@@ -1,0 +1,174 @@
+"""`workbench simulate sharded` and `simulate shards`: from instructions to a table, logs and proposed shards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import UsageError
+from engine.play_rows import PlayRow
+from engine.simulate.sharded.instruction import read_instructions
+from engine.simulate.sharded.making.draft import as_draft, state_of
+from engine.simulate.sharded.scenario import CONDITIONS
+from workbench.cli import main
+from workbench.commands.simulate_sharded import asked_conditions, told
+from workbench.simulation.sharded import asked_instructions, asked_sources, scored
+
+PLUMS: dict[str, Any] = {
+    "task_id": "plums",
+    "task": "math",
+    "shards": [
+        {"shard_id": 1, "shard": "How many plums has Ada?"},
+        {"shard_id": 2, "shard": "Bo has 4 plums, Ada twice as many."},
+    ],
+    "question": "Bo has 4 plums. Ada has twice as many. How many plums has Ada?",
+    "answer": "4 * 2 = 8\n#### 8",
+}
+
+
+@pytest.fixture
+def plums(tmp_path: Path) -> Path:
+    """A file with one instruction."""
+    path = tmp_path / "plums.json"
+    path.write_text(json.dumps([PLUMS]), "utf-8")
+    return path
+
+
+def row(condition: str, score: float | None, run: int, **changes: Any) -> PlayRow:
+    """A play that ended."""
+    result = {
+        "task": "math",
+        "task_id": "plums",
+        "condition": condition,
+        "conv_type": condition,
+        "model": "small",
+        "score": score,
+        "turns": 2,
+        "stand_ins": 1,
+        "categories": [] if condition == "full" else ["hedge", "answer_attempt"],
+    }
+    return PlayRow(run, "", "sharded", f"{condition}/{run}", 1, None, None, {**result, **changes})
+
+
+class TestPlaying:
+    def test_table_logs_and_conversations(
+        self, tuned: None, plums: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Every condition is played by the default model; a second run asks nothing and writes the same logs."""
+        project, logs = str(plums.parent / "p.wb"), plums.parent / "logs"
+        words = ["simulate", "sharded", project, str(plums), "--max-tokens", "12"]
+        words += ["--context", "2048", "--conditions", "full,sharded,recap", "--json"]
+        assert main(words) == 0
+        first = json.loads(capsys.readouterr().out)
+        assert {one["condition"] for one in first["aptitude"]} == {"full", "sharded", "recap"}
+        assert [one["condition"] for one in first["replies"]] == ["sharded", "recap"]
+        assert main([*words, "--logs", str(logs)]) == 0
+        again = capsys.readouterr()
+        assert json.loads(again.out) == first
+        assert "3 were played before" in again.err
+        files = sorted(logs.rglob("*.jsonl"))
+        assert [path.relative_to(logs).parts[:2] for path in files] == [
+            ("math", "full"),
+            ("math", "recap"),
+            ("math", "sharded"),
+        ]
+        records = {path.parts[-2]: json.loads(path.read_text("utf-8")) for path in files}
+        assert records["recap"]["source_conv_id"] == records["sharded"]["conv_id"]
+        sharded = records["sharded"]["trace"]
+        assert records["recap"]["trace"][: len(sharded)] == sharded
+        assert main(["import", str(plums.parent / "other.wb"), str(logs), "--json"]) == 0
+
+
+class TestMaking:
+    def test_proposed_shards_wait(
+        self, tuned: None, plums: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Shards of a full instruction are written as instructions; they are not played before a person approves."""
+        project, out = str(plums.parent / "p.wb"), plums.parent / "out.jsonl"
+        assert main(["simulate", "shards", project, str(plums), str(out), "--json"]) == 0
+        (shown,) = json.loads(capsys.readouterr().out)["drafts"]
+        (instruction,) = read_instructions(out.read_text("utf-8"))
+        assert instruction.record() == shown
+        assert state_of(instruction) == "proposed"
+        assert instruction.text("answer") == PLUMS["answer"]
+        with pytest.raises(UsageError, match="Nobody has approved"):
+            asked_instructions(str(out))
+        assert asked_instructions(str(out), unapproved=True)[0] == [instruction]
+        approved = as_draft(shown).decided("approved").record()
+        out.write_text(json.dumps(approved), "utf-8")
+        assert len(asked_instructions(str(out))[0]) == 1
+
+    def test_file_is_never_replaced(self, plums: Path) -> None:
+        """A file that may hold a person's decisions is not written over."""
+        words = ["simulate", "shards", str(plums.parent / "p.wb"), str(plums), str(plums)]
+        assert main(words) == 2
+        assert json.loads(plums.read_text("utf-8")) == [PLUMS]
+
+
+class TestTable:
+    def test_figures(self) -> None:
+        """P, A90 and U90-10 by condition in the order asked for; what was never attempted counts as 0."""
+        rows = [row("full", 1.0, 0), row("full", 1.0, 1), row("sharded", None, 0)]
+        rows.append(row("sharded", 1.0, 1))
+        found = told(rows, ("sharded", "full"))
+        assert [
+            (one["condition"], one["performance"], one["aptitude"], one["unreliability"])
+            for one in found.as_json["aptitude"]
+        ] == [("sharded", 50.0, 90.0, 80.0), ("full", 100.0, 100.0, 0.0)]
+        assert found.lines[1].split() == [
+            "1", "2", "50.0", "50%", "90.0", "80.0", "math,", "sharded,", "small",
+        ]  # fmt: skip
+
+    def test_replies_by_condition(self) -> None:
+        """What the replies were taken for is counted where they are classified."""
+        found = told([row("full", 1.0, 0), row("recap", 0.0, 0)], ("full", "recap"))
+        (replies,) = found.as_json["replies"]
+        assert (replies["condition"], replies["hedge"], replies["refuse"]) == ("recap", 1, 0)
+        assert (replies["turns"], replies["stand_ins"]) == (2, 1)
+
+    def test_temperatures_are_conditions_of_their_own(self) -> None:
+        """Plays at another temperature have rows of their own, in the place of their condition."""
+        rows = [row("sharded", 1.0, 0, conv_type="sharded-at0.5-ut1.0"), row("full", 1.0, 0)]
+        found = told(rows, ("full", "sharded"))
+        assert [one["condition"] for one in found.as_json["aptitude"]] == [
+            "full",
+            "sharded-at0.5-ut1.0",
+        ]
+
+    def test_broken_plays_have_no_score(self) -> None:
+        """A play that broke off is in no row."""
+        broken = PlayRow(1, "", "sharded", "k", 1, None, "no room", {})
+        assert scored([broken, row("full", 1.0, 0)]) == scored([row("full", 1.0, 0)])
+
+
+class TestWords:
+    def test_conditions(self) -> None:
+        """Without words the six of the paper; names may be in capitals; others are refused."""
+        assert asked_conditions(None) == CONDITIONS
+        assert asked_conditions("RECAP-full, full,full") == ("recap-full", "full")
+        with pytest.raises(UsageError, match="no condition 'fulll'"):
+            asked_conditions("fulll")
+
+    @pytest.mark.parametrize(("name", "count", "tasks"), [("math", 20, 1), ("samples", 10, 6)])
+    def test_what_comes_along(self, name: str, count: int, tasks: int) -> None:
+        """The instructions that come along are found by name; the math ones have 3 to 6 shards."""
+        found, dataset = asked_instructions(name)
+        assert (len(found), len({one.task for one in found})) == (count, tasks)
+        assert dataset == f"instructions_{name}.json"
+        assert name != "math" or all(3 <= len(one.shards) <= 6 for one in found)
+
+    def test_missing_file(self, tmp_path: Path) -> None:
+        """A file that is not there is named, with what comes along."""
+        with pytest.raises(UsageError, match=r"none\.json cannot be read") as error:
+            asked_instructions(str(tmp_path / "none.json"))
+        assert "math, samples" in error.value.hint
+
+    def test_sources_have_text(self, tmp_path: Path) -> None:
+        """A full instruction without text is refused with its place."""
+        path = tmp_path / "full.jsonl"
+        path.write_text(f'{json.dumps(PLUMS)}\n{{"task_id": "a", "task": "math"}}\n', "utf-8")
+        with pytest.raises(UsageError, match="Line 2: there is no instruction"):
+            asked_sources(str(path))
