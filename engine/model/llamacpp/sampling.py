@@ -7,11 +7,11 @@ from typing import Any
 
 import llama_cpp
 import numpy as np
-from llama_cpp.llama_grammar import json_schema_to_gbnf
 from numpy.typing import NDArray
 
 from engine.errors import ModelError
 from engine.model.interface import Sampling
+from engine.model.llamacpp.schemas import grammar_of
 
 
 class Sampler:
@@ -37,7 +37,7 @@ class Sampler:
         self._grammar = None
         grammar = settings.grammar
         if settings.json_schema is not None:
-            grammar = json_schema_to_gbnf(settings.json_schema)
+            grammar = grammar_of(settings.json_schema)
         if grammar is not None:
             self._grammar = llama_cpp.llama_sampler_init_grammar(vocab, grammar.encode(), b"root")
             if not self._grammar:

@@ -103,6 +103,14 @@ class TestConstrained:
             assert len(value["label"]) <= 12
             assert value["score"] in (1, 2, 3)
 
+    @pytest.mark.parametrize("text", ['a "b" \\ c', "two\nlines", "名 é 😀", '"', "\\u0041"])
+    def test_keys_and_values_of_a_schema(self, model: LlamaModel, text: str) -> None:
+        """A key or a value with quotes, backslashes, lines or any letters comes out as itself."""
+        schema = {"type": "object", "properties": {text: {"enum": [text]}}, "required": [text]}
+        sampling = Sampling(json_schema=json.dumps({**schema, "additionalProperties": False}))
+        (reply,) = write(model, PROMPTS[0], sampling=sampling, max_tokens=60)
+        assert json.loads(reply.text) == {text: text}
+
     def test_grammar(self, model: LlamaModel) -> None:
         """Replies under a grammar match it."""
         grammar = 'root ::= ("yes" | "no") ", because " [a-z ]{3,20} "."'
