@@ -22,8 +22,11 @@ _TRIES = (0.0, 0.7)
 _SEGMENTS = object_schema(segments={"type": "array", "items": {"type": "string"}})
 _WORDED = object_schema(shard={"type": "string"})
 _COVERAGE = object_schema(coverage={"type": "string"})
-_TOKENS = 800
-_TOKENS_WORDED = 120
+_SPARE = 60
+"""Tokens of a reply beside the words of the instruction that it repeats."""
+
+_CHARACTERS = 2
+"""Of a token, at least, in ordinary text; so replies that repeat a text are bounded by its length."""
 
 HOLDS = 0.8
 """CONCAT must reach this share of FULL: shards that lose more have lost information."""
@@ -82,7 +85,7 @@ class MakingScenario:
             pieces = placed(segments, self.text)
             return pieces if pieces and len(pieces) > 1 else None
 
-        call = self._call("segment", _TOKENS, TEXT=self.text)
+        call = self._call("segment", 2 * len(self.text), TEXT=self.text)
         pieces = yield from ask_json(call, _SEGMENTS, accept, _TRIES)
         return (by_sentences(self.text), False) if pieces is None else (pieces, True)
 
@@ -112,7 +115,7 @@ class MakingScenario:
             return [int(number) - 1 for number in (first, *others)]
 
         listing = "\n".join(f"{number}. {text}" for number, text in enumerate(words, 1))
-        call = self._call("order", _TOKENS, SEGMENTS=listing)
+        call = self._call("order", 8 * len(pieces), SEGMENTS=listing)
         order = yield from ask_json(call, schema, accept, _TRIES)
         if order is not None:
             return order
@@ -132,7 +135,7 @@ class MakingScenario:
             return shard.strip() if fits and keeps_numbers(shard, words, self.text) else None
 
         prompt = "rephrase-first" if first else "rephrase"
-        call = self._call(prompt, _TOKENS_WORDED, TEXT=self.text, SEGMENT=words)
+        call = self._call(prompt, 2 * len(words), TEXT=self.text, SEGMENT=words)
         shard = yield from ask_json(call, _WORDED, accept, _TRIES)
         return (words, False) if shard is None else (shard, True)
 
@@ -145,7 +148,7 @@ class MakingScenario:
             return "" if whole else coverage.strip()
 
         shards = "\n".join(f"- {one.text}" for one in draft.candidates)
-        call = self._call("coverage", _TOKENS_WORDED, TEXT=self.text, SHARDS=shards)
+        call = self._call("coverage", 80, TEXT=self.text, SHARDS=shards)
         return (yield from ask_json(call, _COVERAGE, accept, _TRIES))
 
     def _checked(self, draft: Draft) -> Generator[Call, Said, dict[str, float]]:
@@ -163,10 +166,17 @@ class MakingScenario:
             means[condition] = sum(scores) / len(scores)
         return means
 
-    def _call(self, prompt: str, tokens: int, **places: str) -> Call:
+    def _call(self, prompt: str, characters: int, **places: str) -> Call:
+        """A question whose reply has about so many characters."""
         text = filled(self.setting.texts[prompt], places)
         seed = seed_from(self.setting.seed, self.source["task_id"], prompt, *places.values())
-        return Call(prompt, "judge", (ChatMessage("user", text),), max_tokens=tokens, seed=seed)
+        return Call(
+            prompt,
+            "judge",
+            (ChatMessage("user", text),),
+            max_tokens=_SPARE + characters // _CHARACTERS,
+            seed=seed,
+        )
 
 
 def holds(check: Mapping[str, float]) -> bool:
