@@ -54,6 +54,23 @@ class PlayRow:
 
 
 @dataclass(frozen=True, slots=True)
+class PlayEstimate:
+    """What plays will take, going by the latest run of their kind with the same models.
+
+    Attributes:
+        plays: Plays still to do.
+        replies: Replies that they will ask for; None where there was no such run.
+        seconds: How long that will take; None where there was no such run.
+        models: What the models are called.
+    """
+
+    plays: int
+    replies: int | None
+    seconds: float | None
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TranscriptLine:
     """One call of a play with its reply.
 

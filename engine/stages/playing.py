@@ -17,7 +17,7 @@ from engine.formats import Rejected, parse_made
 from engine.jobs import Progress, config_hash
 from engine.model.catalog import RunnableModel
 from engine.model.talking import Role, Said
-from engine.play_rows import PlaySetting, TranscriptLine
+from engine.play_rows import PlayEstimate, PlaySetting, TranscriptLine
 from engine.simulate.play import Line, Played, Playing, Scenario, Unsaid
 from engine.stages.answering import Answering
 from engine.store import imports, plays, runs
@@ -105,6 +105,23 @@ class PlayStage:
             ended = plays.ended(conn, self.config_hash)
         return [scenario for scenario in self.scenarios if scenario.key not in ended]
 
+    def estimate(self) -> PlayEstimate:
+        """What a run would take now."""
+        count = len(self.missing())
+        models = self._models
+        with self._project.reading() as conn:
+            latest = plays.latest_run(conn, self._kind, models)
+        labels = tuple(dict.fromkeys(models.values()))
+        if latest is None:
+            return PlayEstimate(count, None, None, labels)
+        played, replies, seconds = latest
+        share = count / played
+        return PlayEstimate(count, round(replies * share), seconds * share, labels)
+
+    @property
+    def _models(self) -> dict[str, str]:
+        return {str(role): label for role, label in self._answering.labels.items()}
+
     def run(self, run_id: int) -> Iterator[Progress]:
         """Plays round by round; replies are committed as they come, and so is each play that is over, with the run's
         counter.
@@ -119,8 +136,7 @@ class PlayStage:
         if not missing:
             return
         yield Progress(0, None, "loading the model")
-        models = {str(role): label for role, label in self._answering.labels.items()}
-        setting = PlaySetting(self.config_hash, self._kind, self.params, models)
+        setting = PlaySetting(self.config_hash, self._kind, self.params, self._models)
         self._project.write(lambda conn: plays.register(conn, setting))
         playing = Playing(
             self.scenarios, parallel=self._parallel, model_of=self._answering.model_of

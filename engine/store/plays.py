@@ -101,6 +101,22 @@ def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[Play
     return [_row(row) for row in found]
 
 
+def latest_run(
+    conn: sqlite3.Connection, kind: str, models: Mapping[str, str]
+) -> tuple[int, int, float] | None:
+    """The latest run of a kind with these models that is over and asked for something: plays that ended in it, replies
+    that it asked for, seconds."""
+    row = conn.execute(
+        "SELECT count(play.id), run.done, 86400 * (julianday(finished_at) - julianday(started_at))"
+        " FROM run JOIN play ON run_id = run.id AND reason IS NULL"
+        " JOIN play_config ON play_config.config_hash = play.config_hash"
+        " WHERE kind = ? AND models = ? AND finished_at IS NOT NULL AND done > 0"
+        " GROUP BY run.id ORDER BY run.id DESC LIMIT 1",
+        (kind, to_json(models)),
+    ).fetchone()
+    return None if row is None else (row[0], row[1], row[2])
+
+
 def transcript(conn: sqlite3.Connection, play_id: int) -> list[TranscriptLine]:
     """The calls of a play with their replies, in order; empty where there is no such play."""
     row = conn.execute("SELECT transcript FROM play WHERE id = ?", (play_id,)).fetchone()

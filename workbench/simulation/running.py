@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from engine.play_rows import PlayRow
+from engine.play_rows import PlayEstimate, PlayRow
+from screens.figures import duration
 from workbench.commands.narration import run_stages, tell
 from workbench.exits import DONE, WITH_GAPS
 from workbench.services import Workspace
@@ -17,6 +18,9 @@ def played(workspace: Workspace, simulation: Simulation) -> list[PlayRow]:
         WorkbenchError: A stage failed.
         Cancelled: A stage was cancelled from the keyboard.
     """
+    # What is tuned first may change what the model is called.
+    if not simulation.before:
+        tell(estimate_text(simulation.play.estimate()))
     run_stages(workspace, simulation.stages)
     rows = {row.key: row for row in workspace.simulations().rows(simulation.play.config_hash)}
     found = [rows[one.key] for one in simulation.play.scenarios if one.key in rows]
@@ -24,6 +28,18 @@ def played(workspace: Workspace, simulation: Simulation) -> list[PlayRow]:
         if row.reason is not None:
             tell(f"{row.key} broke off: {row.reason}")
     return found
+
+
+def estimate_text(estimate: PlayEstimate) -> str:
+    """An estimate in words."""
+    if not estimate.plays:
+        return "Nothing is left to play."
+    text = f"{estimate.plays:,} to play with {', '.join(estimate.models)}"
+    if estimate.replies is None or estimate.seconds is None:
+        return f"{text}; how long that takes is told once the first is over."
+    return (
+        f"{text}: about {estimate.replies:,} replies, {duration(estimate.seconds)}, as last time."
+    )
 
 
 def exit_code(rows: list[PlayRow]) -> int:

@@ -303,3 +303,25 @@ def test_a_cancel_before_the_start(project: Project, process: ModelProcess) -> N
     stage.interrupt()
     assert isinstance(JobRunner(project, lambda event: None).run(stage), JobCancelled)
     assert process.pid is None
+
+
+def test_estimate(project: Project, scripted: Scripted) -> None:
+    """What is left is told by what the latest run with the same models took; without one, nothing is made up."""
+    before = simulated.stage(project, scripted).estimate()
+    assert (before.plays, before.replies, before.seconds) == (9, None, None)
+    few = simulated.scenarios()[:3]
+    outcome(project, scripted, made=lambda _: few)
+    project.write(
+        lambda conn: conn.execute(
+            "UPDATE run SET started_at = '2026-01-01T10:00:00.000Z', finished_at = '2026-01-01T10:01:00.000Z'"
+        )
+    )
+    after = simulated.stage(project, scripted).estimate()
+    assert (after.plays, after.replies) == (6, 24)
+    assert after.seconds == pytest.approx(120, abs=0.01)
+    assert after.models == ("shipped",)
+
+    def other() -> RunnableModel:
+        return replace(scored.model(), label="other")
+
+    assert simulated.stage(project, scripted, user=other).estimate().seconds is None
