@@ -80,9 +80,43 @@ def add_analyses(command: Callable[[str, str, str], argparse.ArgumentParser]) ->
         help="predict in this one, such as one of real people (default: the same, by what was learnt from others)",
     )
     sub.add_argument("--embedder", default="tfidf", help="for the nearest ones (default: tfidf)")
+    sub.add_argument(
+        "--llm",
+        action="store_true",
+        help="also let a model guess, by replies that can be nothing else",
+    )
+    add_labelling(sub)
     sub.add_argument("--limit", type=positive, help="predict only so many, drawn by the seed")
     sub.add_argument("--seed", type=int, default=0, help="of the split (default: 0)")
     add_filter(sub)
+    sub = command(
+        "behaviour",
+        "label how users ask by a model: order, feedback, broadness, context; three runs and a vote",
+        "analyse_behaviour:behaviour",
+    )
+    sub.add_argument("project")
+    sub.add_argument(
+        "--schema",
+        action="append",
+        choices=["strategy", "strategy_V2", "strategy_V3"],
+        help="may be repeated (default: all three)",
+    )
+    add_labelling(sub)
+    sub.add_argument("--limit", type=positive, metavar="N", help="the first so many only")
+    sub.add_argument("--seed", type=int, default=0, help="of the runs (default: 0)")
+    add_filter(sub)
+
+
+def add_labelling(sub: argparse.ArgumentParser) -> None:
+    """Who labels, and how."""
+    sub.add_argument(
+        "--model",
+        help="name or path of a model, or endpoints as NAME,NAME2 (default: the built-in one)",
+    )
+    sub.add_argument("--context", type=positive, metavar="N", help="longest request in tokens")
+    sub.add_argument(
+        "--parallel", type=positive, default=32, metavar="N", help="requests at once (default: 32)"
+    )
 
 
 def add_endpoint(sub: argparse.ArgumentParser) -> None:
@@ -102,7 +136,8 @@ def add_model(sub: argparse.ArgumentParser) -> None:
     """Which model, and which adapter on it."""
     sub.add_argument(
         "--model",
-        help="name or path of a model, or endpoints as NAME,NAME2 (default: the built-in one)",
+        help="name or path of a model, or endpoints as NAME,NAME2 (default: what `models use` chose, else the"
+        " built-in one)",
     )
     sub.add_argument(
         "--adapter", help="name of an adapter, a GGUF file, or the directory of a training run"
@@ -161,7 +196,10 @@ def add_clustering(sub: argparse.ArgumentParser) -> None:
         "--largest", type=positive, metavar="N", help="split clusters of more conversations"
     )
     sub.add_argument("--seed", type=int, default=0, help="of all that is random (default: 0)")
-    sub.add_argument("--model", help="name or path of a model (default: the built-in one)")
+    sub.add_argument(
+        "--model",
+        help="name or path of a model (default: what `models use` chose, else the built-in one)",
+    )
     sub.add_argument(
         "--decide",
         choices=get_args(Decide),

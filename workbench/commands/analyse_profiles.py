@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,15 @@ from workbench.commands.analyse import aligned
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import Told, tell
 from workbench.exits import DONE
+from workbench.recllmsim.guesses import guessed, guessing_simulation
 from workbench.recllmsim.spoken import Asked, across, within
+from workbench.services import Workspace
+from workbench.simulation.options import SimulationOptions
+from workbench.simulation.running import exit_code, played
 
 FREQUENT = "most frequent"
 """The first way, which the others have to beat."""
+LLM = "language model"
 _NAME = 28
 
 
@@ -31,35 +36,41 @@ def profiles(arguments: argparse.Namespace) -> int:
 
     Raises:
         UsageError: Too few people, or nothing that tells them apart.
+        WorkbenchError: A model cannot be had.
     """
     wanted = asked_filter(arguments.filter)
-    with Project.open(arguments.project, read_only=True) as project:
+    sample = {"seed": arguments.seed, "limit": arguments.limit}
+    home = Path(arguments.test or arguments.project)
+    with Workspace(home, read_only=not arguments.llm) as workspace:
         if arguments.test is None:
-            asked = within(project, wanted, seed=arguments.seed, limit=arguments.limit)
+            asked = within(workspace.project, wanted, **sample)
         else:
-            with Project.open(arguments.test, read_only=True) as other:
-                asked = across(project, other, wanted, seed=arguments.seed, limit=arguments.limit)
-    told = _told(asked, arguments)
-    told.print(arguments.json)
-    return DONE
-
-
-def _told(asked: Asked, arguments: argparse.Namespace) -> Told:
-    questions = questions_for(asked.spoken, [asked.spoken[at] for at in asked.predicted])
-    if not questions:
-        raise UsageError(
-            "No answer is shared by enough of these people to be learnt.",
-            "Import more of them: an answer needs five people who have it and five who have not.",
-        )
-    rows = identify(asked.spoken, asked.splits, _ways(asked, arguments.embedder), questions)
+            with Project.open(arguments.project, read_only=True) as known:
+                asked = across(known, workspace.project, wanted, **sample)
+        questions = questions_for(asked.spoken, [asked.spoken[at] for at in asked.predicted])
+        if not questions:
+            raise UsageError(
+                "No answer is shared by enough of these people to be learnt.",
+                "Import more of them: an answer needs five people who have it and five who have not.",
+            )
+        ways = _ways(asked, arguments.embedder)
+        code = DONE
+        if arguments.llm:
+            options = replace(SimulationOptions.from_arguments(arguments), limit=None)
+            simulation = guessing_simulation(workspace.simulations(), asked, questions, options)
+            rows = played(workspace, simulation)
+            ways[LLM] = guessed(asked, [row for row in rows if row.reason is None])
+            code = exit_code(rows)
     for note in asked.notes:
         tell(note)
     tell(
         "Every conversation is predicted by what was learnt from other people."
         if arguments.test is None
-        else f"Learnt from {Path(arguments.project).name}, predicted in {Path(arguments.test).name}."
+        else f"Learnt from {Path(arguments.project).name}, predicted in {home.name}."
     )
-    return Told(_table(rows), _as_json(rows, questions, asked))
+    found = identify(asked.spoken, asked.splits, ways, questions)
+    Told(_table(found), _as_json(found, questions, asked)).print(arguments.json)
+    return code
 
 
 def _ways(asked: Asked, embedder: str) -> dict[str, Way]:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from engine.simulate.recsim.people import LANGUAGES, TASKS
 from workbench.cli_options import positive
 
 
@@ -27,6 +28,7 @@ def add_simulations(command: Callable[[str, str, str], argparse.ArgumentParser])
         "recsim", "users with profiles who plan with an assistant", "simulate_recsim:simulate"
     )
     add_common(sub)
+    add_recsim(sub)
 
 
 def add_common(sub: argparse.ArgumentParser, *, runs: int = 1) -> None:
@@ -117,6 +119,38 @@ def add_forms(sub: argparse.ArgumentParser) -> None:
         help="tokens the baseline keeps (default: 4000)",
     )
     sub.add_argument("--files", metavar="DIR", help="also write each run as its source stores one")
+
+
+def add_recsim(sub: argparse.ArgumentParser) -> None:
+    """Who plans what; `--runs` is the number of conversations of each task."""
+    sub.add_argument(
+        "--task",
+        action="append",
+        choices=TASKS,
+        metavar="TASK",
+        help=f"{', '.join(TASKS)}; may be repeated (default: all)",
+    )
+    sub.add_argument("--language", choices=LANGUAGES, default="en", help="default: en")
+    sub.add_argument(
+        "--turns",
+        type=positive,
+        default=10,
+        metavar="N",
+        help="answers of the assistant, at most (default: 10)",
+    )
+    sub.add_argument(
+        "--questions", action="store_true", help="ask both sides afterwards what came of it"
+    )
+    sub.add_argument(
+        "--user-tokens", type=positive, default=200, metavar="N", help="of a wish (default: 200)"
+    )
+    sub.add_argument(
+        "--assistant-tokens",
+        type=positive,
+        default=512,
+        metavar="N",
+        help="of an answer (default: 512)",
+    )
 
 
 def add_sharded(sub: argparse.ArgumentParser) -> None:

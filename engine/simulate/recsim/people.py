@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any, Literal, get_args
 
 Language = Literal["en", "zh"]
@@ -111,4 +110,7 @@ def _both(field: str, english: str) -> dict[str, str]:
 
 
 def _data(name: str) -> Any:
+    # imported here because the command line knows the tasks and need not wait for it
+    from importlib import resources
+
     return json.loads((resources.files(__package__) / name).read_text("utf-8"))

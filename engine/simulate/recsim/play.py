@@ -24,6 +24,7 @@ FORMAT = "recllmsim"
 """The import format of the records."""
 
 MAX_TURNS = 10
+USER_TOKENS, ASSISTANT_TOKENS = 200, 512
 FAREWELLS: tuple[tuple[str, str], ...] = (("thank you", "goodbye"), ("谢谢", "再见"))
 """A reply with both words of a pair, in any case, ends the conversation and is no part of it."""
 
@@ -46,8 +47,8 @@ class Setting:
     language: Language = "en"
     max_turns: int = MAX_TURNS
     temperature: float = 0.5
-    user_tokens: int = 200
-    assistant_tokens: int = 512
+    user_tokens: int = USER_TOKENS
+    assistant_tokens: int = ASSISTANT_TOKENS
     asks: bool = False
     seed: int = 0
 

@@ -1,0 +1,123 @@
+"""`workbench analyse behaviour`: how users ask, as a model labels it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engine.errors import UsageError
+from engine.simulate.recsim.behaviour import SCHEMAS
+from engine.store import imports
+from engine.validate.interval import Interval
+from engine.validate.short_figures import ends, short
+from workbench.commands.analyse import aligned
+from workbench.commands.filtering import asked_filter
+from workbench.commands.narration import Told, tell
+from workbench.recllmsim.labelling import (
+    AgreementRow,
+    LabelRow,
+    agreement_rows,
+    behaviour_simulation,
+    label_rows,
+)
+from workbench.services import Workspace
+from workbench.simulation.options import SimulationOptions
+from workbench.simulation.running import exit_code, played
+
+
+def behaviour(arguments: argparse.Namespace) -> int:
+    """Labels what was not labelled yet, and tells the labels and how far they agree with those that came along.
+
+    Raises:
+        UsageError: Nothing matches.
+        WorkbenchError: A model cannot be had.
+    """
+    wanted = asked_filter(arguments.filter)
+    schemas = tuple(dict.fromkeys(arguments.schema or SCHEMAS))
+    options = SimulationOptions.from_arguments(arguments)
+    with Workspace(Path(arguments.project)) as workspace:
+        simulation = behaviour_simulation(
+            workspace.simulations(), workspace.project, wanted, schemas, options
+        )
+        if not simulation.play.scenarios:
+            raise UsageError(
+                "In no conversation that matches does a user speak.", "Leave out --filter."
+            )
+        rows = played(workspace, simulation)
+        labelled = [row for row in rows if row.reason is None]
+        asked = {int(row.result["conversation"]) for row in labelled}
+        with workspace.project.reading() as conn:
+            truths = {key: truth for key, truth in imports.truths(conn) if key in asked}
+    labels = label_rows(labelled, schemas)
+    agreements = agreement_rows(labelled, truths, schemas)
+    if not agreements:
+        tell("None of these conversations came with labels to compare with.")
+    _told(labels, agreements, simulation.play.config_hash).print(arguments.json)
+    return exit_code(rows)
+
+
+def _told(labels: Sequence[LabelRow], agreements: Sequence[AgreementRow], config: str) -> Told:
+    lines = aligned(
+        ["schema", "label", "labelled", "all runs alike", "labels"],
+        [
+            [
+                row.schema,
+                row.label,
+                f"{row.labelled:,} of {row.asked:,}",
+                "-" if row.unanimous is None else short(row.unanimous),
+                "  " + ", ".join(f"{name} {count:,}" for name, count in row.counts.items()),
+            ]
+            for row in labels
+        ],
+    )
+    if agreements:
+        lines += ["", *_agreements(agreements)]
+    told: dict[str, Any] = {
+        "config": config,
+        "labels": [asdict(row) for row in labels],
+        "agreement": [_flat(row) for row in agreements],
+    }
+    return Told(lines, told)
+
+
+def _agreements(rows: Sequence[AgreementRow]) -> list[str]:
+    return aligned(
+        [
+            "schema",
+            "label",
+            "against",
+            "n",
+            "accuracy",
+            "95%",
+            "frequent",
+            "kappa",
+            "95% ",
+            "weighted",
+        ],
+        [
+            [
+                row.schema,
+                row.label,
+                f"{row.one} / {row.other}",
+                f"{row.found.count:,}",
+                short(row.found.accuracy.value),
+                ends(row.found.accuracy),
+                short(row.found.frequent),
+                *_with_ends(row.found.kappa),
+                _with_ends(row.found.weighted)[0],
+            ]
+            for row in rows
+        ],
+    )
+
+
+def _with_ends(value: Interval | None) -> tuple[str, str]:
+    return ("-", "-") if value is None else (short(value.value), ends(value))
+
+
+def _flat(row: AgreementRow) -> dict[str, Any]:
+    named = {"schema": row.schema, "label": row.label, "one": row.one, "other": row.other}
+    return {**named, **asdict(row.found)}

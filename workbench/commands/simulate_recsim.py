@@ -1,0 +1,75 @@
+"""`workbench simulate recsim`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from engine.simulate.recsim.people import TASKS
+from engine.simulate.recsim.table import TaskRow, by_task
+from workbench.commands.analyse import aligned
+from workbench.commands.narration import Told
+from workbench.services import Workspace
+from workbench.simulation.options import SimulationOptions
+from workbench.simulation.recsim import RecsimChoice, recsim_simulation
+from workbench.simulation.running import exit_code, played
+
+
+def simulate(arguments: argparse.Namespace) -> int:
+    """Plays people with profiles who plan with an assistant, and tells what came of it, by task.
+
+    Raises:
+        WorkbenchError: A model cannot be had.
+    """
+    options = SimulationOptions.from_arguments(arguments)
+    choice = RecsimChoice(
+        tuple(dict.fromkeys(arguments.task or TASKS)),
+        arguments.language,
+        arguments.turns,
+        arguments.questions,
+        arguments.user_tokens,
+        arguments.assistant_tokens,
+    )
+    with Workspace(Path(arguments.project), create=True) as workspace:
+        simulation = recsim_simulation(workspace.simulations(), choice, options)
+        rows = played(workspace, simulation)
+    ended = [row for row in rows if row.reason is None]
+    table = by_task(row.result for row in ended)
+    runs = [{"key": row.key, "conversation": row.conversation_id, **row.result} for row in ended]
+    told = {
+        "config": simulation.play.config_hash,
+        "tasks": [asdict(row) for row in table],
+        "runs": runs,
+    }
+    Told(lines_of(table), told).print(arguments.json)
+    return exit_code(rows)
+
+
+def lines_of(table: Sequence[TaskRow]) -> list[str]:
+    """The table as text."""
+    heads = [
+        "task",
+        "conversations",
+        "turns",
+        "goodbye",
+        "user chars",
+        "assistant chars",
+        "stand-ins",
+    ]
+    return aligned(
+        heads,
+        [
+            [
+                row.task,
+                f"{row.conversations:,}",
+                f"{row.turns:.1f}",
+                f"{row.goodbyes:,}",
+                f"{row.user_chars:,.0f}",
+                f"{row.assistant_chars:,.0f}",
+                f"{row.stand_ins:,}",
+            ]
+            for row in table
+        ],
+    )
