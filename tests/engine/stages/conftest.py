@@ -1,13 +1,16 @@
-"""Weights that the stages can run on quickly."""
+"""Weights that the stages can run on quickly, and a project whose goals can be clustered."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.engine.stages import scored
+from engine.stages.kept_desk import KeptDesk
+from engine.store.project import Project
+from tests.engine.stages import goal_runs, scored
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -16,3 +19,24 @@ def weights(quick_weights: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(scored.WEIGHTS, str(quick_weights))
         yield
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project in which nothing was clustered."""
+    path = tmp_path_factory.mktemp("project") / "p.wb"
+    goal_runs.make(path)
+    return path
+
+
+@pytest.fixture
+def project(imported: Path, tmp_path: Path) -> Iterator[Project]:
+    """A copy of it, opened."""
+    with Project.open(Path(shutil.copy(imported, tmp_path / "p.wb"))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def desks(project: Project) -> KeptDesk:
+    """Its desks."""
+    return KeptDesk(project)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,46 +11,22 @@ import numpy as np
 import pytest
 
 from engine.conversation import Conversation, Message
-from engine.errors import UsageError
-from engine.goal_rows import Author, DeskDecision
+from engine.goal_rows import DeskDecision
 from engine.goals.desk import Desk
 from engine.goals.embedding import Served, ServedEmbedder, embedder_for
 from engine.goals.vectors import Vectors
 from engine.jobs import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.stages import clustering, embedding
 from engine.stages.assigning import AssignStage
-from engine.stages.deciding import DecideStage
 from engine.stages.embedding import EmbedStage, Vectoriser
 from engine.stages.goal_data import TextSource, read_vectors, source_of, stored_clustering
 from engine.stages.holding_out import HoldOutStage
 from engine.stages.kept_desk import KeptDesk
 from engine.stages.stabilising import StabilityStage
-from engine.stages.standing import Standing
 from engine.store import clusterings, goal_answers, runs, vectors
 from engine.store.project import Project
 from tests.engine.stages import goal_runs
 from tests.engine.stages.goal_runs import goal_content
-
-
-@pytest.fixture(scope="module")
-def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project in which nothing was clustered."""
-    path = tmp_path_factory.mktemp("project") / "p.wb"
-    goal_runs.make(path)
-    return path
-
-
-@pytest.fixture
-def project(imported: Path, tmp_path: Path) -> Iterator[Project]:
-    """A copy of it, opened."""
-    with Project.open(Path(shutil.copy(imported, tmp_path / "p.wb"))) as opened:
-        yield opened
-
-
-@pytest.fixture
-def desks(project: Project) -> KeptDesk:
-    """Its desks."""
-    return KeptDesk(project)
 
 
 class TestEmbedding:
@@ -300,83 +275,6 @@ def _merge_all(desk: Desk) -> Iterator[DeskDecision]:
     while len(desk.current) > 1:
         first, second, *_ = desk.current
         yield DeskDecision("merge", (first, second))
-
-
-def _moving(group: str, conversation: int, author: Author) -> DeskDecision:
-    return DeskDecision("move", (group,), parts=(array("q", [conversation]),), author=author)
-
-
-class TestDecidingByProbability:
-    def decide(self, project: Project, desks: KeptDesk, threshold: float) -> DecideStage:
-        stage = DecideStage(
-            project, desks, Standing(project, desks), "auto", lambda: None, threshold=threshold
-        )
-        (outcome,) = goal_runs.run(project, [stage])
-        assert isinstance(outcome, JobDone)
-        return stage
-
-    def test_merges_what_is_probable(self, project: Project, desks: KeptDesk) -> None:
-        """Too many clusters of four kinds of goals become fewer, never mixed; a merge is an act, settling is one more."""
-        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=12))
-        stage = self.decide(project, desks, 0.5)
-        with project.reading() as conn:
-            stored = stored_clustering(conn, None)
-            texts = source_of(stored).read(conn, list(range(1, 49)))
-        kinds = {entry.conversation_id: entry.text.split()[3] for entry in texts}
-        desk = desks.desk(stored.id)
-        history = desks.history(stored.id)
-
-        assert stage.merged > 0
-        assert stage.refused == 0
-        assert {d.author for d in history} == {"auto"}
-        assert len({d.act for d in history if d.kind == "merge"}) == stage.merged
-        assert len({d.act for d in history if d.kind == "move"}) == 1
-        for group in desk.current:
-            assert len({kinds[int(member)] for member in desk.members(group)}) == 1
-
-    def test_settles_what_lies_among_others(self, project: Project, desks: KeptDesk) -> None:
-        """A conversation that is no member of its neighbours' group is moved there by one act, unless a person put it
-        where it is; a second run moves nothing."""
-        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
-        with project.reading() as conn:
-            key = stored_clustering(conn, None).id
-        self.decide(project, desks, 1.0)
-        groups = list(desks.desk(key).current)
-        stray, held = (int(desks.desk(key).members(group)[0]) for group in groups[:2])
-        desks.decide(key, lambda desk: [_moving(groups[2], stray, "auto")])
-        desks.decide(key, lambda desk: [_moving(groups[2], held, "human")])
-        stage = self.decide(project, desks, 1.0)
-        assert stage.settled == 1
-        assert "moved 1 conversations" in stage.summary()
-        desk = desks.desk(key)
-        assert stray in desk.members(groups[0])
-        assert held in desk.members(groups[2])
-        assert desks.history(key)[0].author == "auto"
-        assert self.decide(project, desks, 1.0).settled == 0
-
-    def test_a_higher_threshold_merges_no_more(self, project: Project, desks: KeptDesk) -> None:
-        """At certainty nothing is merged, and what was merged before stays; a second run adds nothing."""
-        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=12))
-        assert self.decide(project, desks, 1.0).merged == 0
-        assert self.decide(project, desks, 0.5).merged > 0
-        assert self.decide(project, desks, 0.5).merged == 0
-
-    def test_a_persons_no_holds(self, project: Project, desks: KeptDesk) -> None:
-        """What a person refused is not merged by the rule, however probable."""
-        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=12))
-        with project.reading() as conn:
-            key = stored_clustering(conn, None).id
-        moment = Standing(project, desks).now(key)
-        first = moment.left("probability")[0]
-        desks.decide(key, lambda desk: [DeskDecision("never", first)])
-        self.decide(project, desks, 0.01)
-        desk = desks.desk(key)
-        assert desk.now(first[0]) != desk.now(first[1])
-
-    def test_the_models_word_needs_a_model(self, project: Project, desks: KeptDesk) -> None:
-        """`llm` without a model is refused."""
-        with pytest.raises(UsageError, match="no model is asked"):
-            DecideStage(project, desks, Standing(project, desks), "llm", lambda: None)
 
 
 class TestStability:

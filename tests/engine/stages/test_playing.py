@@ -17,17 +17,21 @@ from typing import Any
 import pytest
 
 from engine.errors import RequestRefused
-from engine.jobs import JobCancelled, JobDone, JobRunner
+from engine.jobs import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.model.catalog import RunnableModel
-from engine.model.talking import Call, Said
+from engine.model.talking import Call, Role, Said
 from engine.simulate.play import Ending, Play
+from engine.stages.playing import PlayStage
 from engine.store import imports, plays, runs
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
+from engine.worker.routing import RoutedProcess
+from tests.engine.model.http.toy_peer import says
 from tests.engine.stages import scored, simulated
 from tests.engine.stages.simulated import Chat
 from tests.engine.store.support import REPOSITORY, check_whole, content
+from tests.engine.worker.endpoints.toy_endpoint import capabilities, client, endpoint
 
 Content = dict[str, list[tuple[Any, ...]]]
 
@@ -138,6 +142,7 @@ class TestWhatIsWritten:
         assert "Played 6" in done.message
         later = [call for batch in scripted.batches for call in batch][before:]
         assert not any("Bread" in call.messages[0].content for call in later)
+        assert "known" not in done.message
 
     def test_equal_calls_are_asked_once(self, project: Project, scripted: Scripted) -> None:
         """Two plays that ask the same get the same reply, and one model's time is taken once; the conversation that
@@ -182,6 +187,52 @@ class TestModels:
         assert len(scripted.batches) > asked
         with project.reading() as conn:
             assert [setting.played for setting in plays.settings_of(conn)] == [9, 9]
+
+
+class TestEndpoints:
+    def served(self, name: str) -> RunnableModel:
+        """A model behind an endpoint of this name."""
+        return replace(
+            scored.model(), label=name, endpoints=(name,), fingerprints={"endpoint": name}
+        )
+
+    def test_roles_over_http(self, tmp_path: Path, project: Project) -> None:
+        """Roles may be played by endpoints; what they said is kept, so nothing is asked twice, and their account is
+        told."""
+        with endpoint("vllm", 2) as (_, peers):
+            can = capabilities("vllm")
+            by_name = {name: client([peer], can) for name, peer in zip("ab", peers, strict=True)}
+            routed = RoutedProcess(tmp_path / "log", lambda names: by_name[names[0]])
+            chosen: dict[Role, Any] = {
+                "user": lambda: self.served("a"),
+                "assistant": lambda: self.served("b"),
+            }
+
+            def stage() -> PlayStage:
+                return PlayStage(
+                    project, routed, "chat", simulated.scenarios, {}, {}, chosen, parallel=9
+                )
+
+            done = JobRunner(project, lambda event: None).run(stage())
+            assert isinstance(done, JobDone)
+            assert "Played 9" in done.message
+            assert "requests" in done.message
+            asked = [len(peer.requests) for peer in peers]
+            assert min(asked) >= 18
+            again = JobRunner(project, lambda event: None).run(stage())
+            assert "9 were played before" in again.message
+            assert [len(peer.requests) for peer in peers] == asked
+
+    def test_an_endpoint_that_goes_away(self, tmp_path: Path, project: Project) -> None:
+        """A run whose endpoint refuses everything fails with what it said; what was played stays."""
+        with endpoint("vllm") as (model, (peer,)):
+            routed = RoutedProcess(tmp_path / "log", lambda names: model)
+            peer.faults = [says(401, "no key")] * 50
+            chosen: dict[Role, Any] = dict.fromkeys(("user", "assistant"), lambda: self.served("a"))
+            stage = PlayStage(project, routed, "chat", simulated.scenarios, {}, {}, chosen)
+            failed = JobRunner(project, lambda event: None).run(stage)
+        assert isinstance(failed, JobFailed)
+        assert "401" in failed.message
 
 
 class TestBreakingOff:
