@@ -1,0 +1,125 @@
+"""`workbench simulate forms`: from a form to a table, conversations with truth, and files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.errors import UsageError
+from engine.simulate.forms.form import TOPICS
+from engine.simulate.forms.modules import MODULES
+from engine.simulate.forms.table import FormRow
+from engine.store import conversations
+from engine.store.project import Project
+from workbench.cli import build_parser, main
+from workbench.commands.simulate_forms import lines_of
+from workbench.simulation.forms import FormsChoice, dummies, forms_simulation
+from workbench.simulation.options import SimulationOptions
+
+FORM = {
+    "Town": {"type": "text", "required": True, "answer": None},
+    'Colour of the "car"': {
+        "type": "choice",
+        "required": True,
+        "answer": None,
+        "options": ["red", "blue"],
+    },
+}
+ANNA = {
+    "description": "a weaver",
+    "answers": {"permit": {"Town": "Ulm", 'Colour of the "car"': "red"}},
+}
+
+
+@pytest.fixture
+def permit(tmp_path: Path) -> Path:
+    """A form of two fields, one with a quote in its label."""
+    path = tmp_path / "permit.json"
+    path.write_text(json.dumps(FORM), "utf-8")
+    return path
+
+
+class TestPlaying:
+    def test_table_conversations_and_files(
+        self, tuned: None, permit: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Both variants are played to their end by the default model; a second run asks nothing and says the same."""
+        project, files = permit.parent / "p.wb", permit.parent / "files"
+        people = permit.parent / "people.json"
+        people.write_text(json.dumps([ANNA]), "utf-8")
+        words = ["simulate", "forms", str(project), "--form", str(permit), "--profile", "run"]
+        words += ["--profiles", str(people), "--files", str(files), "--context", "2048"]
+        words += ["--turns", "1", "--follow-ups", "1", "--json"]
+        assert main(words) == 0
+        first = capsys.readouterr()
+        told = json.loads(first.out)
+        assert {row["variant"] for row in told["rows"]} == {"modular", "baseline"}
+        assert all(row["fields"] == 2 and row["right"] is not None for row in told["rows"])
+        assert {run["ended"] for run in told["runs"]} <= {
+            "stop", "filled", "turns", "decisions", "bad outputs",
+        }  # fmt: skip
+
+        assert main(words) == 0
+        second = capsys.readouterr()
+        assert json.loads(second.out) == told
+        assert "2 were played before" in second.err
+
+        with Project.open(project, read_only=True) as opened, opened.reading() as conn:
+            for run in told["runs"]:
+                record = json.loads(conversations.original(conn, run["conversation"]))
+                assert record["truth"]["complete"] == run["complete"]
+                assert record["messages"][0]["role"] == "assistant"
+        stored = sorted(path.name for path in files.glob("permit-*/modular/1/*"))
+        assert stored == [
+            "cfm-states.json", "config.json", "dialogue.json", "dm-state.json", "filled-form.json", "info.json",
+            "transcript.json",
+        ]  # fmt: skip
+
+
+class TestWords:
+    def test_all_forms_by_both_variants_unless_said(self) -> None:
+        """The default is the paper's: four forms, modules and baseline, a user drawn for each question."""
+        arguments = build_parser().parse_args(["simulate", "forms", "p.wb"])
+        assert (arguments.form, arguments.variant, arguments.profile) == (None, "both", "question")
+        assert tuple(FormsChoice().forms) == ("ss5", "epa", "med", "inv") == tuple(TOPICS)
+
+    def test_dummies_are_named_by_their_prompts(self) -> None:
+        """A name of a prompt is a module; `all` is every one; another name is refused with those there are."""
+        assert dummies(["dialogue-manager"]) == {"Dialogue Manager"}
+        assert dummies(["all"]) == {one.name for one in MODULES}
+        with pytest.raises(UsageError, match="no module `user`") as error:
+            dummies(["user"])
+        assert "question-grouping" in error.value.hint
+
+    @pytest.mark.parametrize(
+        ("choice", "said"),
+        [
+            (FormsChoice(forms=["no-such.json"]), "no-such.json cannot be read"),
+            (FormsChoice(profiles=Path("no-such.json")), "no-such.json cannot be read"),
+        ],
+    )
+    def test_what_cannot_be_read_is_refused(self, choice: FormsChoice, said: str) -> None:
+        """A missing file is told before any model is asked."""
+        with pytest.raises(UsageError, match=said):
+            forms_simulation(None, choice, SimulationOptions())  # type: ignore[arg-type]
+
+
+class TestTelling:
+    def test_a_line_for_each_form_and_variant(self) -> None:
+        """The columns of the paper, then how many were complete, how many fields were right, and how runs ended."""
+        row = FormRow(
+            form="epa", variant="modular", runs=10, fields=16, required=0.9, optional=0.5, turns=12.34,
+            repetitions=0.5, success=0.83, efficiency=0.72, score=0.77, complete=7, right=(60, 120),
+            ended={"turns": 2, "stop": 8}, fallbacks=0.1,
+        )  # fmt: skip
+        head, line = lines_of([row])
+        assert head.split() == [
+            "form", "variant", "runs", "length", "turns", "reps", "Success", "Efficiency", "Score", "complete", "right",
+            "ended",
+        ]  # fmt: skip
+        assert line.split()[:9] == [
+            "epa", "modular", "10", "16", "12.3", "0.5", ".83", ".72", ".77",
+        ]  # fmt: skip
+        assert line.endswith("7 of 10   60 of 120 (.50)   stop 8, turns 2")
