@@ -6,6 +6,7 @@ The app hands each message to `publish`, and whoever subscribed to `signal` hear
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from textual.app import App
@@ -13,6 +14,7 @@ from textual.message import Message
 from textual.signal import Signal
 
 from engine.events import Event, JobEnded, JobProgress
+from screens.models_port import PullRow
 from screens.training_port import TrainingRun
 
 
@@ -36,9 +38,9 @@ class EngineMessage(Message, bubble=False):
 
 
 class EngineFeed:
-    """The events of the engine as a signal of the app, and beside them the training run that works.
+    """The events of the engine as a signal of the app, and beside them the training run and the pulls that work.
 
-    A run is a process of its own that sends no events: `training` is what was read of it last.
+    Neither sends events: `training` and `pulls` are what was read of them last.
     """
 
     def __init__(self, app: App[Any]) -> None:
@@ -47,6 +49,8 @@ class EngineFeed:
         self.last_ended: JobEnded | None = None
         self.training: TrainingRun | None = None
         self.training_signal: Signal[TrainingRun | None] = Signal(app, "training")
+        self.pulls: Sequence[PullRow] = ()
+        self.pulls_signal: Signal[Sequence[PullRow]] = Signal(app, "pulls")
 
     def receive(self, event: Event) -> None:
         """The engine's listener; may be called from any thread."""
@@ -63,3 +67,9 @@ class EngineFeed:
         if run != self.training:
             self.training = run
             self.training_signal.publish(run)
+
+    def tell_pulls(self, pulls: Sequence[PullRow]) -> None:
+        """Tells which pulls work and how far they are; on the UI thread only."""
+        if pulls != self.pulls:
+            self.pulls = pulls
+            self.pulls_signal.publish(pulls)

@@ -21,7 +21,7 @@ from screens.clipboard import copy
 from screens.dialogs import ChoiceDialog, TextDialog
 from screens.models_columns import Item, Listed, model_columns
 from screens.models_hub import HubDialog, HubWish
-from screens.models_port import Fact, ModelRow, PullRow
+from screens.models_port import Fact, ModelRow, PullRow, Work
 from screens.ports import Services
 from screens.widgets.row_table import RowTable
 
@@ -43,6 +43,7 @@ class ModelsScreen(WorkbenchScreen[None]):
         Binding("p", "pause", "Pause/go on", tooltip="Pause a pull, or go on where it stopped"),
         Binding("a", "add", "Add", tooltip="Add a GGUF file, or those of a folder"),
         Binding("v", "verify", "Verify", tooltip="Compute checksums anew and read the header"),
+        Binding("u", "use", "Use", tooltip="Choose what this project uses the model for"),
         Binding("t", "tune", "Tune", tooltip="Find the fastest faithful format on this machine"),
         Binding("D", "remove", "Remove", tooltip="Delete what was pulled, forget what was added; asks first"),
         Binding("y", "copy", "Copy", tooltip="Copy what is known of the model", show=False),
@@ -102,6 +103,7 @@ class ModelsScreen(WorkbenchScreen[None]):
     def _show_pulls(self, pulls: list[PullRow]) -> None:
         before = {pull.name: pull.state for pull in self.pulls}
         self.pulls = pulls
+        self.feed.tell_pulls([pull for pull in pulls if pull.state in words.WORKING])
         for pull in pulls:
             if before.get(pull.name) in words.WORKING and pull.state not in words.WORKING:
                 self._notify_end(pull)
@@ -294,6 +296,28 @@ class ModelsScreen(WorkbenchScreen[None]):
             self.notify("Only models that are here can be tuned.", markup=False)
             return
         self._start(lambda: self.models.tune(row.name))
+
+    def action_use(self) -> None:
+        """Asks what the project is to use the model under the cursor for."""
+        row = self._model_here("used")
+        if row is None or not self.may_write():
+            return
+        if row.kind == "adapter":
+            self.notify("Training (7) chooses the adapter; u is for models.", markup=False)
+            return
+        name = row.name
+
+        def chosen(works: tuple[Work, ...] | None) -> None:
+            if works:
+                self._act(
+                    f"choosing {words.name_of(row)} …",
+                    lambda: self.models.use(name, works),
+                    lambda _: self.notify(words.use_told(name, works), markup=False),
+                )
+
+        self.app.push_screen(
+            ChoiceDialog(f"Use {words.name_of(row)} for", words.works_to_choose(self.rows)), chosen
+        )
 
     def action_remove(self) -> None:
         """Removes what is under the cursor, once that is confirmed."""

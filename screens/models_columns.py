@@ -43,8 +43,11 @@ def model_columns() -> list[Column[Listed]]:
 
     def source(row: Listed) -> Sequence[Piece]:
         item = row[1]
-        told = item.repository if isinstance(item, PullRow) else item.note or item.source
-        return [(one_line(told, 120), "tone--muted")]
+        if isinstance(item, PullRow):
+            return [(one_line(item.repository, 120), "tone--muted")]
+        told = (one_line(item.note or item.source, 120), "tone--muted")
+        works = words.works_told(item.works)
+        return [(f"{works} · ", "tone--accent"), told] if works else [told]
 
     def memory(row: ModelRow) -> Piece:
         tone = "tone--borderline" if row.fits is False else ""

