@@ -1,4 +1,4 @@
-"""The bottom line of every screen: a job that runs, else a training run, else a pull, else what came of the last job."""
+"""The bottom line of every screen: a job at work, else a training run, else a pull, else what came of the last job."""
 
 from __future__ import annotations
 
