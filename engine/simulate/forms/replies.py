@@ -91,7 +91,10 @@ def some_of(values: Sequence[str], most: int) -> Schema:
     return {"type": "array", "items": one_of(values), "minItems": 1, "maxItems": most}
 
 
-TEXT: Schema = {"$ref": "#/$defs/text"}
+_NAME = "free--text"
+"""No rule of a grammar that is made of labels has this name."""
+
+TEXT: Schema = {"$ref": f"#/$defs/{_NAME}"}
 """A text of one to `TEXT_CHARS` characters, defined once however many there are."""
 
 
@@ -165,8 +168,5 @@ def _object(properties: Mapping[str, Schema]) -> Schema:
 
 
 def _text(schema: Schema) -> str:
-    defined = {
-        **schema,
-        "$defs": {"text": {"type": "string", "minLength": 1, "maxLength": TEXT_CHARS}},
-    }
-    return json.dumps(defined, ensure_ascii=False)
+    text = {"type": "string", "minLength": 1, "maxLength": TEXT_CHARS}
+    return json.dumps({**schema, "$defs": {_NAME: text}}, ensure_ascii=False)

@@ -120,6 +120,7 @@ class FormRun:
             "variant": self.variant,
             "complete_basis": COMPLETE_BASIS,
             "reward": scores.score,
+            "fields": scores.length,
             **figures,
             "ended": ended,
         }
