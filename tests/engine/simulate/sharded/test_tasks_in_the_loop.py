@@ -1,4 +1,4 @@
-"""Every task under every condition, on the instructions that come with the program, by models that are written down."""
+"""Each task in the loop: an answer that comes late, none at all, what is asked of whom, and what nobody is told."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import platform
 import re
 from collections.abc import Sequence
-from importlib import resources
 from typing import Any
 
 import pytest
@@ -14,36 +13,34 @@ import pytest
 from engine.formats import sharded_logs
 from engine.model.talking import Call, Said
 from engine.simulate.play import Played, play_all
-from engine.simulate.sharded.instruction import Instruction, read_instructions
+from engine.simulate.sharded.instruction import (
+    COME_ALONG,
+    Instruction,
+    instructions_that_come_along,
+)
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, Case, Condition
 from engine.simulate.sharded.tasks import task_for
 from engine.simulate.wording import wordings
 from tests.engine.simulate.sharded.scripted import setting
 
-_FILES = ("instructions_math.json", "instructions_samples.json")
-INSTRUCTIONS = [
+ONE_OF_EACH = [
     instruction
-    for name in _FILES
-    for instruction in read_instructions(
-        (resources.files("engine.simulate.sharded") / name).read_text("utf-8")
-    )
-    if instruction.task != "code" or platform.system() == "Linux"
+    for name in COME_ALONG
+    for instruction in instructions_that_come_along(name)
+    if instruction.task_id.endswith("/1")
+    and (instruction.task != "code" or platform.system() == "Linux")
 ]
-ONE_OF_EACH = list({one.task: one for one in INSTRUCTIONS}.values())
 
 SUMMARY = (
     "- Shops fear to lose sales [1, 3].\n- Most residents welcome it [2].\n"
     "- Deliveries are possible until 10 [1, 4].\n- Stands and stops are built [4]."
 )
-CODE = {
-    "longest_run": (
-        "from itertools import groupby\n\ndef longest_run(numbers):\n"
-        "    runs = [[key, len(list(group))] for key, group in groupby(numbers)]\n"
-        "    return max(runs, key=lambda run: run[1]) if runs else []"
-    ),
-    "settle": "def shares(paid):\n    return [sum(paid) // len(paid) - one for one in paid]",
-}
+CODE = (
+    "from itertools import groupby\n\ndef longest(numbers):\n"
+    "    runs = [[key, len(list(group))] for key, group in groupby(numbers)]\n"
+    "    return max(runs, key=lambda run: run[1]) if runs else []"
+)
 
 
 def right_reply(instruction: Instruction) -> str:
@@ -62,7 +59,7 @@ def right_reply(instruction: Instruction) -> str:
                     calls.append(f"{name}({said})")
             return f"[{', '.join(calls)}]"
         case "code":
-            return f"Here you are:\n```python\n{CODE[keys['metadata']['func_name']]}\n```"
+            return f"Here you are:\n```python\n{CODE}\n```"
         case "data2text":
             return str(keys["references"][0])
         case "summary":
@@ -141,21 +138,6 @@ def simulated(
 
 def named(value: Any) -> str | None:
     return value.task_id if isinstance(value, Instruction) else None
-
-
-@pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=named)
-def test_a_right_reply_scores_1_in_one_turn(instruction: Instruction) -> None:
-    """Every instruction that comes with the program can be solved, and its gold answer is right."""
-    played, _ = simulated(instruction, "full")
-    assert (played.ending.result["score"], played.ending.result["is_correct"]) == (1.0, True)
-
-
-@pytest.mark.parametrize("instruction", INSTRUCTIONS, ids=named)
-def test_a_reply_that_solves_nothing_scores_less_than_1(instruction: Instruction) -> None:
-    """No instruction is solved by saying nothing."""
-    played, _ = simulated(instruction, "full", right_from=99)
-    assert played.ending.result["score"] < 0.3
-    assert played.ending.result["is_correct"] is False
 
 
 @pytest.mark.parametrize("condition", ALL_CONDITIONS)
