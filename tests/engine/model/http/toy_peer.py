@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -62,7 +63,7 @@ class ToyPeer:
             pass
 
         Bound.peer = peer
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Bound)
+        self.server = QuietServer(("127.0.0.1", 0), Bound)
         self.server.daemon_threads = True
         self.base = f"http://127.0.0.1:{self.server.server_port}/v1"
         self.url = f"{self.base}#{MODEL}"
@@ -267,6 +268,15 @@ class ToyPeer:
         """The fault of this request, if it has one."""
         with self._guard:
             return self.faults.pop(0) if self.faults else None
+
+
+class QuietServer(ThreadingHTTPServer):
+    """Says nothing of clients that hang up, as they do when a run is cancelled; prints other faults."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says what went wrong in a thread."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class Handler(BaseHTTPRequestHandler):
