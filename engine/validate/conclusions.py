@@ -71,10 +71,10 @@ def pairwise(contrasts: Sequence[Contrast]) -> list[str]:
 
 
 def p_words(p: float) -> str:
-    """`p = .03`, `p < .001`."""
+    """`p = .31`, `p = .031`, `p < .001`."""
     if p < 0.001:
         return "p < .001"
-    return f"p = {p:.3f}".replace("0.", ".", 1) if p < 0.01 else f"p = {short(p)}"
+    return f"p = {p:.3f}".replace("0.", ".", 1) if p < 0.1 else f"p = {short(p)}"
 
 
 def signed(value: float) -> str:

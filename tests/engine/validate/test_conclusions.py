@@ -108,8 +108,9 @@ class TestWords:
         assert "p = .004)" in conclusions.contrast_words(contrast(0.004))
 
     @pytest.mark.parametrize(
-        ("p", "words"), [(0.0004, "p < .001"), (0.0421, "p = .04"), (1.0, "p = 1.00")]
+        ("p", "words"),
+        [(0.0004, "p < .001"), (0.0421, "p = .042"), (0.31, "p = .31"), (1.0, "p = 1.00")],
     )
     def test_p(self, p: float, words: str) -> None:
-        """Two digits, three below a hundredth, never 0."""
+        """Two digits, three below a tenth, so that what is told and what is not look different; never 0."""
         assert conclusions.p_words(p) == words
