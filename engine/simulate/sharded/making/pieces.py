@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ _CLAUSE = re.compile(r"[,;:]\s+|\s+(?=(?:and|but|while|if|where|so that)\s)")
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NAME = re.compile(r"(?<![.!?:\"]\s)(?<!^)(?<!\n)\b[A-Z][a-z]{2,}\b")
+_MARKS = re.compile(r"[{}\[\]<>\n]")
 _FEW = 3
 """Words of a gap that is no piece of its own."""
 
@@ -72,10 +72,11 @@ def lost(text: str, shards: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(word for _, word in sorted(missing)))
 
 
-def keeps_numbers(shard: str, piece: str, text: str) -> bool:
-    """A shard says every number of its piece, and none that the whole text does not have."""
-    said, of_piece = Counter(_NUMBER.findall(shard)), Counter(_NUMBER.findall(piece))
-    return of_piece <= said and set(said) <= set(_NUMBER.findall(text))
+def says_no_other(shard: str, piece: str) -> bool:
+    """A shard has exactly the numbers of its piece, and no brackets or line breaks that the piece does not have: what
+    small models add to a sentence is other pieces of the instruction, or more JSON."""
+    same_numbers = set(_NUMBER.findall(shard)) == set(_NUMBER.findall(piece))
+    return same_numbers and set(_MARKS.findall(shard)) <= set(piece)
 
 
 def _split(text: str, at: re.Pattern[str]) -> list[Piece]:

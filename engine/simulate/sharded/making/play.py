@@ -11,7 +11,7 @@ from engine.simulate.play import Ending, Play
 from engine.simulate.sharded.asking import ask_json, object_schema, seed_from
 from engine.simulate.sharded.instruction import TASKS, BadInstruction, Instruction
 from engine.simulate.sharded.making.draft import Candidate, Draft
-from engine.simulate.sharded.making.pieces import Piece, by_sentences, keeps_numbers, placed
+from engine.simulate.sharded.making.pieces import Piece, by_sentences, placed, says_no_other
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import Case, Condition, Setting
 from engine.simulate.sharded.task import Task
@@ -90,9 +90,10 @@ class MakingScenario:
         return (by_sentences(self.text), False) if pieces is None else (pieces, True)
 
     def _ordered(self, pieces: Sequence[Piece]) -> Generator[Call, Said, list[int]]:
-        """Places of the pieces in the order in which they are told."""
+        """Places of the pieces in the order in which they are told; a question opens, if there is one."""
         words = [piece.of(self.text) for piece in pieces]
         every = range(1, len(pieces) + 1)
+        asking = [at for at, text in enumerate(words) if "?" in text]
         if len(pieces) == 1:
             return [0]
         numbers = {"enum": list(every)}
@@ -112,19 +113,19 @@ class MakingScenario:
                 every, key=str
             ):
                 return None
-            return [int(number) - 1 for number in (first, *others)]
+            order = [int(number) - 1 for number in (first, *others)]
+            return order if order[0] in asking or not asking else None
 
         listing = "\n".join(f"{number}. {text}" for number, text in enumerate(words, 1))
         call = self._call("order", 8 * len(pieces), SEGMENTS=listing)
         order = yield from ask_json(call, schema, accept, _TRIES)
         if order is not None:
             return order
-        asking = [at for at, text in enumerate(words) if "?" in text]
         first = asking[-1] if asking else 0
         return [first, *(at for at in range(len(pieces)) if at != first)]
 
     def _worded(self, piece: Piece, *, first: bool) -> Generator[Call, Said, tuple[str, bool]]:
-        """The words of a shard, and whether they are the model's: only if they keep the numbers of the piece."""
+        """The words of a shard, and whether they are the model's: only if they say nothing of other pieces."""
         words = piece.of(self.text)
 
         def accept(reply: Mapping[str, Any]) -> str | None:
@@ -132,7 +133,7 @@ class MakingScenario:
             if not isinstance(shard, str) or not shard.strip():
                 return None
             fits = len(shard) <= 2 * len(words) + 80
-            return shard.strip() if fits and keeps_numbers(shard, words, self.text) else None
+            return shard.strip() if fits and says_no_other(shard.strip(), words) else None
 
         prompt = "rephrase-first" if first else "rephrase"
         call = self._call(prompt, 2 * len(words), TEXT=self.text, SEGMENT=words)

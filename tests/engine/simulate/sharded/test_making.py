@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.simulate.sharded.instruction import BadInstruction, Instruction, as_instruction
 from engine.simulate.sharded.making.draft import Draft, as_draft, state_of
-from engine.simulate.sharded.making.pieces import by_sentences, keeps_numbers, lost, placed
+from engine.simulate.sharded.making.pieces import by_sentences, lost, placed, says_no_other
 from engine.simulate.sharded.making.play import MakingScenario, full_text, holds
 from tests.engine.simulate.sharded.scripted import PlainTask, Speakers, played, setting
 
@@ -104,12 +104,19 @@ class TestPieces:
         assert lost(text, [text]) == []
 
     @pytest.mark.parametrize(
-        ("shard", "kept"),
-        [("pens: $2", True), ("pens", False), ("pens: $2 and $7", True), ("pens: $2 and 9", False)],
+        ("shard", "fine"),
+        [
+            ("pens: $2", True),
+            ("2 dollars a pen, 2!", True),
+            ("pens", False),
+            ("pens: $2 and $7", False),
+            ("pens: $2 }\n\nThe JSON", False),
+            ("pens: $2 [each]", False),
+        ],
     )
-    def test_numbers_are_kept(self, shard: str, kept: bool) -> None:
-        """A shard says the numbers of its piece and none that the instruction does not know."""
-        assert keeps_numbers(shard, "for $2 each", TEXT) is kept
+    def test_words_of_other_pieces(self, shard: str, fine: bool) -> None:
+        """A shard has the numbers of its piece and no others, and nothing of a reply's form."""
+        assert says_no_other(shard, "for $2 each") is fine
 
 
 class TestProposing:
@@ -134,7 +141,7 @@ class TestProposing:
         draft, speakers = made(
             {
                 "segment": ["{", {"segments": ["not there"]}],
-                "order": [{"first": 1, "others": [1, 2]}, {"first": 3, "others": [1]}],
+                "order": [{"first": 3, "others": [1, 1]}, {"first": 3, "others": [1]}],
                 "rephrase-first": [{"shard": " "}, {"shard": "How much for 99?"}],
                 "rephrase": [{"shard": "Mia buys pens."}, {"shard": "4"}, {"shard": ""}, "x"],
                 "coverage": ["", {"coverage": ""}],
@@ -147,6 +154,15 @@ class TestProposing:
         ]
         assert (draft.missing, draft.segmented) == (None, False)
         assert len(speakers.asked) == 12
+
+    def test_question_opens(self) -> None:
+        """An order that does not begin with the question is refused; the question then stands first by rule."""
+        orders = [{"first": 1, "others": [2, 3, 4]}, {"first": 2, "others": [1, 3, 4]}]
+        wording = [{"shard": text} for text in ("Mia buys 3.", "for $2", "It costs $7.")]
+        draft, speakers = made({**good(), "order": orders, "rephrase": wording})
+        assert [one.piece.of(TEXT)[:3] for one in draft.candidates] == ["How", "Mia", "for", "The"]
+        assert [one.by for one in draft.candidates] == ["model"] * 4
+        assert len(speakers.of("order")) == 2
 
     def test_missing_piece_is_told(self) -> None:
         """What the model finds missing is kept for the person."""
