@@ -16,7 +16,7 @@ import resource
 import struct
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 _LOAD, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
@@ -91,10 +91,15 @@ def _readable() -> Iterator[str]:
     yield from ("/dev/null", "/dev/urandom", os.getcwd())
 
 
+def _words(numbers: Sequence[int]) -> list[ctypes.c_ulong]:
+    """Numbers as the kernel takes them: the upper halves of shorter ones would be whatever was there."""
+    return [ctypes.c_ulong(number) for number in numbers]
+
+
 def _hide_files(libc: ctypes.CDLL) -> bool:
     """Keeps everything but `_readable` from being read, by Landlock; False where the kernel has none."""
     handled = ctypes.c_uint64(_EVERY_ACCESS)
-    rules = libc.syscall(_CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(8), 0)
+    rules = libc.syscall(*_words((_CREATE_RULESET, ctypes.addressof(handled), 8, 0)))
     if rules < 0:
         return False
     for path in _readable():
@@ -104,9 +109,9 @@ def _hide_files(libc: ctypes.CDLL) -> bool:
             continue
         access = _READ_FOLDER if os.path.isdir(path) else _READ_FILE
         rule = ctypes.create_string_buffer(struct.pack("=Qi", access, place))
-        libc.syscall(_ADD_RULE, rules, 1, rule, 0)
+        libc.syscall(*_words((_ADD_RULE, rules, 1, ctypes.addressof(rule), 0)))
         os.close(place)
-    done = bool(libc.syscall(_RESTRICT, rules, 0) == 0)
+    done = bool(libc.syscall(*_words((_RESTRICT, rules, 0))) == 0)
     os.close(rules)
     return done
 
@@ -154,9 +159,9 @@ def _refuse_calls(libc: ctypes.CDLL) -> None:
     )
     for request in (
         (_NO_NEW_PRIVILEGES, 1, 0, 0, 0),
-        (_SET_SECCOMP, _FILTER, ctypes.c_void_p(ctypes.addressof(header)), 0, 0),
+        (_SET_SECCOMP, _FILTER, ctypes.addressof(header), 0, 0),
     ):
-        if libc.prctl(*request) != 0:
+        if libc.prctl(*_words(request)) != 0:
             raise OSError(ctypes.get_errno(), "the kernel refuses the filter")
 
 
@@ -187,7 +192,7 @@ def main() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         _limit(request)
-        libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        libc.prctl(*_words((_NO_NEW_PRIVILEGES, 1, 0, 0, 0)))
         files = _hide_files(libc)
         _refuse_calls(libc)
     except (OSError, ValueError) as error:

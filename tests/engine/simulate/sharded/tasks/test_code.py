@@ -207,6 +207,20 @@ class TestScore:
         for leave in ("import sys\n    sys.exit(0)", "import os\n    os._exit(0)"):
             assert score(competition([case("1\n2", "null")]), f"def add(a, b):\n    {leave}") == 0.0
 
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "import os\n    while True: os.fork()",
+            "return len([0] * 10**11)",
+            "import socket\n    socket.create_connection(('127.0.0.1', 9)); return 3",
+            "open('/tmp/mine', 'w').close(); return 3",
+            "import subprocess\n    return subprocess.call(['true']) + 3",
+        ],
+    )
+    def test_what_is_not_allowed_scores_0(self, body: str) -> None:
+        """A fork bomb, a huge allocation, the network, files and programs: the test fails, and that is all."""
+        assert score(competition([case("1\n2", "3")]), f"def add(a, b):\n    {body}") == 0.0
+
     def test_a_completion_gets_the_imports_of_its_prompt(self) -> None:
         """HumanEval: what the prompt imports may be used."""
         task = bound(
