@@ -52,7 +52,7 @@ class Rules:
         turns_per_field: A run ends after so many turns for each field of its form.
         dummies: Modules, by name, whose fallback answers for them at once.
         profile: Whether the user is drawn anew for every question, as the source does, or once for a run; only then
-            does the user know the profile's answers, so that what was filled can be right or wrong.
+            does the user know the profile's answers to the form, so that what was filled can be right or wrong.
         history_tokens: How much of the dialogue the baseline keeps, in tokens of four characters.
     """
 
@@ -185,13 +185,14 @@ class Desk:
 
     def _simulated(self, question: str) -> Asking:
         values = {"TOPIC": self.topic, "QUESTION": question}
+        module = USER
         if self.rules.profile == "run":
             profile = self.profiles[0]
-            facts = "\n".join(facts_for(question, profile.of_form(self.form)))
-            module, values = USER_WITH_FACTS, values | {"FACTS": facts}
+            if known := profile.of_form(self.form):
+                values["FACTS"] = "\n".join(facts_for(question, known))
+                module = USER_WITH_FACTS
         else:
             profile = self.rng.choice(self.profiles)
-            module = USER
         return self.ask(
             module,
             values | {"PROFILE": profile.description},
