@@ -138,7 +138,7 @@ def read_form(name: str, topic: str, value: Any) -> Form:
     """
     _check(value, (), DEEPEST)
     form = Form(name, topic, value)
-    if next(fields(value), None) is None:
+    if is_field(value) or next(fields(value), None) is None:
         raise UsageError(f"The form `{name}` has no field.", "A field is an object with `answer`.")
     return form
 

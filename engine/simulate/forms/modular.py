@@ -113,8 +113,9 @@ class ModularRun:
     def _form_chunks(self) -> Filling:
         summaries: dict[str, str] = {}
         for label, node in self.content.items():
-            reply = yield from modules.summary_of(self.desk, label, node)
-            summaries[label] = reply["summary"]
+            if isinstance(node, dict):
+                reply = yield from modules.summary_of(self.desk, label, node)
+                summaries[label] = reply["summary"]
         groups: list[tuple[str, list[str]]] = []
         labels = list(summaries)
         size = self.desk.rules.grouping_size

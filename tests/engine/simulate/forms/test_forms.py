@@ -71,6 +71,7 @@ def test_two_files_of_one_name_have_two_keys() -> None:
         ('{"Name": 3}', "Name is no object"),
         ('{"Who": {"Name": []}}', "Who / Name is no object"),
         ('{"Who": {"info": "of you"}}', "has no field"),
+        ('{"answer": null}', "has no field"),
         ('{"Name": {"answer": null, "required": "yes"}}', "Name: `required`"),
         ('{"Name": {"answer": null, "options": "yes"}}', "Name: `options`"),
         ('{"a": ' * 30 + "1" + "}" * 30, "lies too deep"),

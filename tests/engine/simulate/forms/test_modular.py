@@ -136,6 +136,14 @@ def test_a_grouping_may_name_summaries_and_leave_labels_out() -> None:
     assert not found["complete"]
 
 
+def test_what_is_no_field_at_the_top_is_in_no_chunk() -> None:
+    """A remark on the form and a place for a signature are not asked for."""
+    form = read_form("signed", "", {"info": "Write.", "Signature": None, "Town": leaf()})
+    found = result(Script({"user": as_reply({"answer": "Ulm"})}), form=form)
+    assert [*found["chunks"]["Group 1"]["fields"]] == ["Town"]
+    assert (found["complete"], found["left_out"]) == (True, [])
+
+
 def test_a_grouping_of_unknown_labels_is_refused() -> None:
     """One entry that is neither label nor summary, and the fallback groups."""
     script = Script(
