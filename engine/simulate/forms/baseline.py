@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,7 +97,7 @@ class BaselineRun:
         module: Module,
         values: Mapping[str, str],
         schema: str,
-        fits: Any,
+        fits: Callable[[dict[str, Any]], bool],
     ) -> Asking:
         desk = self.desk
         prompt = ChatMessage("user", filled(desk.texts[module.wording], values).strip())
