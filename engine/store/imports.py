@@ -274,6 +274,15 @@ def holding(conn: sqlite3.Connection, messages: Sequence[Message]) -> int | None
     return _known(conn, [digest]).get(digest)
 
 
+def twins(conn: sqlite3.Connection) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
+    """(id, external id, truth) of every record whose text was there already, in the order of import. For tables of
+    what is known."""
+    for key, external_id, truth in conn.execute(
+        "SELECT conversation_id, external_id, truth FROM alias ORDER BY id"
+    ):
+        yield key, external_id, None if truth is None else json.loads(truth)
+
+
 def _known(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
     found: dict[bytes, int] = {}
     for keys in chunks(hashes):

@@ -47,6 +47,16 @@ def test_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert row == {"turns": 2, "conversations": 2, "means": {"质量": 2.0}, "counts": {"质量": 1}}
 
 
+def test_the_same_text_twice(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A record with the text of another one counts beside it; the same record from another place does not."""
+    with Project.open(path) as project:
+        fill(project, [talk("a2", "hi", "ho", truth={"rating": {"质量": 2}})], "b")
+        fill(project, [talk("a", "hi", "ho", truth={"rating": {"质量": 1}})], "c")
+    assert main(["analyse", "turns", str(path), "--json", "--filter", "turns:1"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["turns"]
+    assert row == {"turns": 1, "conversations": 2, "means": {"质量": 1.5}, "counts": {"质量": 2}}
+
+
 def test_nothing_matches(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Is an error of usage."""
     assert main(["analyse", "turns", str(path), "--filter", "turns>9"]) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -48,10 +48,7 @@ def analyse(arguments: argparse.Namespace) -> int:
 
 
 def _turns(conn: sqlite3.Connection, ids: Sequence[int]) -> Told:
-    rows = by_turns(
-        (sum(message.role == "user" for message in one.messages), one.truth)
-        for _, _, one in conversations.export_conversations(conn, ids)
-    )
+    rows = by_turns(_records(conn, ids))
     names = list(dict.fromkeys(name for row in rows for name in row.means))
     if not names:
         tell("No conversation came with a rating, a reward or another number to average.")
@@ -61,6 +58,23 @@ def _turns(conn: sqlite3.Connection, ids: Sequence[int]) -> Told:
         for row in rows
     ]
     return Told(aligned(heads, body), {"turns": [_turn_json(row) for row in rows]})
+
+
+def _records(
+    conn: sqlite3.Connection, ids: Sequence[int]
+) -> Iterator[tuple[int, Mapping[str, Any] | None]]:
+    """Turns and truth of every record: two with the same text under two names are one conversation and count twice, as
+    they do in the data set's own table; the same record from two places counts once."""
+    turns: dict[int, int] = {}
+    names: set[tuple[int, str]] = set()
+    for key, _, one in conversations.export_conversations(conn, ids):
+        turns[key] = sum(message.role == "user" for message in one.messages)
+        names.add((key, one.external_id))
+        yield turns[key], one.truth
+    for key, name, truth in imports.twins(conn):
+        if key in turns and (key, name) not in names:
+            names.add((key, name))
+            yield turns[key], truth
 
 
 def _turn_json(row: TurnRow) -> dict[str, Any]:
