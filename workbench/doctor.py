@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Literal
 
 from engine.errors import ProjectError, WorkbenchError
-from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry, cpu_name
+from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
+from engine.model.catalog_file import cpu_name
 from engine.model.hub.pulling import unfinished
 from engine.store.health import examine, sqlite_facts
 from engine.text import one_line

@@ -19,7 +19,7 @@ from typing import Any
 from engine.completeness.block import LogItem
 from engine.completeness.training_data import Split, Usable, cut, to_cut
 from engine.errors import ProjectError, UsageError
-from engine.model.catalog import cpu_name
+from engine.model.catalog_file import cpu_name
 from engine.stages.training_data import items
 from engine.store import settings
 from engine.store.project import Project

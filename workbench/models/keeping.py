@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from engine.errors import ModelFileError, UsageError
-from engine.model.catalog import AdapterEntry, Catalog, ModelEntry, file_sha256
+from engine.model.catalog import AdapterEntry, Catalog, ModelEntry
+from engine.model.catalog_file import file_sha256
 from engine.model.gguf_file import read_gguf
 from engine.model.manifest import delete_pulled, read_manifest
 from screens import figures
