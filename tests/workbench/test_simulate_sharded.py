@@ -11,11 +11,17 @@ import pytest
 from engine.errors import UsageError
 from engine.play_rows import PlayRow
 from engine.simulate.sharded.instruction import read_instructions
-from engine.simulate.sharded.making.draft import as_draft, state_of
+from engine.simulate.sharded.making.draft import state_of
 from engine.simulate.sharded.scenario import CONDITIONS
 from workbench.cli import main
 from workbench.commands.simulate_sharded import asked_conditions, told
-from workbench.simulation.sharded import asked_instructions, asked_sources, scored
+from workbench.simulation.sharded import (
+    asked_instructions,
+    asked_sources,
+    read_drafts,
+    scored,
+    write_drafts,
+)
 
 PLUMS: dict[str, Any] = {
     "task_id": "plums",
@@ -97,9 +103,11 @@ class TestMaking:
         with pytest.raises(UsageError, match="Nobody has approved"):
             asked_instructions(str(out))
         assert asked_instructions(str(out), unapproved=True)[0] == [instruction]
-        approved = as_draft(shown).decided("approved").record()
-        out.write_text(json.dumps(approved), "utf-8")
-        assert len(asked_instructions(str(out))[0]) == 1
+        (draft,) = read_drafts(out)
+        assert draft.record() == shown
+        write_drafts(out, [draft.decided("approved")])
+        (played,) = asked_instructions(str(out))[0]
+        assert played.shards == instruction.shards
 
     def test_file_is_never_replaced(self, plums: Path) -> None:
         """A file that may hold a person's decisions is not written over."""
@@ -121,6 +129,21 @@ class TestTable:
         assert found.lines[1].split() == [
             "1", "2", "50.0", "50%", "90.0", "80.0", "math,", "sharded,", "small",
         ]  # fmt: skip
+
+    def test_each_instruction(self) -> None:
+        """The JSON has the same figures for each instruction alone."""
+        rows = [row("full", 1.0, 0), row("full", 0.0, 1), row("full", 1.0, 2, task_id="pears")]
+        found = told(rows, ("full",)).as_json
+        assert [one["performance"] for one in found["aptitude"]] == [75.0]
+        assert {one["task_id"]: one["performance"] for one in found["instructions"]} == {
+            "plums": 50.0,
+            "pears": 100.0,
+        }
+
+    def test_drafts_only(self, plums: Path) -> None:
+        """A file of instructions that were never drafts is refused with the reason."""
+        with pytest.raises(UsageError, match="it is no draft"):
+            read_drafts(plums)
 
     def test_replies_by_condition(self) -> None:
         """What the replies were taken for is counted where they are classified."""

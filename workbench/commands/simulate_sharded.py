@@ -17,10 +17,9 @@ from engine.simulate.sharded.making.draft import Draft
 from engine.simulate.sharded.making.play import holds
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, CONDITIONS, Condition
 from engine.text import one_line
-from engine.validate.aptitude import Aptitude, aptitudes
+from engine.validate.aptitude import Aptitude, Scored, aptitudes
 from workbench.commands.analyse import aligned
 from workbench.commands.narration import Told, tell
-from workbench.line_files import write_file
 from workbench.services import Workspace
 from workbench.simulation.options import SimulationOptions
 from workbench.simulation.running import exit_code, played
@@ -32,6 +31,7 @@ from workbench.simulation.sharded import (
     making_simulation,
     scored,
     sharded_simulation,
+    write_drafts,
     write_logs,
 )
 
@@ -85,7 +85,7 @@ def make_shards(arguments: argparse.Namespace) -> int:
         )
         rows = played(workspace, simulation)
     drafts = drafts_of(rows)
-    write_file((draft.record() for draft in drafts), output, "jsonl")
+    write_drafts(output, drafts)
     tell(f"Wrote shards of {len(drafts):,} instructions to {output}; they wait for approval.")
     told_of_drafts(drafts).print(arguments.json)
     return exit_code(rows)
@@ -137,7 +137,14 @@ def told(rows: Sequence[PlayRow], conditions: Sequence[Condition]) -> Told:
         lines += ["", *aligned(["turns", "stand-ins", *CATEGORIES, "replies of"], _cells(replies))]
     if any(row.fewest == 1 for row in found):
         tell("Where an instruction was played once, nothing is known of its reliability.")
-    return Told(lines, {"aptitude": [asdict(row) for row in found], "replies": replies})
+    return Told(
+        lines,
+        {
+            "aptitude": [asdict(row) for row in found],
+            "instructions": _by_instruction(over),
+            "replies": replies,
+        },
+    )
 
 
 def told_of_drafts(drafts: Sequence[Draft]) -> Told:
@@ -159,6 +166,18 @@ def told_of_drafts(drafts: Sequence[Draft]) -> Told:
                 f"  FULL {100 * draft.check['full']:.0f}, CONCAT {100 * draft.check['concat']:.0f}{verdict}"
             )
     return Told(lines, {"drafts": [draft.record() for draft in drafts]})
+
+
+def _by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:
+    """The same figures for each instruction alone."""
+    each: dict[str, list[Scored]] = {}
+    for one in scored(rows):
+        each.setdefault(one.instruction, []).append(one)
+    return [
+        {"task_id": task_id, **asdict(row)}
+        for task_id, some in each.items()
+        for row in aptitudes(some)
+    ]
 
 
 def _place(row: Aptitude, conditions: Sequence[Condition]) -> int:

@@ -166,6 +166,29 @@ def drafts_of(rows: Iterable[PlayRow]) -> list[Draft]:
     return [as_draft(row.result) for row in rows if row.reason is None]
 
 
+def read_drafts(path: Path) -> list[Draft]:
+    """The drafts of a file that `write_drafts` wrote, with what was decided on each.
+
+    Raises:
+        UsageError: There is no such file, or something in it is no draft.
+    """
+    found = []
+    for where, record in records(_read(path)):
+        if not isinstance(record, dict):
+            raise UsageError(f"{where} of {path} is no object.")
+        found.append(as_draft(record))
+    return found
+
+
+def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
+    """Writes drafts as a file of instructions, whole or not at all.
+
+    Raises:
+        ProjectError: It cannot be written.
+    """
+    write_file((draft.record() for draft in drafts), path, "jsonl")
+
+
 def write_logs(
     folder: Path, simulations: ProjectSimulations, simulation: Simulation, rows: Iterable[PlayRow]
 ) -> list[Path]:
