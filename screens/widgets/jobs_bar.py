@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from engine.events import Event, JobEnded, JobProgress, JobStarted
 from engine.text import one_line
-from screens import figures, models_words
+from screens import figures
 from screens.bridge import EngineFeed
 from screens.models_port import PullRow
 from screens.ports import Jobs
@@ -114,7 +114,8 @@ def _training_line(run: TrainingRun) -> Content:
 
 def _pull_line(pulls: Sequence[PullRow]) -> Content:
     pull = pulls[0]
-    facts = [f"{models_words.pull_word(pull)} of {figures.size(pull.total)}"]
+    share = f"{100 * min(1.0, pull.done / pull.total):.0f}% of " if pull.total else ""
+    facts = [f"{pull.state} {share}{figures.size(pull.total)}"]
     if pull.rate is not None:
         facts.append(f"{figures.duration(pull.seconds_left)} left")
     if len(pulls) > 1:

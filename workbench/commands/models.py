@@ -185,7 +185,7 @@ def _tell_of(
         say(f"{one_line(endpoint.name, 28):<28} {'':>12}  {'endpoint':<9} {told(endpoint)}")
     for pull in pulls:
         so_far = f"{pull.done / 1e6:,.0f} MB have arrived; `workbench models pull` goes on"
-        say(_line(pull.name, pull.total, "pulling", so_far))
+        say(_line(pull.name, pull.total, "begun", so_far))
 
 
 def _line(name: str, size: int | None, origin: str, told: str) -> str:
