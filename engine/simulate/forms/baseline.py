@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from engine.model.talking import Call, ChatMessage, Said
@@ -62,12 +63,8 @@ class BaselineRun:
                 action = yield from self._answered(reply["question"])
                 if action == STOP:
                     return "stop"
-                reply = yield from self._told(
-                    FORM,
-                    shown,
-                    section_schema(open_form),
-                    lambda it, form=open_form: alike(it, form),
-                )
+                schema, fits = section_schema(open_form), partial(alike, section=open_form)
+                reply = yield from self._told(FORM, shown, schema, fits)
                 copy_answers(reply, self.content)
             return "filled"
         except RunOver as over:
