@@ -23,7 +23,7 @@ from workbench.commands.narration import Told, tell
 from workbench.exits import DONE
 from workbench.services import Workspace
 
-LONGEST_NAME = 24
+LONGEST_NAME = 28
 LONGEST_LINE = 80
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -104,17 +103,12 @@ def across(
 def _read(project: Project, wanted: Filter) -> list[tuple[int, Conversation, dict[str, Any]]]:
     """Id, conversation and truth of everything of which a profile is known."""
     with project.reading() as conn, snapshot(conn):
-        return _of(conn, conversations.ids(conn, ListQuery(wanted)))
-
-
-def _of(
-    conn: sqlite3.Connection, ids: Sequence[int]
-) -> list[tuple[int, Conversation, dict[str, Any]]]:
-    return [
-        (key, one, one.truth)
-        for key, _, one in conversations.export_conversations(conn, ids)
-        if one.truth is not None and traits_of(one.truth, {})
-    ]
+        ids = conversations.ids(conn, ListQuery(wanted))
+        return [
+            (key, one, one.truth)
+            for key, _, one in conversations.export_conversations(conn, ids)
+            if one.truth is not None and traits_of(one.truth, {})
+        ]
 
 
 def _names(truths: Sequence[Mapping[str, Any]]) -> Names:
