@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -218,4 +218,5 @@ def _cells(replies: Sequence[dict[str, Any]]) -> list[list[str]]:
 
 def _priced(workspace: Workspace, options: SimulationOptions) -> bool:
     roles: tuple[Role, ...] = ("assistant", "user", "judge")
+    options = replace(options, model=workspace.models_in_use.for_work(options.model, "simulation"))
     return any(workspace.endpoints.serves(options.model_of(role)) for role in roles)
