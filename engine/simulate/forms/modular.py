@@ -3,8 +3,9 @@
 The flow is the source's with its habits. A chunk whose fields are answered and not validated counts as validated for
 the manager, whose words for a chunk the fillers never use; a field without required parts is answered as soon as
 anything was asked about its chunk; a label that the grouping leaves out is never asked for. Two things are added, or
-runs of weak models would not end: turns, decisions and further questions on one question are limited, and a filler that
-asks where nothing is open validates instead.
+runs of weak models would not end: turns, decisions and further questions on one question are limited; a filler that
+asks where nothing is open validates instead; and it asks no more questions in one go than its chunk has fields, so that
+no chunk takes the turns of all.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ class Chunk:
     Attributes:
         states: By label: `empty`, `partially answered`, `answered` or `validated`.
         information: What was taken from the answers so far.
+        visits: How often it was worked on.
     """
 
     states: dict[str, str]
     last_action: list[str] = field(default_factory=list)
     last_question: str | None = None
     information: dict[str, str] = field(default_factory=dict)
+    visits: int = 0
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -88,7 +91,7 @@ class ModularRun:
         try:
             while True:
                 self._decide()
-                reply = yield from modules.next_of_manager(self.desk, self.shown)
+                reply = yield from modules.next_of_manager(self.desk, self.shown, self._offered())
                 action, name = reply["next action"], str(reply.get("chunk to work on"))
                 if action == modules.FILL_CHUNK and name not in self.chunks:
                     if self.chunks:
@@ -104,6 +107,12 @@ class ModularRun:
                 self.states = {name: chunk.summed for name, chunk in self.chunks.items()}
         except RunOver as over:
             return over.reason
+
+    def _offered(self) -> list[str]:
+        """The chunks that are open, and of these the ones that were worked on least."""
+        open_ones = [name for name, state in self.states.items() if state in modules.OPEN_STATES]
+        least = min((self.chunks[name].visits for name in open_ones), default=0)
+        return [name for name in open_ones if self.chunks[name].visits == least]
 
     def _decide(self) -> None:
         self.decisions += 1
@@ -135,17 +144,25 @@ class ModularRun:
         self.left_out = [label for label in labels if label not in grouped]
 
     def _fill_chunk(self, chunk: Chunk) -> Filling:
+        chunk.visits += 1
+        parts = sum(1 for label in chunk.states for _ in fields(self.content[label], (label,)))
+        left = max(parts, 1)
         while any(state != "validated" for state in chunk.states.values()):
-            self._decide()
-            reply = yield from modules.next_of_filler(self.desk, chunk.shown)
-            action = reply["next action"]
+            answered = "answered" in chunk.states.values()
             open_ones = [label for label, state in chunk.states.items() if _is_open(state)]
-            if action == modules.ASK and not open_ones:
+            if not answered and left <= 0:
+                break
+            self._decide()
+            asking = bool(open_ones) and left > 0
+            reply = yield from modules.next_of_filler(self.desk, chunk.shown, asking)
+            action = reply["next action"]
+            if action == modules.ASK and not asking:
                 action = modules.VALIDATE
             _remember(chunk.last_action, action)
             if action == modules.STOP:
                 return
             if action == modules.ASK:
+                left -= 1
                 yield from self._ask(chunk, open_ones)
             else:
                 yield from self._validate(chunk)

@@ -28,6 +28,9 @@ FORM_CHUNKS, FILL_CHUNK, STOP = "form_chunks", "fill_chunk", "stop"
 ASK, VALIDATE = "question_generation", "fill_validation"
 EXTRACT, FOLLOW_UP, REPEAT = "information_extraction", "follow_up_question", "repeat_question"
 
+OPEN_STATES = ("empty", "partially filled")
+"""Of a chunk, as the manager sees it."""
+
 LARGEST_GROUP = 5
 FALLBACK_GROUP = 4
 MOST_TARGETS = 8
@@ -90,15 +93,15 @@ MODULES = (
 """All that may be dummies; the user is none of them."""
 
 
-def next_of_manager(desk: Desk, state: Content) -> Asking:
+def next_of_manager(desk: Desk, state: Content, offered: Sequence[str]) -> Asking:
     """What to do next: `{"next action", "chunk to work on"}`. Filling a chunk names one; it may be one that is none.
 
     A reply that follows the schema does what the prompt says of each action: it splits the form at the very beginning,
-    works on a chunk that is open, and stops when none is left; which chunk comes next is the model's.
+    works on a chunk of those `offered`, and stops when none is left.
     """
     chunks: Mapping[str, str] = state["chunks"]
     actions = (FORM_CHUNKS, FILL_CHUNK, STOP)
-    open_ones = [name for name, one in chunks.items() if one in ("empty", "partially filled")]
+    open_ones = [name for name, one in chunks.items() if one in OPEN_STATES]
 
     def fits(reply: dict[str, Any]) -> bool:
         named = isinstance(reply.get("chunk to work on"), str)
@@ -111,9 +114,8 @@ def next_of_manager(desk: Desk, state: Content) -> Asking:
             return {"next action": STOP, "chunk to work on": None}
         return {"next action": FILL_CHUNK, "chunk to work on": (open_ones or list(chunks))[0]}
 
-    action, names = (FILL_CHUNK, open_ones) if chunks else (FORM_CHUNKS, [None])
-    if chunks and not open_ones:
-        action, names = STOP, [None]
+    action = FILL_CHUNK if offered else STOP if chunks else FORM_CHUNKS
+    names: Sequence[str | None] = offered or [None]
     schema = object_schema({"next action": one_of([action]), "chunk to work on": one_of(names)})
     return desk.ask(MANAGER, {"STATE": dumped(state)}, schema, fits, fallback)
 
@@ -160,20 +162,19 @@ def better_groups(desk: Desk, summaries: Mapping[str, str], groups: Content) -> 
     )
 
 
-def next_of_filler(desk: Desk, state: Content) -> Asking:
+def next_of_filler(desk: Desk, state: Content, asking: bool) -> Asking:
     """What to do next in a chunk: `{"next action"}`; to validate where the module fails and all fields are answered.
 
-    A reply that follows the schema does what the prompt says of each action: it asks where a field is open and
-    validates where one is answered.
+    A reply that follows the schema does what the prompt says of each action: it asks where a field is open, if
+    `asking` has a point, and validates where one is answered.
     """
     found = set(state["fields"].values())
     answered = found <= {"answered", "validated"}
-    asking = () if answered else (ASK,)
-    validating = (VALIDATE,) if "answered" in found else ()
+    actions = [*([ASK] if asking else []), *([VALIDATE] if "answered" in found else [])]
     return desk.ask(
         FILLER,
         {"STATE": dumped(state)},
-        object_schema({"next action": one_of((*asking, *validating))}),
+        object_schema({"next action": one_of(actions)}),
         lambda reply: reply.get("next action") in (ASK, VALIDATE, STOP),
         lambda: {"next action": VALIDATE if answered else ASK},
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.model.talking import Call, Said
 from engine.simulate.forms.asking import Rules
-from engine.simulate.forms.form import Form, read_form
+from engine.simulate.forms.form import Form, fields, read_form
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.profiles import Profile
 from engine.simulate.forms.run import FormRun, Variant
@@ -106,3 +106,28 @@ def prompt_of(call: Call) -> str:
 def as_reply(value: Any) -> str:
     """A reply as a model writes it."""
     return json.dumps(value)
+
+
+ANSWERS = {"First": "Anna", "Town": "Ulm", "Colour": "red"}
+
+
+def town_only() -> Form:
+    """A form of one field."""
+    return read_form("one", "a town", {"Town": leaf()})
+
+
+def answer_by_label(call: Call) -> str:
+    """The answer to a question that begins with a label."""
+    question = prompt_of(call).split("QUESTION:\n")[-1]
+    label = next((one for one in ANSWERS if question.startswith(one)), None)
+    return as_reply({"answer": ANSWERS[label] if label else "none"})
+
+
+def result(script: Script, **how: Any) -> dict[str, Any]:
+    """What a run ended with."""
+    return dict(played(script, **how).ending.result)
+
+
+def answers_of(found: dict[str, Any]) -> dict[str, Any]:
+    """The answers of a filled form by label."""
+    return {one.path[-1]: one.answer for one in fields(found["filled"])}

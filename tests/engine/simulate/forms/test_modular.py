@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
 
 from engine.model.talking import Call
-from engine.simulate.forms.form import Form, fields, known_form, read_form
+from engine.simulate.forms.form import read_form
 from engine.simulate.forms.modules import MODULES
-from engine.simulate.forms.profiles import Profile
 from tests.engine.simulate.forms.playing import (
-    ANNA,
+    ANSWERS,
     Script,
     all_but,
+    answer_by_label,
+    answers_of,
     as_reply,
     leaf,
     played,
     prompt_of,
+    result,
     small_form,
+    town_only,
 )
 
-ANSWERS = {"First": "Anna", "Town": "Ulm", "Colour": "red"}
 
-
-def town_only() -> Form:
-    return read_form("one", "a town", {"Town": leaf()})
-
-
-def answer_by_label(call: Call) -> str:
-    """The answer to a question that begins with a label."""
-    question = prompt_of(call).split("QUESTION:\n")[-1]
-    label = next((one for one in ANSWERS if question.startswith(one)), None)
-    return as_reply({"answer": ANSWERS[label] if label else "none"})
-
-
-def result(script: Script, **how: Any) -> dict[str, Any]:
-    return dict(played(script, **how).ending.result)
-
-
-def answers_of(found: dict[str, Any]) -> dict[str, Any]:
-    return {one.path[-1]: one.answer for one in fields(found["filled"])}
+def offered(call: Call) -> list[dict[str, Any]]:
+    """What a schema lets the manager say."""
+    schema = json.loads(call.sampling.json_schema or "")["properties"]
+    names = ("next action", "chunk to work on")
+    return [
+        dict(zip(names, values, strict=True))
+        for values in product(*(schema[name]["enum"] for name in names))
+    ]
 
 
 # Fallbacks
@@ -169,21 +162,31 @@ def test_an_unknown_chunk_ends_the_run() -> None:
 
 def test_a_schema_offers_the_manager_what_its_prompt_allows() -> None:
     """First to form chunks, then the open ones by name, and at last only to stop."""
-    seen = []
-
-    def manage(call: Call) -> str:
-        schema = json.loads(call.sampling.json_schema or "")["properties"]
-        action, chunk = (schema[one]["enum"] for one in ("next action", "chunk to work on"))
-        seen.append((action, chunk))
-        return as_reply({"next action": action[0], "chunk to work on": chunk[0]})
-
-    script = Script({"user": answer_by_label, "Dialogue Manager": manage})
+    script = Script(
+        {"user": answer_by_label, "Dialogue Manager": lambda call: as_reply(offered(call)[0])}
+    )
     result(script, dummies=all_but("Dialogue Manager"))
-    assert seen == [
-        (["form_chunks"], [None]),
-        (["fill_chunk"], ["Group 1"]),
-        (["stop"], [None]),
+    assert [offered(call) for call in script.of("Dialogue Manager")] == [
+        [{"next action": "form_chunks", "chunk to work on": None}],
+        [{"next action": "fill_chunk", "chunk to work on": "Group 1"}],
+        [{"next action": "stop", "chunk to work on": None}],
     ]
+
+
+def test_no_chunk_takes_the_turns_of_all() -> None:
+    """A filler asks no more often in one go than its chunk has fields; then the chunk worked on least is offered."""
+    form = read_form("two", "", {"Town": leaf(), "Land": leaf()})
+    script = Script(
+        {
+            "user": as_reply({"answer": ""}),
+            "question_grouping": as_reply({"A": ["Town"], "B": ["Land"]}),
+            "Dialogue Manager": lambda call: as_reply(offered(call)[0]),
+        }
+    )
+    dummies = all_but("question_grouping", "Dialogue Manager")
+    found = result(script, dummies=dummies, form=form, turns_per_field=2)
+    questions = [line["Assistant"] for line in found["dialogue"] if "Assistant" in line]
+    assert questions == ["Town", "Land", "Town", "Land"]
 
 
 def test_a_chunk_that_is_answered_counts_as_validated_for_the_manager() -> None:
@@ -207,7 +210,7 @@ def test_last_actions_are_newest_first_and_six() -> None:
     """A state shows the six last actions only."""
     script = Script({"user": as_reply({"answer": ""})})
     found = result(script, form=town_only(), turns_per_field=9)
-    assert found["chunks"]["Group 1"]["last action"] == ["question_generation"] * 6
+    assert found["chunks"]["Group 1"]["last action"] == ["question_generation", "stop"] * 3
 
 
 # Questions and answers
@@ -304,97 +307,3 @@ def test_turns_end_a_run_that_gets_nowhere() -> None:
     """A user who says nothing is asked as often as the rules allow."""
     found = result(Script({"user": as_reply({"answer": ""})}), turns_per_field=2)
     assert (found["ended"], found["turns"]) == ("turns", 2 * 5)
-
-
-# Who answers
-
-
-def test_the_user_is_another_one_for_each_question() -> None:
-    """As in the source, profiles are drawn question by question, and nobody is right or wrong."""
-    people = tuple(Profile(str(number), f"person {number}", {}) for number in range(10))
-    script = Script({"user": as_reply({"answer": ""})})
-    found = result(script, profiles=people, turns_per_field=4)
-    asked = {
-        next(one.name for one in people if one.description in prompt_of(call))
-        for call in script.asked
-    }
-    assert len(asked) > 3
-    assert (found["right"], found["profile"]) == (None, None)
-
-
-def test_one_user_for_a_run_knows_the_answers_and_is_judged() -> None:
-    """The facts of the question stand in the prompt, the others do not, and what was filled is compared."""
-    known = {"Name": {"First": "Anna", "Middle": ""}, "Town": "Ulm", "Colour": "blue", "Remark": ""}
-    anna = Profile("anna", "a weaver", {"small": known})
-    script = Script({"user": answer_by_label})
-    found = result(script, profiles=(anna, ANNA), profile="run")
-    of_town = next(call for call in script.asked if "QUESTION:\nTown" in prompt_of(call))
-    assert "Town: Ulm" in prompt_of(of_town)
-    assert "Anna" not in prompt_of(of_town)
-    assert (found["profile"], found["right"]) == ("anna", (2, 3))
-
-
-def test_runs_take_the_profiles_in_turn() -> None:
-    """The second run is the second person's."""
-    people = tuple(Profile(name, name, {"small": {"Town": name}}) for name in ("ada", "bo"))
-    names = [
-        result(Script({"user": answer_by_label}), profiles=people, profile="run", run=run)[
-            "profile"
-        ]
-        for run in (1, 2, 3)
-    ]
-    assert names == ["ada", "bo", "ada"]
-
-
-def test_a_person_is_asked_the_question_and_taken_at_their_word() -> None:
-    """The call holds the question alone, without a schema, and the reply is the answer."""
-    script = Script({"user": "Ulm"})
-    over = played(script, form=town_only(), person=True)
-    (call,) = script.asked
-    assert [message.content for message in call.messages] == ["Town"]
-    assert (call.role, call.sampling.json_schema) == ("user", None)
-    assert answers_of(dict(over.ending.result)) == {"Town": "Ulm"}
-
-
-# The whole
-
-
-def test_a_run_is_a_function_of_its_replies() -> None:
-    """Played again with the same replies, every call is the same, seeds included."""
-    people = tuple(Profile(str(number), f"person {number}", {}) for number in range(10))
-    asked = []
-    for _ in range(2):
-        script = Script({"user": answer_by_label, "question_generation": "?"})
-        played(script, dummies=all_but("question_generation"), profiles=people)
-        asked.append(script.asked)
-    assert asked[0] == asked[1]
-
-
-def test_runs_differ_in_what_is_drawn() -> None:
-    """Another run has other seeds for its user."""
-    seeds = []
-    for run in (1, 2):
-        script = Script({"user": answer_by_label})
-        played(script, run=run)
-        seeds.append([call.seed for call in script.asked])
-    assert seeds[0] != seeds[1]
-
-
-def test_the_conversation_lands_with_its_scores_as_truth() -> None:
-    """Questions are the assistant's, answers the user's; scores, profile and form are in the truth alone."""
-    ending = played(Script({"user": answer_by_label})).ending
-    record = ending.record
-    assert record is not None
-    assert ending.format == "uniform"
-    assert [one["role"] for one in record["messages"]] == ["assistant", "user"] * 3
-    assert record["truth"]["complete"] is True
-    assert record["truth"]["goal"] == "a small matter"
-    assert record.keys() == {"id", "dataset", "messages", "truth"}
-
-
-def test_known_forms_are_filled_by_dummies_too() -> None:
-    """A user who says `x` to everything completes each form of the paper but for its options, in bounded time."""
-    for name in ("ss5", "epa", "med", "inv"):
-        form = known_form(name)
-        found = result(Script({"user": as_reply({"answer": "x"})}), form=form)
-        assert (found["ended"], found["complete"]) == ("stop", True)

@@ -1,0 +1,111 @@
+"""Runs: who answers, what is drawn, and what lands."""
+
+from __future__ import annotations
+
+from engine.simulate.forms.form import known_form
+from engine.simulate.forms.profiles import Profile
+from tests.engine.simulate.forms.playing import (
+    ANNA,
+    Script,
+    all_but,
+    answer_by_label,
+    answers_of,
+    as_reply,
+    played,
+    prompt_of,
+    result,
+    town_only,
+)
+
+# Who answers
+
+
+def test_the_user_is_another_one_for_each_question() -> None:
+    """As in the source, profiles are drawn question by question, and nobody is right or wrong."""
+    people = tuple(Profile(str(number), f"person {number}", {}) for number in range(10))
+    script = Script({"user": as_reply({"answer": ""})})
+    found = result(script, profiles=people, turns_per_field=4)
+    asked = {
+        next(one.name for one in people if one.description in prompt_of(call))
+        for call in script.asked
+    }
+    assert len(asked) > 3
+    assert (found["right"], found["profile"]) == (None, None)
+
+
+def test_one_user_for_a_run_knows_the_answers_and_is_judged() -> None:
+    """The facts of the question stand in the prompt, the others do not, and what was filled is compared."""
+    known = {"Name": {"First": "Anna", "Middle": ""}, "Town": "Ulm", "Colour": "blue", "Remark": ""}
+    anna = Profile("anna", "a weaver", {"small": known})
+    script = Script({"user": answer_by_label})
+    found = result(script, profiles=(anna, ANNA), profile="run")
+    of_town = next(call for call in script.asked if "QUESTION:\nTown" in prompt_of(call))
+    assert "Town: Ulm" in prompt_of(of_town)
+    assert "Anna" not in prompt_of(of_town)
+    assert (found["profile"], found["right"]) == ("anna", (2, 3))
+
+
+def test_runs_take_the_profiles_in_turn() -> None:
+    """The second run is the second person's."""
+    people = tuple(Profile(name, name, {"small": {"Town": name}}) for name in ("ada", "bo"))
+    names = [
+        result(Script({"user": answer_by_label}), profiles=people, profile="run", run=run)[
+            "profile"
+        ]
+        for run in (1, 2, 3)
+    ]
+    assert names == ["ada", "bo", "ada"]
+
+
+def test_a_person_is_asked_the_question_and_taken_at_their_word() -> None:
+    """The call holds the question alone, without a schema, and the reply is the answer."""
+    script = Script({"user": "Ulm"})
+    over = played(script, form=town_only(), person=True)
+    (call,) = script.asked
+    assert [message.content for message in call.messages] == ["Town"]
+    assert (call.role, call.sampling.json_schema) == ("user", None)
+    assert answers_of(dict(over.ending.result)) == {"Town": "Ulm"}
+
+
+# The whole
+
+
+def test_a_run_is_a_function_of_its_replies() -> None:
+    """Played again with the same replies, every call is the same, seeds included."""
+    people = tuple(Profile(str(number), f"person {number}", {}) for number in range(10))
+    asked = []
+    for _ in range(2):
+        script = Script({"user": answer_by_label, "question_generation": "?"})
+        played(script, dummies=all_but("question_generation"), profiles=people)
+        asked.append(script.asked)
+    assert asked[0] == asked[1]
+
+
+def test_runs_differ_in_what_is_drawn() -> None:
+    """Another run has other seeds for its user."""
+    seeds = []
+    for run in (1, 2):
+        script = Script({"user": answer_by_label})
+        played(script, run=run)
+        seeds.append([call.seed for call in script.asked])
+    assert seeds[0] != seeds[1]
+
+
+def test_the_conversation_lands_with_its_scores_as_truth() -> None:
+    """Questions are the assistant's, answers the user's; scores, profile and form are in the truth alone."""
+    ending = played(Script({"user": answer_by_label})).ending
+    record = ending.record
+    assert record is not None
+    assert ending.format == "uniform"
+    assert [one["role"] for one in record["messages"]] == ["assistant", "user"] * 3
+    assert record["truth"]["complete"] is True
+    assert record["truth"]["goal"] == "a small matter"
+    assert record.keys() == {"id", "dataset", "messages", "truth"}
+
+
+def test_known_forms_are_filled_by_dummies_too() -> None:
+    """A user who says `x` to everything completes each form of the paper but for its options, in bounded time."""
+    for name in ("ss5", "epa", "med", "inv"):
+        form = known_form(name)
+        found = result(Script({"user": as_reply({"answer": "x"})}), form=form)
+        assert (found["ended"], found["complete"]) == ("stop", True)
