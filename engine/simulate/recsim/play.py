@@ -166,7 +166,8 @@ class _Stage:
         """What one side says next, which it then has said; asked again once where that is nothing.
 
         Args:
-            first: A farewell is of no use yet.
+            first: The first wish: a farewell is of no use yet, and the model is begun for, because a small one would
+                else return the greeting.
         """
         seen = self.user if role == "user" else self.assistant
         setting = self.meeting.setting
@@ -178,13 +179,14 @@ class _Stage:
             Sampling(temperature=setting.temperature),
             setting.user_tokens if role == "user" else setting.assistant_tokens,
             seed=seed_from(setting.seed, self.meeting.key, self.asked),
+            opening=self._text("user-opening") if first else "",
         )
         for number in range(2):
             again = replace(
                 call, sampling=Sampling(temperature=1.0), seed=seed_from(call.seed, number)
             )
             said = yield again if number else call
-            text = said.text.strip()
+            text = _whole(call.opening, said.text)
             if text and not (first and says_goodbye(text)):
                 break
         else:
@@ -256,3 +258,10 @@ class _Stage:
             "user_chars": sum(said["user"]),
             "assistant_chars": sum(said["assistant"]),
         }
+
+
+def _whole(opening: str, reply: str) -> str:
+    """What was said. Some endpoints do not go on from an opening but answer anew, which begins with a letter."""
+    if not reply.strip():
+        return ""
+    return (reply if reply[:1].isalnum() else opening + reply).strip()

@@ -134,6 +134,23 @@ class TestBadReplies:
         assert first.messages == second.messages
         assert (first.seed, first.sampling) != (second.seed, second.sampling)
 
+    @pytest.mark.parametrize("reply", [" want tea.", "I want tea."], ids=["goes on", "anew"])
+    def test_the_first_wish_is_begun(self, reply: str) -> None:
+        """The user's first word is given, so that no model returns the greeting; whoever answers anew is understood."""
+        ending, calls = played(
+            meeting(), lambda call: reply if call.opening else "Thank you, goodbye."
+        )
+        assert ending.record is not None
+        assert ending.record["history"][0]["content"] == "I want tea."
+        assert [call.opening for call in calls] == ["I", "", ""]
+
+    def test_a_first_wish_that_is_none(self) -> None:
+        """The given word alone is no wish: the situation is told in its place."""
+        ending, _ = played(meeting(replace(SETTING, max_turns=1)), lambda call: " ")
+        assert ending.record is not None
+        assert ending.record["history"][0]["content"] == situations()[4].text["en"]
+        assert ending.result["stand_ins"] == 3
+
     def test_leaving_at_once(self) -> None:
         """A user who begins with the farewell says what the situation is instead, so that no conversation is empty."""
         ending, _ = played(meeting(), lambda call: "Thank you, goodbye.")
