@@ -164,8 +164,8 @@ class Catalog:
         self._kept.save()
         return self.entry(name)
 
-    def refuse_taken(self, name: str, path: Path) -> None:
-        """Refuses a name that another file has.
+    def refuse_taken(self, name: str, path: Path | None) -> None:
+        """Refuses a name that another file than this one has, or any file for None.
 
         Raises:
             UsageError: It is taken.

@@ -19,6 +19,7 @@ from engine.conversation import Conversation, Message
 from engine.errors import UsageError
 from engine.events import JobEnded
 from engine.filters import ListQuery
+from engine.model.catalog import DEFAULT_MODEL
 from engine.simulate.samples import write_jsonl
 from tests.engine.model.http.toy_peer import NAMES, ToyPeer, running, says
 from tests.engine.model.toy import END
@@ -98,6 +99,12 @@ class TestCatalogue:
         assert not peers[0].requests
         found = data(workbench("models", "list", "--json"))["endpoints"]
         assert [one["name"] for one in found] == ["two"]
+
+    def test_name_of_a_model(self) -> None:
+        """An endpoint does not take the name of a model of this machine; it is not even asked."""
+        done = workbench("models", "add", "http://127.0.0.1:9/v1#m", "--name", DEFAULT_MODEL)
+        assert done.returncode == 2
+        assert b"is taken" in done.stderr
 
     def test_nobody_there(self) -> None:
         """An endpoint that is not there is not added."""

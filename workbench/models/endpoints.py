@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.completeness.block import Question
 from engine.errors import UsageError
-from engine.model.catalog import RunnableModel
+from engine.model.catalog import Catalog, RunnableModel
 from engine.model.http.address import parse_address
 from engine.model.http.book import EndpointBook, EndpointEntry
 from engine.model.http.capabilities import (
@@ -170,8 +170,10 @@ def add_endpoint(arguments: argparse.Namespace) -> EndpointEntry:
 
     Raises:
         ModelError: It cannot be reached or cannot do anything useful.
-        UsageError: The words do not fit together.
+        UsageError: The words do not fit together, or a model of this machine has the name.
     """
+    if arguments.name is not None:
+        Catalog(config.data_dir(), config.cache_dir()).refuse_taken(arguments.name, None)
     prices = Prices(*arguments.prices) if arguments.prices else None
     return EndpointBook(config.data_dir()).add(
         arguments.path,
