@@ -1,0 +1,70 @@
+"""Profiles: who is read from a file, and which of their facts a question brings to mind."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from engine.errors import UsageError
+from engine.simulate.forms.form import known_form
+from engine.simulate.forms.profiles import FACTS, facts_for, known_profiles, profiles_of_file
+
+ANSWERS = {
+    ("9", "Mother", "First Name"): "Ruth",
+    ("9", "Mother", "Middle Name"): "",
+    ("Town",): "Ulm",
+    ("Colours",): ["red", "blue"],
+}
+
+
+def test_facts_are_those_that_share_words_with_the_question() -> None:
+    """A fact is told with its labels but for numbers; the town is none of the question's business."""
+    assert facts_for("What is your mother's first name?", ANSWERS) == [
+        "Mother / First Name: Ruth",
+        "Mother / Middle Name: (none)",
+    ]
+    assert facts_for("COLOURS?", ANSWERS) == ["Colours: red, blue"]
+
+
+def test_a_question_of_other_words_brings_the_first_facts() -> None:
+    """Where no label shares a word, nothing is held back."""
+    assert len(facts_for("Tell me!", ANSWERS)) == len(ANSWERS)
+
+
+def test_facts_are_bounded_and_in_the_order_of_the_form() -> None:
+    """A question that touches everything brings no more than a model can read."""
+    answers = known_profiles()[0].of_form("med")
+    question = " ".join(known_form("med").content)
+    facts = facts_for(question, answers)
+    assert len(facts) == FACTS
+    labels = [" / ".join(path) for path in answers]
+    assert [labels.index(fact.rsplit(": ", 1)[0]) for fact in facts] == sorted(
+        labels.index(fact.rsplit(": ", 1)[0]) for fact in facts
+    )
+
+
+def test_profiles_of_a_person_are_descriptions_with_or_without_answers() -> None:
+    """A text alone is somebody of whom nothing is known."""
+    text = json.dumps(["a smith", {"description": "a baker", "answers": {"f": {"A": {"B": "c"}}}}])
+    smith, baker = profiles_of_file("people.json", text)
+    assert (smith.description, smith.of_form("f")) == ("a smith", {})
+    assert baker.of_form("f") == {("A", "B"): "c"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "no JSON"),
+        ("[]", "no list of profiles"),
+        ('{"a": 1}', "no list of profiles"),
+        ("[3]", "Profile 1 says nobody"),
+        ('["a", {"answers": {}}]', "Profile 2 says nobody"),
+        ('[{"description": "a", "answers": {"f": {"A": 3}}}]', "the answers to `f`"),
+        ('[{"description": "a", "answers": {"f": []}}]', "the answers to `f`"),
+    ],
+)
+def test_what_is_no_profile_is_refused(text: str, said: str) -> None:
+    """What is wrong is said with the number of the profile."""
+    with pytest.raises(UsageError, match=said):
+        profiles_of_file("people.json", text)
