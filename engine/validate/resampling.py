@@ -15,8 +15,11 @@ from engine.validate.weighted import Floats
 
 DRAWS = 2_000
 SEED = 20_240_917
+LEAST_DRAWS = 200
+_KEPT_CELLS = 40_000_000
+"""Weights that are kept, two bytes each."""
 _CELLS = 1_000_000
-"""Weights that are in memory together."""
+"""Weights that are worked on together."""
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -76,7 +79,8 @@ class Resampling:
     """Draws of conversations, made once for all values over the same things.
 
     Each draw takes as many conversations as there are, with replacement, and all that is in them (Efron and Tibshirani
-    1993). Equal arguments give equal draws.
+    1993). Equal arguments give equal draws. Of very many conversations there are fewer draws, so that they fit into
+    memory.
     """
 
     def __init__(self, groups: Sequence[int], draws: int = DRAWS, seed: int = SEED) -> None:
@@ -89,7 +93,12 @@ class Resampling:
         many = int(self._group.max()) + 1
         random = np.random.default_rng(seed)
         even = np.full(many, 1 / many)
-        self._weights = random.multinomial(many, even, size=draws).astype(np.int32)
+        draws = min(draws, max(LEAST_DRAWS, _KEPT_CELLS // many))
+        self._weights = np.empty((draws, many), np.int16)
+        part = max(1, _CELLS // many)
+        for at in range(0, draws, part):
+            size = min(part, draws - at)
+            self._weights[at : at + size] = random.multinomial(many, even, size=size)
 
     def rank(
         self, values: Sequence[float], wrong: Sequence[bool], among: Bools | None = None
