@@ -17,7 +17,7 @@ from engine.simulate.sharded.task import Evaluation
 from engine.simulate.sharded.user import as_listed, user_turn
 from engine.simulate.wording import filled
 
-_CATEGORY = object_schema(response_type={"enum": list(CATEGORIES)})
+_CATEGORY = object_schema(response_type={"type": "string", "enum": list(CATEGORIES)})
 _BY_NAME: Mapping[str, Category] = {one: one for one in CATEGORIES}
 _CATEGORY_TOKENS = 60
 

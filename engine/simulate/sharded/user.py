@@ -54,7 +54,9 @@ def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Said, Us
     left = [one for one in shards if one.shard_id not in known]
     idle = _idle(trace)
     offered = [one.shard_id for one in left] + ([NOTHING] if idle < PATIENCE else [])
-    schema = object_schema(response={"type": "string", "minLength": 1}, shard_id={"enum": offered})
+    schema = object_schema(
+        response={"type": "string", "minLength": 1}, shard_id={"type": "integer", "enum": offered}
+    )
 
     def accept(found: Mapping[str, Any]) -> UserTurn | None:
         text, shard_id = found.get("response"), found.get("shard_id")

@@ -96,7 +96,7 @@ class MakingScenario:
         asking = [at for at, text in enumerate(words) if "?" in text]
         if len(pieces) == 1:
             return [0]
-        numbers = {"enum": list(every)}
+        numbers = {"type": "integer", "enum": list(every)}
         schema = object_schema(
             first=numbers,
             others={
