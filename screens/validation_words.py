@@ -9,7 +9,6 @@ from textual.content import Content
 from engine.calibration_rows import Estimate
 from engine.text import one_line
 from engine.validation_rows import Missing
-from screens import figures
 from screens.validation_port import RowKind, Sheet, SheetRow, ValidationReport
 from screens.widgets.row_table import Column, Piece
 
@@ -17,6 +16,8 @@ LEVEL = 0.05
 """A corrected p below it is told from chance; see `engine.validate.significance`."""
 Listed = tuple[int, SheetRow]
 """The place of a row in its sheet, and the row."""
+CELLS, SIGNED_CELLS = 14, 19
+"""Of a figure with its interval, without signs and with."""
 NO_COLUMNS: list[Column[Listed]] = [Column("name", "", 20, lambda row: [], flexible=True)]
 """Before there is a sheet."""
 _SIGNS: dict[RowKind, str] = {"measure": "●", "plain": "○", "way": "●"}
@@ -44,7 +45,8 @@ def columns(sheet: Sheet) -> list[Column[Listed]]:
             one = listed[1].cells[nth]
             return [(short(one.value), ""), (f" {ends(one)}", "tone--muted")]
 
-        return Column(title, title, 14, cell, keep=9 - nth)
+        signed = any(row.cells[nth].low < 0 for row in sheet.rows)
+        return Column(title, title, SIGNED_CELLS if signed else CELLS, cell, keep=9 - nth)
 
     def chance(listed: Listed) -> Sequence[Piece]:
         row = listed[1]
@@ -63,13 +65,15 @@ def columns(sheet: Sheet) -> list[Column[Listed]]:
 
 
 def short(value: float) -> str:
-    """A figure in [-1, 1] with two digits: `.63`, `−.20`, `1.0`."""
-    return f"−{figures.probability(-value)}" if value < -0.005 else figures.probability(abs(value))
+    """A figure with two digits: `.63`, `1.0`, `−.20`, `−1.20`; nothing has no sign."""
+    text = f"{abs(value):.2f}".removeprefix("0")
+    text = "1.0" if text == "1.00" else text
+    return f"−{text}" if value < 0 and text != ".00" else text
 
 
 def ends(one: Estimate) -> str:
-    """Both ends of an interval in as few cells as may be: `.50-.73`."""
-    return f"{short(one.low)}-{short(one.high)}"
+    """Both ends of an interval, `[.50, .73]`."""
+    return f"[{short(one.low)}, {short(one.high)}]"
 
 
 def summary(report: ValidationReport, page: int) -> Content:

@@ -185,12 +185,12 @@ class TestWords:
 
     def test_short(self) -> None:
         """Two digits and no zero before the point; nothing has no sign."""
-        assert [short(one) for one in (0.634, -0.2, -0.001, 1.0, -1.2)] == [
+        assert [short(one) for one in (0.634, -0.2, -0.001, 0.999, -1.2)] == [
             ".63",
             "−.20",
             ".00",
             "1.0",
-            "−1.0",
+            "−1.20",
         ]
 
 
