@@ -14,10 +14,10 @@ from engine.model.talking import Role
 from engine.simulate.wording import places, wording_kinds, wordings
 from tests.engine.stages.simulated import scenarios
 from workbench.cli import build_parser, main
+from workbench.commands.playing import exit_code, played
 from workbench.project_prompts import names, shipped
 from workbench.services import Workspace
 from workbench.simulation.options import SimulationOptions
-from workbench.simulation.running import exit_code, played
 from workbench.simulation.services import Simulation
 
 

@@ -16,6 +16,7 @@ from engine.validate.short_figures import ends, short
 from workbench.commands.analyse import aligned
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import Told, tell
+from workbench.commands.playing import exit_code, played
 from workbench.recllmsim.labelling import (
     AgreementRow,
     LabelRow,
@@ -25,7 +26,6 @@ from workbench.recllmsim.labelling import (
 )
 from workbench.services import Workspace
 from workbench.simulation.options import SimulationOptions
-from workbench.simulation.running import exit_code, played
 
 
 def behaviour(arguments: argparse.Namespace) -> int:

@@ -18,12 +18,12 @@ from engine.validate.short_figures import ends, short
 from workbench.commands.analyse import aligned
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import Told, tell
+from workbench.commands.playing import exit_code, played
 from workbench.exits import DONE
 from workbench.recllmsim.guesses import guessed, guessing_simulation
 from workbench.recllmsim.spoken import Asked, across, within
 from workbench.services import Workspace
 from workbench.simulation.options import SimulationOptions
-from workbench.simulation.running import exit_code, played
 
 FREQUENT = "most frequent"
 """The first way, which the others have to beat."""

@@ -15,10 +15,10 @@ from engine.simulate.forms.run import VARIANTS
 from engine.simulate.forms.table import FormRow, table_of
 from engine.validate.short_figures import short
 from workbench.commands.narration import Told, tell
+from workbench.commands.playing import exit_code, played
 from workbench.services import Workspace
 from workbench.simulation.forms import KIND, FormsChoice, dummies, forms_simulation, write_run
 from workbench.simulation.options import SimulationOptions
-from workbench.simulation.running import exit_code, played
 from workbench.simulation.services import ProjectSimulations, Simulation
 
 LEFT_OUT = frozenset({"filled", "dialogue", "interactions", "information", "manager", "chunks"})

@@ -11,10 +11,10 @@ from engine.simulate.recsim.people import TASKS
 from engine.simulate.recsim.table import TaskRow, by_task
 from workbench.commands.analyse import aligned
 from workbench.commands.narration import Told
+from workbench.commands.playing import exit_code, played
 from workbench.services import Workspace
 from workbench.simulation.options import SimulationOptions
 from workbench.simulation.recsim import RecsimChoice, recsim_simulation
-from workbench.simulation.running import exit_code, played
 
 
 def simulate(arguments: argparse.Namespace) -> int:

@@ -20,9 +20,9 @@ from engine.text import one_line
 from engine.validate.aptitude import Aptitude, Scored, aptitudes
 from workbench.commands.analyse import aligned
 from workbench.commands.narration import Told, tell
+from workbench.commands.playing import exit_code, played
 from workbench.services import Workspace
 from workbench.simulation.options import SimulationOptions
-from workbench.simulation.running import exit_code, played
 from workbench.simulation.sharded import (
     ShardedChoice,
     asked_instructions,
