@@ -64,6 +64,7 @@ class _Probe:
     def __init__(self, asker: Asker, end_text: str) -> None:
         self._asker, self._end_text = asker, end_text
         self._client: httpx.AsyncClient | None = None
+        self._last = ""
 
     async def run(self) -> Capabilities:
         async with self._asker.client() as self._client:
@@ -76,8 +77,9 @@ class _Probe:
         if plain is None and said is None:
             raise ModelError(
                 f"{self._asker.address.base} neither continues texts nor answers messages with the model"
-                f" {self._asker.address.model!r}.",
-                "Is that its name? `curl …/v1/models` lists the names.",
+                f" {self._asker.address.model!r}. {self._last}".rstrip(),
+                "Is that its name? `curl …/v1/models` lists the names. Does it want a key? --key-env names the"
+                " variable that holds one.",
             )
         tokens = await self._tokens()
         top = await self._top() if plain is not None else 0
@@ -122,7 +124,8 @@ class _Probe:
         """What came of it; None where the endpoint cannot do it."""
         try:
             return await work
-        except (RequestRefused, EndpointAway):
+        except (RequestRefused, EndpointAway) as error:
+            self._last = error.message
             return None
 
     async def _complete(self, prompt: str | Sequence[int], **more: Any) -> Written:

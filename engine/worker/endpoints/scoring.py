@@ -21,6 +21,7 @@ from engine.worker.endpoints.saying import said_after
 
 HIDDEN = "the answer is not among the {top} most probable tokens at {count} of {all} boundaries"
 BROKEN_UP = "{count} control tokens in its text were broken up"
+OTHER_TOKENS = "the endpoint cuts its text into other tokens than the model process"
 
 
 async def score_items(
@@ -48,10 +49,7 @@ async def score_items(
         except RequestRefused as error:
             return ItemScore((), 0, unscored=error.message)
         report(score.tokens)
-        if not broken:
-            return score
-        said = BROKEN_UP.format(count=broken)
-        return replace(score, note=f"{score.note}, {said}" if score.note else said)
+        return _noted(score, BROKEN_UP.format(count=broken)) if broken else score
 
     return list(await asyncio.gather(*(one(item) for item in items)))
 
@@ -59,6 +57,10 @@ async def score_items(
 def _harmless(item: LogItem) -> tuple[LogItem, int]:
     found = [without_controls(text) for text in item.texts]
     return replace(item, texts=tuple(text for text, _ in found)), sum(count for _, count in found)
+
+
+def _noted(score: ItemScore, said: str) -> ItemScore:
+    return replace(score, note=f"{score.note}, {said}" if score.note else said)
 
 
 class _Way:
@@ -98,8 +100,10 @@ class _Way:
                 "it has steps too long for the context, and this endpoint takes whole texts only"
             )
         readings: list[list[Reading | None]] = []
+        other_tokens = False
         for window, segment in zip(prepared.windows, prepared.segments, strict=True):
             prompts = self._prompts(item, window, segment)
+            other_tokens = other_tokens or await self._cut_otherwise(prompts[-1])
             if self._at_once:
                 readings.append(await self._read_along(prompts, segment.marks))
             else:
@@ -111,7 +115,17 @@ class _Way:
             top = self._reader.can.chat_top if self._said else self._reader.can.top
             count = sum(map(len, readings))
             raise RequestRefused(HIDDEN.format(top=top, count=hidden, all=count))
-        return prepared.score(whole)
+        score = prepared.score(whole)
+        return _noted(score, OTHER_TOKENS) if other_tokens else score
+
+    async def _cut_otherwise(self, raw: Raw) -> bool:
+        """Whether an endpoint that takes texts reads other tokens than the model process, which cuts a log step by
+        step: around an empty step, line breaks of two steps can become one token."""
+        can, known = self._reader.can, self._reader.known
+        if can.ids or not can.tokens or self._said is not None:
+            return False
+        await known.learn([raw.text], special=True, start=True)
+        return known.tokenize(raw.text, special=True, start=True) != list(raw.ids)
 
     async def _prepare(self, item: LogItem, context: int) -> Prepared:
         texts = item.texts[: item.boundaries[-1] + 1]

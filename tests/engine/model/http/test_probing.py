@@ -139,6 +139,15 @@ class TestTrouble:
             with pytest.raises(ModelError, match="neither continues texts nor answers"):
                 probe(parse_address(peer.url))
 
+    def test_wrong_key(self) -> None:
+        """What the server says of a key is told, with where keys come from; the key is not, though the server does."""
+        with running("vllm") as peer:
+            peer.faults = [says(401, "no such key sk-wrong")] * 3
+            with pytest.raises(ModelError, match=r"answered 401 \(.*no such key …") as caught:
+                probe(parse_address(peer.url), "sk-wrong")
+        assert "--key-env" in caught.value.hint
+        assert "sk-wrong" not in str(caught.value)
+
     def test_the_only_model(self) -> None:
         """Where one is served, it need not be named."""
         with running("vllm") as peer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -136,6 +137,29 @@ class TestHonesty:
             (score,) = model.score([item(PLAIN, 2, 4)], Question(None))
         assert not score.curve
         assert score.unscored
+
+    def test_other_tokens(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where a server of texts cuts a log into other tokens than the model process, that score says so, and only
+        that one."""
+        whole = ToyPeer.post
+
+        def joins(self: ToyPeer, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+            """Three line breaks are two tokens."""
+            code, what = whole(self, path, body)
+            if path == "/extras/tokenize" and "\n\n\n" in body["input"]:
+                what["tokens"].remove(ord("\n"))
+            return code, what
+
+        monkeypatch.setattr(ToyPeer, "post", joins)
+        empty = [replace(PLAIN[0], content=""), *PLAIN[1:]]
+        with endpoint("llama-cpp-python") as (model, _):
+            scores = model.score([item(empty, 2, 4), item(PLAIN, 2, 4)], TAGGED)
+        assert [score.unscored for score in scores] == [None, None]
+        notes = [score.note for score in scores]
+        assert notes == [
+            "the endpoint cuts its text into other tokens than the model process",
+            None,
+        ]
 
     def test_control_tokens_in_a_log(self) -> None:
         """What a server would read as a control token is broken up, and the score says so."""
