@@ -36,6 +36,12 @@ TALKS = (
         Message("tool", "17"),
         Message("assistant", "17 files."),
     ],
+    [
+        Message("user", "我想给外甥女买一份生日礼物，预算三百元。"),
+        Message("assistant", "可以考虑一台入门望远镜。她喜欢天文吗？"),
+        Message("user", "喜欢，就买这个。谢谢！"),
+        Message("assistant", "好的，祝她生日快乐。"),
+    ],
 )
 QUESTIONS = {
     "tuned": Question(None),
@@ -110,7 +116,7 @@ def test_one_pass_equals_a_prompt_for_each_boundary(model: LlamaModel, name: str
             expected = chances(model, prefix, [probe.end, probe.continuation])
             assert [point.p_end, point.p_continue] == pytest.approx(expected, abs=1e-4)
             read += 1
-    assert read == 8
+    assert read == 10
 
 
 def test_an_adapter_changes_the_scores_and_leaves_no_trace(
