@@ -32,6 +32,8 @@ def main(words: list[str]) -> int:
     # Nothing is fetched: weights and tokenizer are on the disk.
     offline.install_in_child()
     os.environ.update(TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1")
+    # Spinning threads come to a crawl as soon as anything else works on the machine.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     if os.environ.get("RANK", "0") != "0":
         # One of several that `accelerate launch` started: the first holds the lock and tells the events.
         return _run(run, EventLog(Path(os.devnull)))

@@ -22,7 +22,7 @@ from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from engine import offline
 from training.base import add_adapter, load_base
-from training.config import TrainConfig
+from training.config import EVALUATOR, TrainConfig
 from training.curves import Validation
 from training.examples import Example, examples, read_logs
 from training.loop import AdapterTrainer, Examples, arguments, collate
@@ -40,6 +40,7 @@ def bench(run: RunDirectory) -> dict[str, Any]:
         was read: `examples`, `tokens`, `padded` (tokens of the plain loop, padding counted).
     """
     config = TrainConfig.load(run.config)
+    assert config.recipe != EVALUATOR
     if config.threads:
         torch.set_num_threads(config.threads)
     base, tokenizer = load_base(config)

@@ -7,8 +7,13 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-Recipe = Literal["boundary", "paper", "no-end-tag"]
-RECIPES: tuple[Recipe, ...] = get_args(Recipe)
+LogRecipe = Literal["boundary", "paper", "no-end-tag"]
+RECIPES: tuple[LogRecipe, ...] = get_args(LogRecipe)
+"""Recipes that learn from logs, so that a project's conversations are data for them."""
+Evaluator = Literal["evaluator"]
+EVALUATOR: Evaluator = "evaluator"
+"""The recipe that learns from prompts with the replies that are wanted."""
+Recipe = LogRecipe | Evaluator
 Precision = Literal["bf16", "f32"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
@@ -38,7 +43,8 @@ class TrainConfig:
     recipe: Recipe = field(
         default="boundary",
         metadata={
-            "help": "boundary: at every place where a conversation could end, does it? paper: the last answer and"
+            "help": "evaluator: replies to the workbench's own questions, from examples made for it."
+            " boundary: at every place where a conversation could end, does it? paper: the last answer and"
             " the end tag. no-end-tag: the last answer alone, to see what the tag is worth."
         },
     )
@@ -97,8 +103,9 @@ class TrainConfig:
     )
 
     def __post_init__(self) -> None:
-        if self.recipe not in RECIPES:
-            raise ConfigError(f"recipe is {self.recipe!r}; known are {', '.join(RECIPES)}")
+        if self.recipe not in (*RECIPES, EVALUATOR):
+            known = ", ".join((*RECIPES, EVALUATOR))
+            raise ConfigError(f"recipe is {self.recipe!r}; known are {known}")
         if self.precision not in PRECISIONS:
             raise ConfigError(f"precision is {self.precision!r}; known are {', '.join(PRECISIONS)}")
         for name in (

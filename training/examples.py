@@ -17,7 +17,7 @@ from engine.conversation import is_answer
 from engine.errors import WorkbenchError
 from engine.model.interface import Tokenizer
 from engine.model.prompting import frame, opening_tokens
-from training.config import Recipe
+from training.config import LogRecipe
 
 WIDTH_STEP = 64
 """Lengths of what is computed are multiples of this: libraries prepare kernels and memory for every shape that they
@@ -59,7 +59,7 @@ class Example:
     Attributes:
         tokens: All that is read.
         targets: Positions of the tokens that are to be predicted from those before them, rising.
-        weights: What each target counts in the loss; their mean is 1.
+        weights: What each target counts in the loss; of a log their mean is 1.
     """
 
     tokens: list[int]
@@ -123,7 +123,7 @@ def _reading(
 
 
 def example(
-    tokenizer: Tokenizer, item: LogItem, recipe: Recipe, limit: int, *, balance: bool = False
+    tokenizer: Tokenizer, item: LogItem, recipe: LogRecipe, limit: int, *, balance: bool = False
 ) -> Example:
     """What a conversation teaches; of one that is longer than `limit` tokens only its last window is read.
 
@@ -153,7 +153,12 @@ def _alike(tokens: list[int], targets: list[int]) -> Example:
 
 
 def examples(
-    tokenizer: Tokenizer, logs: Sequence[Log], recipe: Recipe, limit: int, *, balance: bool = False
+    tokenizer: Tokenizer,
+    logs: Sequence[Log],
+    recipe: LogRecipe,
+    limit: int,
+    *,
+    balance: bool = False,
 ) -> list[Example]:
     """One for each log as `example` makes it, checked.
 

@@ -18,7 +18,7 @@ from transformers import Trainer, TrainerCallback, TrainerControl, TrainingArgum
 from transformers.trainer_utils import get_last_checkpoint
 
 from engine.errors import ModelError
-from training.config import TrainConfig
+from training.config import EVALUATOR, TrainConfig
 from training.curves import Validation
 from training.examples import Example, width
 
@@ -150,6 +150,8 @@ class AdapterTrainer(Trainer):
 def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -> TrainingArguments:
     """What `transformers` is told of a run."""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
+    # Choices are a part of what an evaluator learns; the loss is about all of it.
+    by_loss = config.recipe == EVALUATOR
     return TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=config.rows,
@@ -172,8 +174,8 @@ def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -
         save_steps=config.valid_every,
         save_total_limit=3,  # the best and the last two
         load_best_model_at_end=True,
-        metric_for_best_model="eval_auroc",
-        greater_is_better=True,
+        metric_for_best_model="eval_loss" if by_loss else "eval_auroc",
+        greater_is_better=not by_loss,
         logging_steps=1,
         logging_nan_inf_filter=False,
         seed=config.seed,

@@ -22,9 +22,10 @@ from engine.model.interface import LoadOptions
 from engine.worker.client import ModelProcess
 from engine.worker.reading import Reading
 from training.base import load_base, load_tokenizer
-from training.config import TrainConfig
+from training.config import EVALUATOR, TrainConfig
 from training.examples import read_logs
 from training.protocol import RunDirectory
+from training.replies import read_wanted
 
 TOKENS, LOG_TOKENS = 600, 200
 """Tokens that are compared in all, and of one log: its last ones."""
@@ -95,7 +96,7 @@ def check(run: RunDirectory, config: TrainConfig) -> ParityResult:
         raise ParitySkipped("no GGUF file of the base is named")
     for left in run.path.glob("parity-*"):
         shutil.rmtree(left)  # of a process that was killed while it compared
-    texts = list(itertools.islice(_texts(run.valid), 2 * TOKENS // LOG_TOKENS))
+    texts = list(itertools.islice(_texts(run.valid, config), 2 * TOKENS // LOG_TOKENS))
     process = ModelProcess(run.path / "parity.log")
     with tempfile.TemporaryDirectory(dir=run.path, prefix="parity-") as folder:
         exact = Path(folder) / "f32.gguf"
@@ -122,8 +123,13 @@ def check(run: RunDirectory, config: TrainConfig) -> ParityResult:
     return _compare(model.eval(), run.adapter, logs, found, end, same)
 
 
-def _texts(path: Path) -> Iterator[str]:
-    """The logs of a data file up to their last boundaries."""
+def _texts(path: Path, config: TrainConfig) -> Iterator[str]:
+    """The logs of a data file up to their last boundaries; of prompts their texts with what is to follow them."""
+    if config.recipe == EVALUATOR:
+        for wanted in read_wanted(path):
+            prompt = wanted.prompt
+            yield "".join([*wanted.texts, prompt.question, "\n", prompt.reply, wanted.reply])
+        return
     for log in read_logs(path):
         yield "".join(log.item.texts[: log.item.boundaries[-1] + 1])
 

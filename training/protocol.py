@@ -7,9 +7,12 @@ started     step (that it begins after: 0, or that of the checkpoint it resumes)
             tokens (of one epoch), end_labels, other_labels, valid (conversations of the validation), pid
 step        step, epoch, loss (mean over the labels since the last), learning_rate, tokens (trained so far in this
             process), tokens_per_s, seconds_left, memory (bytes, the most so far)
-valid       step, loss, auroc, f1 (at .5 on p_end / (p_end + p_continue)), n (pairs), best (whether it is the best yet)
+valid       step, loss, auroc, f1 (at .5 on p_end / (p_end + p_continue)), n (pairs), best (whether it is the best yet,
+            by auroc; recipe `evaluator`: by loss, auroc and f1 of its choices, n those)
 sample      step (0: before), id, text (the last words before the boundary), ends (whether the log ends there), p_end,
             p_continue, says (what the model writes there)
+reply       recipe `evaluator`, in place of `sample`: step, id, text (the last words of what is asked about), wanted,
+            says (the model)
 checkpoint  step, path (relative), best
 warning     message
 parity      top1 (share), max_dp, moved (how far the adapter moves a probability), tokens, same_tokens, passed; or
@@ -50,6 +53,11 @@ class RunDirectory:
     Data files have one conversation a line: `{"id": str, "texts": [str], "boundaries": [int], "kept": int}`, the
     pieces of its log as scoring reads them, the pieces after which it could end, and how many leading pieces every
     window keeps.
+
+    For the recipe `evaluator` one question a line: `{"id": str, "prompt": {...}, "texts": [str], "kept": int,
+    "reply": str}`, a prompt as `engine.model.prompting.Prompt.as_params` has it, the pieces of the text that it is
+    asked about, how many leading pieces stay where not all fit, and what is to follow the prompt's own beginning of
+    the reply; a prompt without `max_tokens` asks for a choice, whose reply is its `end` or its `continuation`.
     """
 
     path: Path

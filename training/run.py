@@ -20,8 +20,7 @@ from engine.errors import ModelError
 from engine.model.adapter_files import AdapterOrigin
 from training.base import HubTokenizer, add_adapter, load_base
 from training.config import TrainConfig
-from training.curves import validate
-from training.examples import DataError, Example, Log, examples, read_logs
+from training.examples import Example
 from training.gguf_adapter import architecture_of, convert, fingerprint_of
 from training.loop import (
     AdapterTrainer,
@@ -31,9 +30,10 @@ from training.loop import (
     collate,
     last_checkpoint,
 )
+from training.material import material
 from training.parity import ParitySkipped, check
 from training.protocol import EventLog, RunDirectory, read_events, write_atomically
-from training.telling import Telling, tell_samples
+from training.telling import Telling
 
 
 def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
@@ -48,11 +48,10 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
         torch.set_num_threads(config.threads)
     set_seed(config.seed)
     cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available())
-    logs, held_out = read_logs(run.train), read_logs(run.valid)
-    _check_split(logs, held_out)
     model, tokenizer = load_base(config)
     architecture_of(model.config)
-    found = examples(tokenizer, logs, config.recipe, config.max_tokens, balance=config.balance)
+    data = material(run, config, tokenizer)
+    found = data.examples
     model = add_adapter(model, config)
     folder = run.checkpoints
     resumed = last_checkpoint(folder)
@@ -62,9 +61,7 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     if config.patience:
         callbacks.append(EarlyStoppingCallback(config.patience))
     trainer = AdapterTrainer(
-        validation=functools.partial(
-            validate, model, tokenizer, held_out, config.max_tokens, config.seed
-        ),
+        validation=functools.partial(data.validate, model),
         model=model,
         args=arguments(config, folder, _optimiser(events), cpu=cpu),
         train_dataset=Examples(found),
@@ -75,25 +72,16 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     first = trainer.is_world_process_zero()
     step = _step(resumed)
     if first:
-        _tell_start(events, config, found, tokenizer, len(held_out), step)
+        _tell_start(events, config, found, tokenizer, data.held_out, step)
         if resumed is None:
-            tell_samples(events, 0, model, tokenizer, held_out, config.max_tokens)
+            data.tell(events, 0, model)
     trainer.train(resume_from_checkpoint=None if resumed is None else str(resumed))
     if first:
         state = trainer.state
-        tell_samples(events, state.global_step, model, tokenizer, held_out, config.max_tokens)
+        data.tell(events, state.global_step, model)
         model.save_pretrained(str(run.adapter))
         reason = _reason(stop.stopped, state.global_step, state.max_steps)
         _finish(run, config, events, model, tokenizer, state, reason)
-
-
-def _check_split(logs: Sequence[Log], held_out: Sequence[Log]) -> None:
-    both = {log.item.texts for log in logs} & {log.item.texts for log in held_out}
-    if both:
-        raise DataError(
-            f"{len(both):,} conversations stand in train.jsonl and in valid.jsonl.",
-            "What is validated must not have been trained on; split the data anew.",
-        )
 
 
 def _optimiser(events: EventLog) -> str:

@@ -19,6 +19,7 @@ from training.curves import Point, curve
 from training.examples import Log, readings
 from training.loop import AdapterTrainer
 from training.protocol import EventLog
+from training.replies import Wanted, written
 
 SAMPLED = 3
 """Conversations whose words at a boundary are shown before and after."""
@@ -71,7 +72,7 @@ class Telling(TrainerCallback):
             self._valid_started = time.monotonic()
 
     def on_evaluate(
-        self, _args: Any, state: Any, _control: Any, metrics: Any = None, **_: Any
+        self, args: Any, state: Any, _control: Any, metrics: Any = None, **_: Any
     ) -> None:
         """A validation."""
         if self._valid_started is not None:
@@ -79,7 +80,8 @@ class Telling(TrainerCallback):
             self._valid_started = None
         if not state.is_world_process_zero:
             return
-        best = state.best_metric is None or metrics["eval_auroc"] > state.best_metric
+        gained = metrics[args.metric_for_best_model] - (state.best_metric or 0.0)
+        best = state.best_metric is None or (gained > 0 if args.greater_is_better else gained < 0)
         self._events.write(
             "valid",
             step=state.global_step,
@@ -127,6 +129,27 @@ def tell_samples(
         for boundary in (middle, log.item.boundaries[-1]):
             at = log.item.boundaries.index(boundary)
             _tell(events, step, model, tokenizer, _until(log, at), points[at], limit)
+
+
+def tell_replies(
+    events: EventLog,
+    step: int,
+    model: Any,
+    tokenizer: HubTokenizer,
+    many: Sequence[Wanted],
+    limit: int,
+) -> None:
+    """Says what the model replies to one prompt of each kind."""
+    model.eval()
+    for one in {wanted.prompt.name: wanted for wanted in reversed(many)}.values():
+        events.write(
+            "reply",
+            step=step,
+            id=one.id,
+            text=one.texts[-1][-SHOWN_CHARS:],
+            wanted=one.prompt.reply + one.reply,
+            says=one.prompt.reply + written(model, tokenizer, one, limit, SAID_TOKENS),
+        )
 
 
 def _until(log: Log, at: int) -> Log:

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.completeness.block import WrittenOn
 from engine.completeness.remaining import remaining_tasks
-from engine.conversation import render_log
+from engine.conversation import Message, render_log
 from engine.jobs import Progress
 from engine.model.catalog import RunnableModel
 from engine.model.prompting import Prompt
@@ -108,11 +108,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[RemainingEntry]:
         with self._project.reading() as conn:
             found = conversations.conversations_for(conn, block)
-        items = []
-        for _, messages in found:
-            pieces = render_log(messages)
-            kept = int(pieces[0].role in ("system", "developer"))
-            items.append((tuple(piece.text for piece in pieces), kept))
+        items = [remaining_item(messages) for _, messages in found]
         answers = self._work.each(
             items, partial(self._ask, report=report), lambda reason: ("", reason)
         )
@@ -129,3 +125,10 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
             remaining_tasks(self._prompt, reply["text"], cut=reply["stopped"] == "length")
             for reply in replies
         ]
+
+
+def remaining_item(messages: Sequence[Message]) -> tuple[tuple[str, ...], int]:
+    """A log, and how many leading pieces a window of it keeps: the system message."""
+    pieces = render_log(messages)
+    kept = int(bool(pieces) and pieces[0].role in ("system", "developer"))
+    return tuple(piece.text for piece in pieces), kept

@@ -100,7 +100,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         with self._project.reading() as conn:
             found = conversations.conversations_for(conn, block)
         answers = self._work.each(
-            [_item(messages) for _, messages in found],
+            [summary_item(messages) for _, messages in found],
             partial(self._ask, report=report),
             lambda reason: ("", "", reason),
         )
@@ -120,7 +120,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         return answers
 
 
-def _item(messages: Sequence[Message]) -> Item:
+def summary_item(messages: Sequence[Message]) -> Item:
     """A log, and how many leading pieces a window of it keeps: people say what they want at the beginning, so the
     user's first step is kept where it stands first or after the system message."""
     pieces = render_log(messages)

@@ -1,0 +1,76 @@
+"""What a run learns from and is judged by: logs, or prompts with the replies wanted, as its recipe says."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from training.base import HubTokenizer
+from training.config import EVALUATOR, TrainConfig
+from training.curves import Validation, validate
+from training.examples import DataError, Example, examples, read_logs
+from training.protocol import EventLog, RunDirectory
+from training.replies import read_wanted, reply_examples, validate_replies
+from training.telling import tell_replies, tell_samples
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """The data of a run, read.
+
+    Attributes:
+        examples: What is trained on.
+        held_out: How many conversations or prompts are validated on.
+        validate: The figures of the model as it is now.
+        tell: Writes what the model says of some of them after a step.
+    """
+
+    examples: Sequence[Example]
+    held_out: int
+    validate: Callable[[Any], Validation]
+    tell: Callable[[EventLog, int, Any], None]
+
+
+def material(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenizer) -> Material:
+    """Reads and checks the data of a run.
+
+    Raises:
+        DataError: The data cannot be trained on.
+    """
+    limit = config.max_tokens
+    if config.recipe == EVALUATOR:
+        wanted, asked = read_wanted(run.train), read_wanted(run.valid)
+        _check_split(
+            [(one.prompt, one.texts) for one in wanted], [(o.prompt, o.texts) for o in asked]
+        )
+
+        def tell(events: EventLog, step: int, model: Any) -> None:
+            tell_replies(events, step, model, tokenizer, asked, limit)
+
+        return Material(
+            reply_examples(tokenizer, wanted, limit),
+            len(asked),
+            lambda model: validate_replies(model, tokenizer, asked, limit),
+            tell,
+        )
+    logs, held_out = read_logs(run.train), read_logs(run.valid)
+    _check_split([log.item.texts for log in logs], [log.item.texts for log in held_out])
+    return Material(
+        examples(tokenizer, logs, config.recipe, limit, balance=config.balance),
+        len(held_out),
+        functools.partial(
+            validate, tokenizer=tokenizer, logs=held_out, limit=limit, seed=config.seed
+        ),
+        lambda events, step, model: tell_samples(events, step, model, tokenizer, held_out, limit),
+    )
+
+
+def _check_split(train: Sequence[object], valid: Sequence[object]) -> None:
+    both = set(train) & set(valid)
+    if both:
+        raise DataError(
+            f"{len(both):,} conversations stand in train.jsonl and in valid.jsonl.",
+            "What is validated must not have been trained on; split the data anew.",
+        )
