@@ -15,8 +15,7 @@ from engine.store import conversations
 from engine.store.project import Project
 from workbench.cli import build_parser, main
 from workbench.commands.simulate_forms import lines_of
-from workbench.simulation.forms import FormsChoice, dummies, forms_simulation
-from workbench.simulation.options import SimulationOptions
+from workbench.simulation.forms import asked_forms, asked_profiles, dummies
 
 FORM = {
     "Town": {"type": "text", "required": True, "answer": None},
@@ -83,7 +82,8 @@ class TestWords:
         """The default is the paper's: four forms, modules and baseline, a user drawn for each question."""
         arguments = build_parser().parse_args(["simulate", "forms", "p.wb"])
         assert (arguments.form, arguments.variant, arguments.profile) == (None, "both", "question")
-        assert tuple(FormsChoice().forms) == ("ss5", "epa", "med", "inv") == tuple(TOPICS)
+        assert [form.name for form in asked_forms(list(TOPICS))] == ["ss5", "epa", "med", "inv"]
+        assert len(asked_profiles(None)) == 10
 
     def test_dummies_are_named_by_their_prompts(self) -> None:
         """A name of a prompt is a module; `all` is every one; another name is refused with those there are."""
@@ -93,17 +93,15 @@ class TestWords:
             dummies(["user"])
         assert "question-grouping" in error.value.hint
 
-    @pytest.mark.parametrize(
-        ("choice", "said"),
-        [
-            (FormsChoice(forms=["no-such.json"]), "no-such.json cannot be read"),
-            (FormsChoice(profiles=Path("no-such.json")), "no-such.json cannot be read"),
-        ],
-    )
-    def test_what_cannot_be_read_is_refused(self, choice: FormsChoice, said: str) -> None:
-        """A missing file is told before any model is asked."""
-        with pytest.raises(UsageError, match=said):
-            forms_simulation(None, choice, SimulationOptions())  # type: ignore[arg-type]
+    @pytest.mark.parametrize("option", ["--form", "--profiles"])
+    def test_what_cannot_be_read_is_refused(
+        self, tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A missing file is told before a project is made or a model asked."""
+        project = tmp_path / "p.wb"
+        assert main(["simulate", "forms", str(project), option, "no-such.json"]) == 2
+        assert "no-such.json cannot be read" in capsys.readouterr().err
+        assert not project.exists()
 
 
 class TestTelling:

@@ -17,7 +17,15 @@ from engine.validate.short_figures import short
 from workbench.commands.narration import Told, tell
 from workbench.commands.playing import exit_code, played
 from workbench.services import Workspace
-from workbench.simulation.forms import KIND, FormsChoice, dummies, forms_simulation, write_run
+from workbench.simulation.forms import (
+    KIND,
+    FormsChoice,
+    asked_forms,
+    asked_profiles,
+    dummies,
+    forms_simulation,
+    write_run,
+)
 from workbench.simulation.options import SimulationOptions
 from workbench.simulation.services import ProjectSimulations, Simulation
 
@@ -85,9 +93,9 @@ def _choice(arguments: argparse.Namespace) -> FormsChoice:
         history_tokens=arguments.history,
     )
     return FormsChoice(
-        tuple(dict.fromkeys(arguments.form or TOPICS)),
+        asked_forms(arguments.form or list(TOPICS)),
+        asked_profiles(Path(arguments.profiles) if arguments.profiles else None),
         VARIANTS if arguments.variant == "both" else (arguments.variant,),
-        Path(arguments.profiles) if arguments.profiles else None,
         rules,
     )
 

@@ -27,36 +27,28 @@ KIND = "forms"
 
 @dataclass(frozen=True, slots=True)
 class FormsChoice:
-    """What a person chose.
+    """What a person chose; see `asked_forms` and `asked_profiles`."""
 
-    Attributes:
-        forms: Names of forms that come along, or paths of JSON files.
-        profiles: A JSON file of profiles; None takes the ten that come along.
-        rules: But for the temperature, which all simulations have an option for.
-    """
-
-    forms: Sequence[str] = tuple(TOPICS)
+    forms: Sequence[Form]
+    profiles: tuple[Profile, ...]
     variants: Sequence[Variant] = VARIANTS
-    profiles: Path | None = None
     rules: Rules = field(default_factory=Rules)
 
 
 def forms_simulation(
     simulations: ProjectSimulations, choice: FormsChoice, options: SimulationOptions
 ) -> Simulation:
-    """What plays every form by every variant as often as asked.
+    """What plays every form by every variant as often as asked; the temperature is that of the rules.
 
     Raises:
-        UsageError: A file is no form or holds no profiles, or a model cannot do this.
+        UsageError: A model cannot do this.
     """
-    forms = [_form(name) for name in choice.forms]
-    profiles = _profiles(choice.profiles)
-    rules = choice.rules
+    rules, profiles = choice.rules, choice.profiles
     texts = simulations.texts(KIND)
     runs = [
         FormRun(form, variant, number, rules, texts, profiles, options.seed)
         for number in range(1, options.runs + 1)
-        for form in forms
+        for form in choice.forms
         for variant in choice.variants
     ][: options.limit]
 
@@ -117,24 +109,36 @@ def write_run(
     return target
 
 
+def asked_forms(names: Sequence[str]) -> list[Form]:
+    """Forms that come along, by name, or files.
+
+    Raises:
+        UsageError: A file cannot be read or is no form.
+    """
+    return [known_form(name) if name in TOPICS else _form(name) for name in dict.fromkeys(names)]
+
+
+def asked_profiles(path: Path | None) -> tuple[Profile, ...]:
+    """The profiles of a file; those that come along for None.
+
+    Raises:
+        UsageError: The file cannot be read or holds no profiles.
+    """
+    return known_profiles() if path is None else profiles_of_file(str(path), _text(path))
+
+
 def _form(name: str) -> Form:
-    if name in TOPICS:
-        return known_form(name)
     try:
-        return form_of_file(name, Path(name).read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise UsageError(
-            f"The form {name} cannot be read: {reason}.",
-            f"Forms that come along: {', '.join(TOPICS)}.",
-        ) from None
+        return form_of_file(name, _text(Path(name)))
+    except UsageError as error:
+        hint = error.hint or f"Forms that come along: {', '.join(TOPICS)}."
+        raise UsageError(error.message, hint) from None
 
 
-def _profiles(path: Path | None) -> tuple[Profile, ...]:
-    if path is None:
-        return known_profiles()
+def _text(path: Path) -> str:
     try:
-        return profiles_of_file(str(path), path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise UsageError(f"The profiles {path} cannot be read: {reason}.") from None
+        return path.read_text("utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} cannot be read: it is no text.") from None
