@@ -97,24 +97,14 @@ def make(files: Sequence[str], count: int, held_out: float, seed: int) -> Made:
     return Made(train, valid, dict(Counter(one.source for one in known)))
 
 
-def known_of(file: str, seed: int) -> list[Known]:
+def known_of(file: str, seed: int, only: Sequence[str] = ()) -> list[Known]:
     """Conversations of a file (`PATH` or `PATH:N`) with a goal.
+
+    Args:
+        only: Fields of `truth` that must be true where any conversation of the file has them true.
 
     Raises:
         FormatError: The file cannot be read, or no conversation of it has a goal.
-        UsageError: N is no number.
-    """
-    found = [_known(one, _stem(file)) for one in conversations_of(file, seed)]
-    if not found:
-        raise FormatError(f"{file} has no conversation with `truth.goal`.")
-    return found
-
-
-def conversations_of(file: str, seed: int) -> list[Conversation]:
-    """Conversations of a file (`PATH` or `PATH:N`) whose truth names a goal, as an import reads them.
-
-    Raises:
-        FormatError: The file cannot be read.
         UsageError: N is no number.
     """
     path, _, number = file.partition(":")
@@ -126,9 +116,19 @@ def conversations_of(file: str, seed: int) -> list[Conversation]:
         for record in opened.records()
         if isinstance(record, Parsed) and (record.conversation.truth or {}).get("goal")
     ]
+    for field in only:
+        chosen = [one for one in found if (one.truth or {}).get(field)]
+        found = chosen or found
+    if not found:
+        raise FormatError(f"{file} has no conversation with `truth.goal`.")
     if number:
         found = Random(seed).sample(found, min(int(number), len(found)))
-    return found
+    return [_known(one, name_of(file)) for one in found]
+
+
+def name_of(file: str) -> str:
+    """What a file (`PATH` or `PATH:N`) is called: its name without suffix."""
+    return Path(file.partition(":")[0]).name.split(".")[0]
 
 
 def cut_short(conversation: Conversation, tasks: Sequence[Task], seed: int) -> Unfinished:
@@ -213,7 +213,3 @@ def _lines(many: Iterable[Lesson]) -> Iterator[bytes]:
 
 def _kind(one: Lesson) -> str:
     return f"{one.prompt.name} {one.reply.strip()}" if one.prompt.end else one.prompt.name
-
-
-def _stem(file: str) -> str:
-    return Path(file.partition(":")[0]).name.split(".")[0]
