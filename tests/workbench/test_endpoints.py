@@ -143,6 +143,7 @@ class TestRuns:
         assert done.returncode == 0, said
         assert "Taken out:" in said
         assert "401" in said
+        assert ".." not in said
         assert CANARY not in said
         assert len(scores(project)) == 6
 

@@ -122,7 +122,7 @@ class EndpointModel:
         progress: OnProgress | None = None,
         spelling: Spelling | None = None,
     ) -> list[ItemScore]:
-        """See `ModelProcess.score`; what cannot be read honestly is unscored with the reason, and nothing is written."""
+        """See `ModelProcess.score`; what cannot be read honestly is unscored with the reason, nothing is written."""
         self.refuse_curve(question)
         report = _summed(progress)
         return self._run(
@@ -320,7 +320,9 @@ class EndpointModel:
         words += f", {account.again:,} sent again" if account.again else ""
         words += f"; {account.read:,} tokens read, {account.written:,} written"
         words += "" if account.cost is None else f", cost {account.cost:,.4f}"
-        return ". ".join([words, *(f"Taken out: {why}" for why in self._fleet.taken_out)])
+        return ". ".join(
+            [words, *(f"Taken out: {why.rstrip('.')}" for why in self._fleet.taken_out)]
+        )
 
     def cancel(self) -> None:
         """Makes the request in flight raise `Cancelled`."""
