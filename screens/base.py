@@ -45,6 +45,7 @@ MODES = (
     ("desk", "6", "Desk"),
     ("training", "7", "Training"),
     ("models", "8", "Models"),
+    ("simulation", "9", "Simulation"),
 )
 """The modes of the app: name, key and title."""
 

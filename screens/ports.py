@@ -35,6 +35,7 @@ from engine.rows import (
 )
 from screens.goal_port import Goals
 from screens.models_port import Models
+from screens.simulation_port import Simulations
 from screens.training_port import Training
 from screens.tree_rows import (
     AnswerRow,
@@ -322,3 +323,4 @@ class Services:
     network: Network
     models: Models
     validation: Validation
+    simulations: Simulations

@@ -30,6 +30,7 @@ from screens.models import ModelsScreen
 from screens.overview import OverviewScreen
 from screens.ports import Services
 from screens.shell import Shell
+from screens.simulation import SimulationScreen
 from screens.staying_offline import told_of
 from screens.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
 from screens.training import TrainingScreen
@@ -106,6 +107,7 @@ class WorkbenchApp(Keyed, FaultTellingApp[None], inherit_bindings=False):
         self.add_mode("desk", lambda: MergeDeskScreen(services, self._feed))
         self.add_mode("training", lambda: TrainingScreen(services, self._feed))
         self.add_mode("models", lambda: ModelsScreen(services, self._feed))
+        self.add_mode("simulation", lambda: SimulationScreen(services, self._feed))
         register_themes(self)
         self.theme = THEMES[self.shell.theme].name
         self.set_keymap(self.shell.keymap)

@@ -44,6 +44,7 @@ from workbench.models.services import CatalogModels
 from workbench.network import ProjectNetwork
 from workbench.project_prompts import ProjectPrompts
 from workbench.run_options import ScoringOptions, TreeRunOptions
+from workbench.simulation.desk import SimulationDesk, priced_by
 from workbench.simulation.services import ProjectSimulations
 from workbench.training_services import ProjectTraining
 from workbench.trees.services import Like, ProjectTrees, wished_options
@@ -274,8 +275,17 @@ class Workspace:
             ),
             self._tuning,
             self.endpoints.check_chat,
-            lambda name: self.models_in_use.for_work(name, "simulation"),
+            self._for_simulation,
         )
+
+    def _for_simulation(self, name: str | None) -> str:
+        return self.models_in_use.for_work(name, "simulation")
+
+    def _models_for_simulation(self) -> list[str]:
+        """Names of all models, the one that simulations take first."""
+        names = [entry.name for entry in self.catalog.entries()]
+        names += [entry.name for entry in self.endpoints.book.entries()]
+        return list(dict.fromkeys([self._for_simulation(None), *names]))
 
     def _tuning(self, model: str | None) -> list[Stage]:
         """The stage that tunes a model, unless it was tuned on this machine."""
@@ -339,6 +349,14 @@ class Workspace:
             self.network,
             self.models,
             ProjectValidation(self.project, self.catalog),
+            SimulationDesk(
+                self.project,
+                self.simulations(),
+                self.runner.start,
+                self.runner.active,
+                self._models_for_simulation,
+                priced_by(self._for_simulation, self.endpoints.serves),
+            ),
         )
 
     def _completeness(self, run: str | None) -> CompletenessTable:

@@ -90,6 +90,10 @@ def _each_its_own(role: Role) -> Hashable:
     return role
 
 
+def _unheard(key: str, line: Line) -> None:
+    """Nobody listens."""
+
+
 class Playing:
     """Plays side by side: says who waits for what, and takes the answers."""
 
@@ -99,17 +103,19 @@ class Playing:
         *,
         parallel: int,
         model_of: Callable[[Role], Hashable] = _each_its_own,
+        heard: Callable[[str, Line], None] = _unheard,
     ) -> None:
         """Begins.
 
         Args:
             parallel: Plays that are on at once, at most; as one is over, the next begins.
             model_of: What answers for a role; roles with equal answers are answered together.
+            heard: Told each call with its reply, under the key of its play.
         """
         self._waiting = deque(enumerate(scenarios))
         self._live: list[_Live] = []
         self._over: list[tuple[int, Played]] = []
-        self._parallel, self._model_of = parallel, model_of
+        self._parallel, self._model_of, self._heard = parallel, model_of, heard
         self._answering: Hashable = None
         self._fill()
 
@@ -140,7 +146,9 @@ class Playing:
                 one.play.close()
                 self._break_off(one, reply.reason)
             else:
-                one.lines.append(Line(one.call, reply))
+                line = Line(one.call, reply)
+                one.lines.append(line)
+                self._heard(one.key, line)
                 self._go_on(one, reply)
         self._fill()
 

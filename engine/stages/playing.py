@@ -34,6 +34,7 @@ class PlayStage:
 
     Attributes:
         played, broken, before: Plays that ended, that broke off, and that had ended before.
+        heard: Told each call with its reply, under the key of its play, as soon as it is there.
     """
 
     name = "simulate"
@@ -68,6 +69,7 @@ class PlayStage:
         self._texts, self._parallel = texts, parallel
         self._answering = Answering(project, process, choose)
         self.played = self.broken = self.before = 0
+        self.heard: Callable[[str, Line], None] = lambda key, line: None
 
     @property
     def title(self) -> str:
@@ -139,14 +141,17 @@ class PlayStage:
         setting = PlaySetting(self.config_hash, self._kind, self.params, self._models)
         self._project.write(lambda conn: plays.register(conn, setting))
         playing = Playing(
-            self.scenarios, parallel=self._parallel, model_of=self._answering.model_of
+            self.scenarios,
+            parallel=self._parallel,
+            model_of=self._answering.model_of,
+            heard=self.heard,
         )
         pace = _Pace(playing, missing)
         while True:
             for played in playing.over():
                 pace.note(played)
                 if played.key in missing:
-                    self._keep(run_id, played, pace)
+                    self._keep(run_id, played, pace.total(self._answering.asked))
                     yield pace.progress(self._answering.asked)
             calls = playing.calls()
             if not calls:
@@ -171,11 +176,11 @@ class PlayStage:
             text += f"; {self.before:,} were played before"
         return f"{text}.{self._answering.spent()}"
 
-    def _keep(self, run_id: int, played: Played, pace: _Pace) -> None:
+    def _keep(self, run_id: int, played: Played, total: int | None) -> None:
         """Commits a play that is over, with its conversation."""
         done = self._answering.asked
         self._project.write(
-            partial(self._store, run_id=run_id, played=played, done=done, total=pace.total(done))
+            partial(self._store, run_id=run_id, played=played, done=done, total=total)
         )
         self.played += played.reason is None
         self.broken += played.reason is not None

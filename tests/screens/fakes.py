@@ -34,6 +34,7 @@ from tests.screens.fake_models import FakeModels
 from tests.screens.fake_network import FakeNetwork
 from tests.screens.fake_saved import FakeExports, FakeSaved
 from tests.screens.fake_training import FakeTraining
+from tests.screens.fake_simulations import FakeSimulations
 from tests.screens.fake_trees import NoTrees
 from tests.screens.fake_triage import RULE, FakeTriage
 from tests.screens.fake_validation import FakeValidation
@@ -156,6 +157,7 @@ class FakeProject(FakeTriage):
         self.models = FakeModels()
         self.validation = FakeValidation()
         self.network = FakeNetwork()
+        self.simulations = FakeSimulations()
 
     # The app's side
 
@@ -177,6 +179,7 @@ class FakeProject(FakeTriage):
             self.network,
             self.models,
             self.validation,
+            self.simulations,
         )
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:

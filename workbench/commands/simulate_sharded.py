@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from engine.errors import UsageError
-from engine.model.talking import Role
 from engine.play_rows import PlayRow
 from engine.simulate.sharded.log import CATEGORIES
 from engine.simulate.sharded.making.draft import Draft
@@ -22,6 +21,7 @@ from workbench.commands.analyse import aligned
 from workbench.commands.narration import Told, tell
 from workbench.commands.playing import exit_code, played
 from workbench.services import Workspace
+from workbench.simulation.desk import priced_by
 from workbench.simulation.options import SimulationOptions
 from workbench.simulation.sharded import (
     ShardedChoice,
@@ -29,6 +29,7 @@ from workbench.simulation.sharded import (
     asked_sources,
     drafts_of,
     making_simulation,
+    replies_by_condition,
     scored,
     sharded_simulation,
     write_drafts,
@@ -132,7 +133,7 @@ def told(rows: Sequence[PlayRow], conditions: Sequence[Condition]) -> Told:
         for row in found
     ]
     lines = aligned(heads, body)
-    replies = _replies(over, conditions)
+    replies = replies_by_condition(over, conditions)
     if replies:
         lines += ["", *aligned(["turns", "stand-ins", *CATEGORIES, "replies of"], _cells(replies))]
     if any(row.fewest == 1 for row in found):
@@ -193,30 +194,12 @@ def _share(performance: float, full: float | None) -> str:
     return f"{100 * performance / full:.0f}%" if full else "-"
 
 
-def _replies(rows: Sequence[PlayRow], conditions: Sequence[Condition]) -> list[dict[str, Any]]:
-    """What the replies were taken for, by condition; nothing of conditions in which they are not classified."""
-    found: list[dict[str, Any]] = []
-    for condition in conditions:
-        results = [row.result for row in rows if row.result["condition"] == condition]
-        counts = Counter(name for result in results for name in result["categories"])
-        if counts:
-            found.append(
-                {
-                    "condition": condition,
-                    "turns": sum(result["turns"] for result in results),
-                    "stand_ins": sum(result["stand_ins"] for result in results),
-                    **{name: counts[name] for name in CATEGORIES},
-                }
-            )
-    return found
-
-
 def _cells(replies: Sequence[dict[str, Any]]) -> list[list[str]]:
     columns = ("turns", "stand_ins", *CATEGORIES)
     return [[*(f"{row[name]:,}" for name in columns), f"  {row['condition']}"] for row in replies]
 
 
 def _priced(workspace: Workspace, options: SimulationOptions) -> bool:
-    roles: tuple[Role, ...] = ("assistant", "user", "judge")
-    options = replace(options, model=workspace.models_in_use.for_work(options.model, "simulation"))
-    return any(workspace.endpoints.serves(options.model_of(role)) for role in roles)
+    in_use = workspace.models_in_use
+    named = partial(in_use.for_work, work="simulation")
+    return priced_by(named, workspace.endpoints.serves)(options)

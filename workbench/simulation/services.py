@@ -81,6 +81,7 @@ class ProjectSimulations:
         asks: Mapping[Role, Sampling],
         options: SimulationOptions,
         texts: Mapping[str, str] | None = None,
+        stage: type[PlayStage] = PlayStage,
     ) -> Simulation:
         """What plays scenarios.
 
@@ -89,6 +90,7 @@ class ProjectSimulations:
             asks: The roles that are asked, each with the most that is asked of its replies: `Sampling()`, `BY_SCHEMA`
                 or `BY_GRAMMAR`.
             texts: The prompts that the scenarios use; None: all of the kind.
+            stage: What plays them.
 
         Raises:
             UsageError: There is no such model, or an endpoint cannot give such replies.
@@ -102,7 +104,7 @@ class ProjectSimulations:
         chosen: dict[Role, Callable[[], RunnableModel]] = {
             role: partial(self._model, options.model_of(role), options.context) for role in asks
         }
-        play = PlayStage(
+        play = stage(
             self._project,
             self._process,
             kind,

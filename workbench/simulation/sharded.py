@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,6 +22,7 @@ from engine.simulate.sharded.instruction import (
     read_instructions,
     records,
 )
+from engine.simulate.sharded.log import CATEGORIES
 from engine.simulate.sharded.making.draft import Draft, as_draft, state_of
 from engine.simulate.sharded.making.play import MakingScenario, full_text
 from engine.simulate.sharded.play import ShardedScenario, replayed
@@ -240,6 +242,26 @@ def scored(rows: Iterable[PlayRow]) -> list[Scored]:
         for row in rows
         if row.reason is None
     ]
+
+
+def replies_by_condition(
+    rows: Sequence[PlayRow], conditions: Sequence[str]
+) -> list[dict[str, Any]]:
+    """What the replies were taken for, by condition; nothing of conditions in which they are not classified."""
+    found: list[dict[str, Any]] = []
+    for condition in conditions:
+        results = [row.result for row in rows if row.result["condition"] == condition]
+        counts = Counter(name for result in results for name in result["categories"])
+        if counts:
+            found.append(
+                {
+                    "condition": condition,
+                    "turns": sum(result["turns"] for result in results),
+                    "stand_ins": sum(result["stand_ins"] for result in results),
+                    **{name: counts[name] for name in CATEGORIES},
+                }
+            )
+    return found
 
 
 def _setting(

@@ -1,0 +1,170 @@
+"""Playing with a person: one play in which a person says what the user says, and models say the rest.
+
+What the person said is kept like the replies of models, so that a play that was cut off goes on where it was.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from engine.errors import Cancelled
+from engine.jobs import Progress
+from engine.model.talking import Call, Said
+from engine.play_rows import PlaySetting
+from engine.simulate.play import Ending, Line, Play, Played, Unsaid
+from engine.stages.playing import PlayStage
+from engine.store import plays
+
+PERSON = "a person"
+"""What stands for the model of the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person said; None ends the play."""
+
+    text: str | None
+
+
+class Person:
+    """Where a play waits for a person, and a person for a play. Any thread may call."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._question: str | None = None
+        self._answer: Answer | None = None
+        self._stopping = self._gone = False
+
+    @property
+    def question(self) -> str | None:
+        """What waits for an answer now."""
+        with self._changed:
+            return self._question
+
+    def say(self, text: str) -> None:
+        """Answers the question; nothing where none is open."""
+        with self._changed:
+            if self._question is not None and self._answer is None:
+                self._question, self._answer = None, Answer(text)
+                self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Ends the play at its next question, or at the one that is open."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+
+    def leave(self) -> None:
+        """Lets nobody wait any more: a question raises Cancelled."""
+        with self._changed:
+            self._gone = True
+            self._changed.notify_all()
+
+    def asked(self, question: str) -> Answer:
+        """Waits for what the person says.
+
+        Raises:
+            Cancelled: `leave` was called.
+        """
+        with self._changed:
+            self._question = question
+            while self._answer is None and not self._stopping and not self._gone:
+                self._changed.wait()
+            self._question = None
+            if self._gone:
+                raise Cancelled("The person has left.")
+            answer, self._answer = self._answer or Answer(None), None
+            return answer
+
+
+class PersonStage(PlayStage):
+    """Plays the one scenario that it is given, with a person as the user.
+
+    Attributes:
+        person: Who answers the calls of the user.
+        stopped: Makes what is thrown into the play where the person ends it.
+        over: Whether the play ended, and what it ended with.
+    """
+
+    person: Person
+    stopped: Callable[[], Exception]
+    over: Played | None = None
+
+    @property
+    def title(self) -> str:
+        """What a person reads."""
+        return f"{super().title} and {PERSON}"
+
+    @property
+    def _models(self) -> dict[str, str]:
+        return {**super()._models, "user": PERSON}
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Plays call by call; every reply is committed as it comes.
+
+        Raises:
+            ModelError: A model cannot be loaded or cannot answer.
+            Cancelled: `interrupt` was called.
+        """
+        yield Progress(0, None, "loading the model")
+        (scenario,) = self.scenarios
+        setting = PlaySetting(self.config_hash, self._kind, self.params, self._models)
+        self._project.write(lambda conn: plays.register(conn, setting))
+        play, key = scenario.play(), scenario.key
+        lines: list[Line] = []
+        answered = 0
+        try:
+            call = next(play)
+            while True:
+                if call.role == "user":
+                    yield Progress(self._answering.asked, None, "waits for your answer")
+                    said = self._said(call, {"person": f"{self.config_hash}/{key}/{answered}"})
+                    answered += 1
+                    if said is None:
+                        call = play.throw(self.stopped())
+                        continue
+                else:
+                    yield Progress(self._answering.asked, None, call.module)
+                    reply = yield from self._reply(run_id, call)
+                    if isinstance(reply, Unsaid):
+                        self._end(run_id, play, Played(key, Ending(), tuple(lines), reply.reason))
+                        return
+                    said = reply
+                line = Line(call, said)
+                lines.append(line)
+                self.heard(key, line)
+                call = play.send(said)
+        except StopIteration as stop:
+            self._end(run_id, play, Played(key, stop.value, tuple(lines)))
+
+    def interrupt(self) -> None:
+        """Ends the wait for the person too."""
+        super().interrupt()
+        self.person.leave()
+
+    def _reply(self, run_id: int, call: Call) -> Generator[Progress, None, Said | Unsaid]:
+        replies: list[Said | Unsaid] = []
+        for count in self._answering.answers(run_id, [call], replies.extend, lambda asked: None):
+            yield Progress(self._answering.asked + count, None, call.module)
+        return replies[0]
+
+    def _said(self, call: Call, who: Mapping[str, str]) -> Said | None:
+        """What the person says, or said before the play was cut off; None where the person ends it."""
+        kept = call.key(who)
+        with self._project.reading() as conn:
+            known = plays.replies(conn, [kept])
+        if kept in known:
+            return Said(known[kept][0], "end")
+        answer = self.person.asked(call.messages[-1].content)
+        if answer.text is None:
+            return None
+        self._project.write(partial(plays.add_replies, said=[(kept, (answer.text, "end", None))]))
+        return Said(answer.text, "end")
+
+    def _end(self, run_id: int, play: Play, played: Played) -> None:
+        play.close()
+        self._keep(run_id, played, self._answering.asked)
+        self.over = played
