@@ -67,9 +67,9 @@ class SimulationScreen(WorkbenchScreen[None]):
         ),
         Binding("right", "turn(1)", "Table", key_display="← →", tooltip="Next table of this set"),
         Binding("left", "turn(-1)", "Table before", show=False),
-        Binding("s", "sort", "Sort", tooltip="Sort by a column; the same one again turns it round"),
+        Binding("s", "sort", "Sort", show=False, tooltip="Sort by a column; the same one again turns it round"),
         Binding("o", "conversation", "Read", tooltip="Read the conversation of a play"),
-        Binding("F", "form", "Fill a form", tooltip="Answer a form yourself and watch the modules"),
+        Binding("F", "form", "Form", tooltip="Answer a form yourself and watch the modules"),
         Binding("A", "shards", "Shards", tooltip="Approve, edit or reject proposed shards"),
         Binding("y", "copy", "Copy", show=False, tooltip="Copy the table"),
         Binding("X", "export", "Export", show=False, tooltip="Write tables and plays to a file"),
@@ -247,10 +247,7 @@ class SimulationScreen(WorkbenchScreen[None]):
             if by is not None:
                 self._sort_by(by)
 
-        choices = [
-            (nth, one_line(f"{one.name:<16} {one.means}", 68))
-            for nth, one in enumerate(sheet.columns)
-        ]
+        choices = [(nth, words.column_content(one)) for nth, one in enumerate(sheet.columns)]
         now = None if self._sort is None else self._sort[0]
         self.app.push_screen(ChoiceDialog[int]("Sort by", choices, now), chosen)
 
@@ -311,7 +308,8 @@ class SimulationScreen(WorkbenchScreen[None]):
     def _follow(self, on: bool) -> None:
         self.set_class(on, "-live")
         self._said = None
-        self._listen()
+        # what is shown now has its size only once it is laid out
+        self.call_after_refresh(self._listen)
 
     def _listen(self) -> None:
         """Draws what is being said, if it is another than before."""

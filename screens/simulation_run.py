@@ -42,9 +42,13 @@ FIELDS: dict[Kind, tuple[str, ...]] = {
 """The lines that a kind has beside those of all; the other lines of other kinds are hidden."""
 OF_KINDS = {name for names in FIELDS.values() for name in names}
 PROFILES = ("question", "run")
+KIND_HELP: dict[Kind, str] = {
+    "sharded": "Instructions revealed piece by piece, under conditions; the answers are scored.",
+    "forms": "Forms filled in conversation, by modules or by one prompt; what is filled is scored.",
+    "recsim": "Users with profiles who plan something with an assistant.",
+    "shards": "Proposes shards for full instructions; a person approves them before they are played.",
+}
 HELP = {
-    "kind": "sharded: instructions revealed piece by piece. forms: forms filled in conversation. recsim: users with"
-    " profiles who plan. shards: proposes shards for full instructions.",
     "model": "Who plays the assistant, and the others where they are not named.",
     "user": "Who plays the user.",
     "judge": "Who sorts the replies and copies the answers out; for shards, who proposes them.",
@@ -102,7 +106,7 @@ class SimulationRunDialog(Dialog[SimulationWish | None]):
                 _number("temperature", last.temperature),
                 "temperature",
             )
-            yield _line("instructions", Input(last.instructions, id="instructions"))
+            yield _line("instructions", Input(display_safe(last.instructions), id="instructions"))
             yield _line("conditions", _list("conditions", last.conditions, offers.usual_conditions))
             yield _line("user temp.", _number("user-temperature", last.user_temperature))
             yield _line("checks", _number("checks", last.checks))
@@ -240,6 +244,7 @@ class SimulationRunDialog(Dialog[SimulationWish | None]):
         at = (self.focused.id if self.focused is not None else None) or ""
         offers = self._offers
         told = {
+            "kind": KIND_HELP[self._kind],
             "instructions": f"{', '.join(offers.instructions)}, or a JSON or JSONL file of instructions.",
             "conditions": f"Of {', '.join(offers.conditions)}, with commas between.",
             "forms": "; ".join(f"{name}: {what}" for name, what in offers.forms)

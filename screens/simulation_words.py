@@ -155,6 +155,12 @@ def note(sheet: ResultSheet, by: int | None) -> Content:
     return Content.styled(one_line(" ".join(parts), 400), "$tone-muted")
 
 
+def column_content(column: SheetColumn) -> Content:
+    """A column to choose: its name, and what stands in it."""
+    name = f"{one_line(column.name, 16):<17}"
+    return Content.assemble((name, "bold"), (one_line(column.means, 80), "$tone-muted"))
+
+
 def as_text(sheet: ResultSheet, rows: Sequence[ResultRow]) -> str:
     """A table with tabs, as it is shown."""
     lines = ["\t".join(column.name for column in sheet.columns)]
@@ -165,13 +171,14 @@ def as_text(sheet: ResultSheet, rows: Sequence[ResultRow]) -> str:
 def empty_content() -> Content:
     """What to do where nothing was played."""
     keys = (
-        ("n", "plays conversations with known truth: sharded, forms, users with profiles"),
-        ("F", "lets you fill a form yourself, and shows what the modules do"),
+        ("n", "plays conversations with known truth"),
+        ("F", "lets you fill a form yourself and watch the modules"),
         ("A", "shows proposed shards, for you to approve"),
     )
     parts: list[Content | str | tuple[str, str]] = ["Nothing has been simulated in this project.\n"]
     for key, what in keys:
-        parts += ["\n", (f"  {key}", "bold $tone-accent"), f"  {what}"]
+        # all lines are as long, for they are centred
+        parts += ["\n", (f"{key}  ", "bold $tone-accent"), f"{what:<51}"]
     return Content.assemble(*parts)
 
 
@@ -199,7 +206,8 @@ def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
     """The newest replies of the newest plays, as many as there is room for; the newest play has half of it."""
     if not plays:
         return Content.styled(
-            "Nothing has been said yet: the model is being loaded.", "$tone-muted"
+            "Nothing has been said yet: the model is loaded, then a reply is shown once it is whole.",
+            "$tone-muted",
         )
     parts: list[Content] = []
     left = lines

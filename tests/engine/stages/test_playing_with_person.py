@@ -1,0 +1,169 @@
+"""Playing with a person: what they say is the user's part, kept on the way, and the play ends when they say so."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.jobs import JobCancelled, JobDone, JobRunner
+from engine.model.catalog import RunnableModel
+from engine.model.talking import Role
+from engine.simulate.forms.asking import Rules, RunOver
+from engine.simulate.forms.form import read_form
+from engine.simulate.forms.modules import MODULES
+from engine.simulate.forms.profiles import Profile
+from engine.simulate.forms.run import FormRun
+from engine.simulate.wording import wordings
+from engine.stages.playing_with_person import Person, PersonStage
+from engine.store import imports, plays
+from engine.store.conversations import ConversationStore
+from engine.store.project import Project
+from tests.engine.stages import scored
+from tests.engine.stages.test_playing import Scripted
+
+FORM = read_form(
+    "trip",
+    "a trip",
+    {
+        "Name": {"answer": None, "type": "text", "required": True},
+        "Town": {"answer": None, "type": "text", "required": True},
+    },
+)
+EVERY = frozenset(module.name for module in MODULES)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """An empty project."""
+    with Project.open(tmp_path / "p.wb", create=True) as opened:
+        yield opened
+
+
+class Sitting:
+    """A person at a form whose modules are all fallbacks, so that no model is needed."""
+
+    def __init__(self, project: Project, log: Path) -> None:
+        self.project = project
+        self.person = Person()
+        texts = wordings("forms")
+        run = FormRun(
+            FORM, "modular", 1, Rules(dummies=EVERY), texts, (Profile("x", "x", {}),), person=True
+        )
+        choose: dict[Role, Callable[[], RunnableModel]] = {"assistant": scored.model}
+        self.stage = PersonStage(
+            project, Scripted(log), "forms", lambda labels: [run], {"person": True}, texts, choose
+        )
+        self.stage.person = self.person
+        self.stage.stopped = lambda: RunOver("person")
+        self.heard: list[str] = []
+        self.stage.heard = lambda key, line: self.heard.append(line.said.text)
+        self.outcome: Any = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self.outcome = JobRunner(self.project, lambda event: None).run(self.stage)
+
+    def question(self) -> str:
+        """The question that is asked next."""
+        for _ in range(500):
+            if (found := self.person.question) is not None:
+                return found
+            self._thread.join(0.02)
+            assert self._thread.is_alive(), self.outcome
+        raise AssertionError("nothing was asked")
+
+    def end(self) -> Any:
+        """How it ended."""
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+        return self.outcome
+
+
+def test_to_the_end(project: Project, tmp_path: Path) -> None:
+    """What a person answers is the user's part of the conversation; the result is as of any other run."""
+    sitting = Sitting(project, tmp_path / "log")
+    asked = []
+    while sitting.outcome is None:
+        try:
+            asked.append(sitting.question())
+        except AssertionError:
+            break
+        sitting.person.say(f"answer {len(asked)}")
+    assert isinstance(sitting.end(), JobDone)
+    assert asked
+    with project.reading() as conn:
+        (row,) = plays.every(conn, "forms")
+        (setting,) = plays.settings_of(conn)
+        assert row.conversation_id is not None
+        assert [line.text for line in plays.transcript(conn, row.id)] == sitting.heard
+        assert dict(imports.truths(conn))[row.conversation_id]["ended"] == row.result["ended"]
+    assert setting.models == {"assistant": "shipped", "user": "a person"}
+    messages = ConversationStore(project).messages(row.conversation_id)
+    assert [one.content for one in messages if one.role == "user"] == sitting.heard
+    assert row.result["turns"] == len(asked)
+
+
+def test_stopping(project: Project, tmp_path: Path) -> None:
+    """A person ends it at any question: what was said until then is a conversation, the open question no part of it."""
+    sitting = Sitting(project, tmp_path / "log")
+    sitting.question()
+    sitting.person.say("Ann")
+    sitting.question()
+    sitting.person.stop()
+    assert isinstance(sitting.end(), JobDone)
+    with project.reading() as conn:
+        (row,) = plays.every(conn, "forms")
+    assert row.result["ended"] == "person"
+    assert row.conversation_id is not None
+    assert [m.role for m in ConversationStore(project).messages(row.conversation_id)] == [
+        "assistant",
+        "user",
+    ]
+
+
+def test_stopping_before_anything_was_said(project: Project, tmp_path: Path) -> None:
+    """Without an answer there is a run and no conversation."""
+    sitting = Sitting(project, tmp_path / "log")
+    sitting.question()
+    sitting.person.stop()
+    sitting.end()
+    with project.reading() as conn:
+        (row,) = plays.every(conn, "forms")
+    assert (row.conversation_id, row.reason) == (None, None)
+
+
+def test_cut_off(project: Project, tmp_path: Path) -> None:
+    """A cancelled play keeps what the person said, and goes on behind it."""
+    sitting = Sitting(project, tmp_path / "log")
+    first = sitting.question()
+    sitting.person.say("Ann")
+    second = sitting.question()
+    sitting.stage.interrupt()
+    assert isinstance(sitting.end(), JobCancelled)
+    with project.reading() as conn:
+        assert list(plays.every(conn, "forms")) == []
+    again = Sitting(project, tmp_path / "log")
+    assert again.question() == second != first
+    assert again.heard == ["Ann"]
+    again.person.stop()
+    again.end()
+
+
+def test_answers_to_nothing(tmp_path: Path) -> None:
+    """What is said while nothing is asked is no answer to what is asked later."""
+    person = Person()
+    person.say("too early")
+    told: list[str | None] = []
+    thread = threading.Thread(target=lambda: told.append(person.asked("Who?").text), daemon=True)
+    thread.start()
+    while person.question is None:
+        thread.join(0.01)
+    assert told == []
+    person.say("Ann")
+    thread.join(5)
+    assert told == ["Ann"]
