@@ -21,8 +21,10 @@ from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, press, settle, text
 from tests.screens.fake_models import FakeModels
 from tests.screens.fake_network import FakeNetwork
+from tests.screens.fake_simulations import FakeSimulations
 from tests.screens.fake_training import FakeTraining
 from tests.screens.fake_trees import stored_trees
+from tests.screens.fake_validation import FakeValidation
 from tests.workbench.goal_project import stored_goals
 from workbench.app import WorkbenchApp
 from workbench.calibrations import ProjectCalibration
@@ -102,6 +104,8 @@ def services(project: Project) -> Services:
         FakeTraining(),
         FakeNetwork(),
         FakeModels(),
+        FakeValidation(),
+        FakeSimulations(),
     )
 
 

@@ -189,6 +189,7 @@ class Growing:
         return Services(
             info, s.conversations, s.triage, RunnerJobs(self.runner), s.saved, s.exports,
             s.calibration, self.trees, s.goals, s.training, s.network, s.models,
+            s.validation, s.simulations,
         )  # fmt: skip
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
