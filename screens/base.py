@@ -266,6 +266,8 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
         if run.stage == "import":
             paths = [str(path) for path in run.params.get("paths", [])]
             self._start(lambda: self.services.jobs.start_import(paths))
+        elif run.stage == "simulate":
+            self._start(lambda: self.services.simulations.go_on(run.config_hash))
         else:
             named: Mode = run.params.get("mode", mode)
             self._start(lambda: self.services.jobs.start_scoring(named))

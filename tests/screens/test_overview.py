@@ -144,6 +144,16 @@ class TestNext:
             await press(pilot, *"logs", "enter")
             assert fake.started == [["logs"]]
 
+    async def test_interrupted_simulation_goes_on(self) -> None:
+        """Enter on a simulation that was interrupted plays on in its set."""
+        fake = project(6)
+        fake.left = [
+            RunRow(4, "simulate", "interrupted", "3fa2", {}, {}, "0.1", "t", None, 5, 9, None)
+        ]
+        async with opened(fake, mode="1") as pilot:
+            await press(pilot, "enter")
+            assert fake.simulations.resumed == ["3fa2"]
+
     async def test_interrupted_import_is_resumed_with_its_paths(self) -> None:
         """Enter on an interrupted run starts it again with what it was started with."""
         fake = project()

@@ -104,7 +104,7 @@ class TestPlaying:
             desk.estimate(SimulationWish("sharded", instructions="/none/such.json"))
         with pytest.raises(UsageError, match="not known here") as error:
             desk.go_on("0123456789abcdef")
-        assert "command line" in error.value.hint
+        assert "The command that started it" in error.value.hint
 
 
 class TestWishes:

@@ -106,7 +106,7 @@ class SimulationDesk:
         if config_hash not in kept:
             raise UsageError(
                 "It is not known here what was asked for.",
-                "It was started on the command line: the same command goes on with it.",
+                "The command that started it goes on with it; a form that you were filling, F in Simulation.",
             )
         wish = as_wish(kept[config_hash])
         made = self._made(wish)
