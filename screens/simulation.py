@@ -117,11 +117,13 @@ class SimulationScreen(WorkbenchScreen[None]):
     def refresh_data(self) -> None:
         """Reads the sets again, and the one that is shown."""
         simulations, shown = self.services.simulations, self._shown
+        before = {one.config_hash for one in self._sets}
 
         def read() -> tuple[list[PlayedSet], str, SetResults]:
             sets = simulations.sets()
             keys = [one.config_hash for one in sets]
-            key = shown if shown in keys else keys[0] if keys else ""
+            # a set that was not there before is what was just begun
+            key = shown if shown in keys and keys[0] in before else keys[0] if keys else ""
             return sets, key, simulations.results(key) if key else SetResults((), ())
 
         self.in_background(read, lambda found: self._show(*found), group="sets")

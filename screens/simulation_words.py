@@ -76,7 +76,7 @@ def play_columns() -> list[Column[PlayItem]]:
 
     return [
         Column("sign", "", 1, sign),
-        Column("play", "play", 24, lambda item: [(one_line(item.name), "")], keep=8),
+        Column("play", "play", 38, lambda item: [(one_line(item.name), "")], keep=8),
         Column("told", "what came of it", 24, told, flexible=True),
     ]
 

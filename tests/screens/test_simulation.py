@@ -9,6 +9,7 @@ from textual.widgets import Input
 
 from engine.errors import UsageError
 from engine.events import DataChanged, JobEnded, JobProgress, JobStarted
+from screens.base import REFRESH_SECONDS
 from screens.control_guard import ControlGuard
 from screens.reader import ReaderScreen
 from screens.simulation import SimulationScreen
@@ -100,6 +101,20 @@ class TestSets:
             fake.emit(DataChanged(frozenset({"play"})))
             await until(pilot, lambda: "GSM8K-9" in text(pilot))
             assert "GSM8K-0/full" not in text(pilot)
+
+    async def test_a_new_set(self, fake: FakeProject) -> None:
+        """A set that appears is shown; one that is only played on leaves the person where they are."""
+        sims = fake.simulations
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "right_square_bracket")
+            fake.emit(DataChanged(frozenset({"play"})))
+            await pilot.pause(REFRESH_SECONDS)
+            await settle(pilot)
+            assert "forms-77aa00" in text(pilot)
+            sims.played = [replace(SHARDED, config_hash="new", source="sharded-new"), *sims.played]
+            sims.found["new"] = RESULTS[SHARDED.config_hash]
+            fake.emit(DataChanged(frozenset({"play"})))
+            await until(pilot, lambda: "sharded-new" in text(pilot))
 
     async def test_nothing_yet(self, fake: FakeProject) -> None:
         """An empty project says what to do next."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,11 +15,14 @@ from engine.simulate.sharded.scenario import ALL_CONDITIONS
 from engine.validate.aptitude import Aptitude, aptitudes
 from engine.validate.short_figures import short
 from engine.validate.turns import by_turns
+from screens.figures import counted
 from screens.simulation_port import PlayItem, ResultRow, ResultSheet, SheetColumn
 from workbench.simulation.sharded import replies_by_condition, scored
 
 Cell = tuple[str, float | str | None]
 """As it is shown, and what it is sorted by."""
+_DIGEST = re.compile(r"@[0-9a-f]{8}(?=/)")
+"""In keys, for instructions of one id; of no use to a reader."""
 _NONE: Cell = ("–", None)
 
 
@@ -31,7 +35,7 @@ def sheets_of(kind: str, rows: Sequence[PlayRow]) -> tuple[ResultSheet, ...]:
 
 def item_of(row: PlayRow) -> PlayItem:
     """A play for the list of plays."""
-    name = row.key.partition("/")[2] or row.key
+    name = _DIGEST.sub("", row.key.partition("/")[2] or row.key)
     teller = _TOLD.get(row.kind)
     told = teller(row.result) if teller is not None and row.reason is None else ""
     return PlayItem(row.id, name, row.conversation_id, told, row.reason)
@@ -143,7 +147,7 @@ def _place(conv_type: str) -> int:
 def _told_sharded(result: Mapping[str, Any]) -> str:
     score = result["score"]
     told = "no attempt" if score is None else f"score {100 * score:.0f}"
-    return f"{told} · {result['turns']} turns · {result['revealed']} of {result['shards']} shards"
+    return f"{told} · {counted(result['turns'], 'turn')} · {result['revealed']} of {result['shards']} shards"
 
 
 # Forms
@@ -187,7 +191,9 @@ def _forms(rows: Sequence[PlayRow]) -> list[ResultSheet]:
 
 def _told_forms(result: Mapping[str, Any]) -> str:
     required = "{} of {}".format(*result["required"])
-    told = f"Score {short(result['score'])} · {result['turns']} turns · required {required}"
+    told = (
+        f"Score {short(result['score'])} · {counted(result['turns'], 'turn')} · required {required}"
+    )
     return f"{told} · ended by {result['ended']}"
 
 
@@ -240,7 +246,7 @@ def _recsim(rows: Sequence[PlayRow]) -> list[ResultSheet]:
 
 def _told_recsim(result: Mapping[str, Any]) -> str:
     ended = "goodbye" if result["ended"] == "goodbye" else "out of turns"
-    return f"{result['turns']} turns · {ended}"
+    return f"{counted(result['turns'], 'turn')} · {ended}"
 
 
 # Shards
@@ -273,7 +279,7 @@ def _shards(rows: Sequence[PlayRow]) -> list[ResultSheet]:
 
 
 def _told_shards(result: Mapping[str, Any]) -> str:
-    return f"{len(result['shards'])} shards"
+    return counted(len(result["shards"]), "shard")
 
 
 # Cells

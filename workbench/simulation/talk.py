@@ -17,6 +17,7 @@ from engine.simulate.forms.run import FormRun, Variant
 from engine.simulate.play import Line, Played
 from engine.stages.playing_with_person import Person, PersonStage
 from engine.validate.short_figures import short
+from screens.figures import counted
 from screens.simulation_port import LiveLine, TalkState
 from workbench.simulation.forms import KIND, rules_as_json
 from workbench.simulation.live import live_line
@@ -154,5 +155,5 @@ def _told(over: Played) -> str:
     required, optional = result["required"], result["optional"]
     return (
         f"Ended by {ended}. Required fields filled: {required[0]} of {required[1]}, optional:"
-        f" {optional[0]} of {optional[1]}; {result['turns']} turns; Score {short(result['score'])}."
+        f" {optional[0]} of {optional[1]}; {counted(result['turns'], 'turn')}; Score {short(result['score'])}."
     )
