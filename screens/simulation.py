@@ -25,6 +25,7 @@ from screens.form_answering import FormChoice, FormChoiceDialog, FormTalkScreen
 from screens.ports import Services
 from screens.reader import ReaderScreen
 from screens.shard_approval import ShardsScreen
+from screens.simulation_live import LivePane
 from screens.simulation_play import PlayScreen
 from screens.simulation_port import (
     Drafts,
@@ -40,8 +41,6 @@ from screens.simulation_port import (
 from screens.simulation_run import SimulationRunDialog
 from screens.widgets.row_table import RowTable
 
-LISTEN_SECONDS = 0.4
-"""Between two looks at what is being said."""
 STAGE = "simulate"
 OTHER_LINES = 12
 """Title, summary, note, footer, jobs, and what the plays need at least."""
@@ -86,7 +85,6 @@ class SimulationScreen(WorkbenchScreen[None]):
         self._numbers: dict[tuple[str, ...], int] = {}
         self._rows: dict[int, ResultRow] = {}
         self._items: dict[int, PlayItem] = {}
-        self._said: object = None
         self._talk: FormTalk | None = None
         self.table = RowTable[words.Listed](
             words.NO_COLUMNS, self._fetch, lambda listed: listed[0], id="rows"
@@ -103,13 +101,12 @@ class SimulationScreen(WorkbenchScreen[None]):
         yield Static(words.empty_content(), classes="empty")
         with Horizontal(id="below"):
             yield self.plays
-            yield Static(id="live")
+            yield LivePane(self.services.simulations, id="live")
 
     def on_mount(self) -> None:
-        """Listens to jobs, and looks now and then at what is being said."""
+        """Listens to jobs."""
         super().on_mount()
         self.feed.signal.subscribe(self, self._heard_job)
-        self.set_interval(LISTEN_SECONDS, self._listen)
         self._follow(self._playing)
 
     # Reading
@@ -183,7 +180,6 @@ class SimulationScreen(WorkbenchScreen[None]):
     def on_resize(self) -> None:
         """More or fewer rows have room."""
         self._fit()
-        self._said = None
 
     def _fetch(self, ids: Sequence[int]) -> list[words.Listed]:
         return [(nth, row) for nth in ids if (row := self._rows.get(nth)) is not None]
@@ -309,21 +305,8 @@ class SimulationScreen(WorkbenchScreen[None]):
 
     def _follow(self, on: bool) -> None:
         self.set_class(on, "-live")
-        self._said = None
         # what is shown now has its size only once it is laid out
-        self.call_after_refresh(self._listen)
-
-    def _listen(self) -> None:
-        """Draws what is being said, if it is another than before."""
-        if not self.has_class("-live") or not self.is_active:
-            return
-        pane = self.query_one("#live", Static)
-        plays = self.services.simulations.live()
-        said = [(play.key, play.replies) for play in plays], pane.size
-        if said != self._said and pane.size.height:
-            self._said = said
-            size = pane.content_size
-            pane.update(words.live_content(plays, size.height, size.width))
+        self.call_after_refresh(self.query_one(LivePane).listen)
 
     # Other screens
 
