@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from engine.events import Event, JobEnded
 from engine.model.talking import Call, ChatMessage, Said
 from engine.play_rows import PlayRow
 from engine.simulate.play import Line
-from screens.simulation_port import SimulationWish
+from screens.simulation_port import FormTalk, SimulationWish, TalkState
 from workbench.services import Workspace
 from workbench.simulation.drafts import opened_drafts
 from workbench.simulation.live import LINES, PLAYS, LivePlays
@@ -105,6 +106,56 @@ class TestPlaying:
         with pytest.raises(UsageError, match="not known here") as error:
             desk.go_on("0123456789abcdef")
         assert "The command that started it" in error.value.hint
+
+
+class TestAPerson:
+    def test_from_a_question_to_the_conversation(
+        self, workspace: Workspace, tmp_path: Path
+    ) -> None:
+        """A person is asked by the model, answers and stops; what was said is a play and a conversation, and live."""
+        path = tmp_path / "trip.json"
+        path.write_text(json.dumps({"Town": {"Name": {"answer": None, "required": True}}}), "utf-8")
+        desk = workspace.services().simulations
+        talk = desk.fill_form(str(path), "baseline", None)
+        first = waited(talk, lambda state: state.question is not None)
+        talk.answer("Rome")
+        assert first.question is not None
+        said = waited(talk, lambda state: any(line.text == "Rome" for line in state.lines))
+        assert said.over is None
+        talk.stop()
+        over = waited(talk, lambda state: state.over is not None)
+        assert over.conversation_id is not None
+        assert over.play_id is not None
+        assert desk.transcript(over.play_id)[1].text == "Rome"
+        messages = workspace.services().conversations.messages(over.conversation_id)
+        assert [one.content for one in messages][:2] == [first.question, "Rome"]
+        (one,) = desk.sets()
+        assert dict(one.models)["user"] == "a person"
+        assert desk.live()[0].key == over.key
+
+    def test_cut_off(self, workspace: Workspace, tmp_path: Path) -> None:
+        """A form whose job is cancelled says that it was cut off, and how to go on."""
+        path = tmp_path / "trip.json"
+        path.write_text(json.dumps({"Town": {"Name": {"answer": None, "required": True}}}), "utf-8")
+        services = workspace.services()
+        talk = services.simulations.fill_form(str(path), "baseline", None)
+        waited(talk, lambda state: state.question is not None)
+        services.jobs.cancel(talk.job_id)
+        over = waited(talk, lambda state: state.over is not None)
+        assert over.over is not None
+        assert "cut off" in over.over
+        assert services.simulations.sets()[0].played == 0
+
+
+def waited(talk: FormTalk, what: Callable[[TalkState], bool]) -> TalkState:
+    """Where a form stands as soon as this holds."""
+    for _ in range(6_000):
+        state = talk.state()
+        if what(state) or state.over is not None:
+            break
+        time.sleep(0.02)
+    assert what(state), state
+    return state
 
 
 class TestWishes:

@@ -190,7 +190,8 @@ class SimulationDesk:
         """See the port."""
         (asked,) = asked_forms([form if form in TOPICS else os.path.expanduser(form)])
         begun = filling(self._simulations, asked, cast(Variant, variant), model)
-        return ProjectTalk(begun, self._start, self._active, self._simulations)
+        heard = partial(self._live.hear, begun)
+        return ProjectTalk(begun, self._start, self._active, self._simulations, heard)
 
 
 def _set(setting: PlaySetting, can_go_on: bool) -> PlayedSet:

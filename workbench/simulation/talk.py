@@ -87,13 +87,15 @@ class ProjectTalk:
         start: Callable[[Sequence[Stage]], int],
         active: Callable[[], Sequence[JobProgress]],
         simulations: ProjectSimulations,
+        heard: Callable[[str, Line], None],
     ) -> None:
-        """Starts it.
+        """Starts it; `heard` is told every reply.
 
         Raises:
             ProjectReadOnly: Nothing can be run on this project.
         """
         self._filling, self._active, self._simulations = begun, active, simulations
+        self._heard = heard
         self._guard = threading.Lock()
         self._key = ""
         self._lines: list[LiveLine] = []
@@ -109,8 +111,9 @@ class ProjectTalk:
 
     def state(self) -> TalkState:
         """See the port."""
-        over = self._filling.stage.over
+        # in this order: a job that has gone has left what it ended with
         runs = any(job.title in self._titles for job in self._active())
+        over = self._filling.stage.over
         with self._guard:
             if self._ended is None:
                 now = TalkState(self._key, tuple(self._lines), self._filling.person.question)
@@ -135,6 +138,7 @@ class ProjectTalk:
         with self._guard:
             self._key = key
             self._lines.append(live_line(line))
+        self._heard(key, line)
 
     def _with_result(self, now: TalkState, over: Played) -> TalkState:
         rows = self._simulations.rows(self._filling.stage.config_hash)
