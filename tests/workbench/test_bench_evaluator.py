@@ -76,7 +76,16 @@ def test_the_table_has_a_line_for_each_figure() -> None:
     lines = table(merge_figures("made", BLIND, RIGHT, SAME)).splitlines()
 
     assert len(lines) == 5
-    assert "+0.50 (+0.50 to +0.50)" in lines[2]
+    assert "| 0.50 (0.50 to 0.50) | 1.00 (1.00 to 1.00) | +0.50 (+0.50 to +0.50) |" in lines[2]
+
+
+def test_the_interval_lies_around_what_was_seen() -> None:
+    """Of groups that agree by chance too: nothing stands twice in a draw, which would pass for agreement."""
+    _, kinds = wishes()
+    mixed = [f"thing{at % 7} somewhere" for at in range(len(kinds))]
+    for one in summary_figures("made", kinds, mixed, mixed):
+        assert one.untuned.low <= one.untuned.value <= one.untuned.high
+        assert one.gain.low == one.gain.high == 0
 
 
 def test_pairs() -> None:

@@ -72,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", help="name or path of the base; default: the built-in one")
     parser.add_argument("--only", action="append", default=[], metavar="FIELD",
                         help="keep what has this field of `truth` true, where any has it")  # fmt: skip
+    parser.add_argument("--embedder", nargs="+", default=["tfidf"], help="that clusters summaries")
     parser.add_argument("--summaries", type=int, default=100, help="of each file")
     parser.add_argument("--pairs", type=int, default=24, help="pairs of clusters of each file")
     parser.add_argument("--texts", type=int, default=EXAMPLES, help="texts of each list of a pair")
@@ -113,23 +114,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         process.close()
     untuned, tuned = said["untuned"], said["tuned"]
     rows: list[Compared] = []
+    beside: list[Compared] = []
     for name, known in summed.items():
         key = f"merge {name}"
         rows += merge_figures(name, untuned[key], tuned[key], pairs[name].same)
         gold, key = [one.goal for one in known], f"summary {name}"
-        rows += summary_figures(name, gold, untuned[key], tuned[key])
+        openings = [one.opening for one in known]
+        for kind in options.embedder:
+            rows += summary_figures(name, gold, untuned[key], tuned[key], kind)
+            beside += summary_figures(name, gold, openings, tuned[key], kind)
     wanted = [remaining_reply(one.tasks) for one in cut]
     rows.append(remaining_figures(wanted, untuned["remaining"], tuned["remaining"]))
     print(table(rows))
     print()
-    beside = [
-        row
-        for name, known in summed.items()
-        for row in summary_figures(
-            name, [one.goal for one in known], [one.opening for one in known],
-            tuned[f"summary {name}"], " against openings",
-        )
-    ]  # fmt: skip
     print(table(beside, "first user text", "tuned summaries"))
     return 0
 

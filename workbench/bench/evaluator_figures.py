@@ -23,8 +23,9 @@ RUNS = 3
 
 _WORD = re.compile(r"[^\W_]+")
 _STOP = frozenset(
-    ["a", "an", "and", "the", "to", "of", "in", "for", "them", "their", "user", "assistant", "still", "has"]
-)
+    ["a", "an", "and", "assistant", "for", "has", "in", "of", "still", "the", "their", "them", "to", "user"]
+)  # fmt: skip
+"""Small words, and those of the prompts."""
 
 Answer = tuple[float, float]
 """Probabilities of the yes: the pair as given, and the other way round."""
@@ -44,17 +45,19 @@ class Compared:
 def compared(
     name: str, n: int, untuned: Callable[[Indices], float], tuned: Callable[[Indices], float]
 ) -> Compared:
-    """Both figures over the same draws of the questions.
+    """Both figures, with intervals from the same random halves of the questions.
+
+    Halves are drawn without replacement, as in `engine.validate.partitions`: what stands twice in a draw would pass for
+    agreement.
 
     Args:
-        untuned, tuned: The figure over some of the questions, given by number, one may come again; not a number where
-            they do not have it.
+        untuned, tuned: The figure over some of the questions, given by number; not a number where they do not have it.
     """
     rng = np.random.default_rng(SEED)
     every = np.arange(n, dtype=np.int64)
-    draws = [np.sort(rng.integers(0, n, n)) for _ in range(DRAWS)]
-    first = np.array([untuned(draw) for draw in draws])
-    second = np.array([tuned(draw) for draw in draws])
+    halves = [np.sort(rng.permutation(every)[: max(1, n // 2)]) for _ in range(DRAWS)]
+    first = np.array([untuned(half) for half in halves])
+    second = np.array([tuned(half) for half in halves])
     seen = untuned(every), tuned(every)
     return Compared(
         name,
@@ -98,17 +101,21 @@ def summary_figures(
     gold: Sequence[str],
     first: Sequence[str],
     second: Sequence[str],
-    against: str = "",
+    embedder: str = "tfidf",
 ) -> list[Compared]:
-    """V-measure and adjusted Rand index of k-means with the gold number of clusters on two lists of texts."""
+    """V-measure and adjusted Rand index of k-means with the gold number of clusters on two lists of texts.
+
+    Args:
+        embedder: Name of what makes vectors of the texts.
+    """
     goals = sorted(set(gold))
     truth = np.array([goals.index(goal) for goal in gold], dtype=np.int32)
-    parts = [_partitions(texts, len(goals)) for texts in (first, second)]
+    parts = [_partitions(texts, len(goals), embedder) for texts in (first, second)]
 
     rows: list[Compared] = []
     for word, which in (("V", "v"), ("ARI", "ari")):
         figures = [_mean_of(which, truth, runs) for runs in parts]
-        rows.append(compared(f"{name}: summaries{against}, {word}", len(gold), *figures))
+        rows.append(compared(f"{name}: summaries, {embedder}, {word}", len(gold), *figures))
     return rows
 
 
@@ -154,8 +161,8 @@ def table(rows: Sequence[Compared], before: str = "untuned", after: str = "tuned
     return "\n".join(lines)
 
 
-def _partitions(texts: Sequence[str], k: int) -> list[Numbers]:
-    embedder = embedder_for("tfidf")
+def _partitions(texts: Sequence[str], k: int, kind: str) -> list[Numbers]:
+    embedder = embedder_for(kind)
     embedder.fit(texts)
     vectors = embedder.embed(texts)
     return [cluster(vectors, k, seed, cut=None).labels for seed in range(RUNS)]
@@ -166,8 +173,8 @@ def _words(text: str) -> Counter[str]:
 
 
 def _interval(seen: float, drawn: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Interval:
-    low, high = np.nanpercentile(drawn, (2.5, 97.5))
-    return Interval(seen, float(low), float(high))
+    low, high = np.nanpercentile(drawn - np.nanmean(drawn), (2.5, 97.5))
+    return Interval(seen, seen + float(low), seen + float(high))
 
 
 def _told(one: Interval) -> str:
