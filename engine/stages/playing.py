@@ -1,7 +1,7 @@
 """Playing: conversations are simulated side by side, and every reply of a model is kept by what was asked.
 
-A run that goes on after a crash plays everything again with the replies that are known, which asks no model, so what is
-left is asked in the same batches as without the crash and comes out with the same bits.
+A run that goes on after a crash plays again, with the replies that are known, what that one had played. This asks no
+model, and what is left is asked in the same batches as without the crash and comes out with the same bits.
 """
 
 from __future__ import annotations
@@ -140,8 +140,10 @@ class PlayStage:
         yield Progress(0, None, "loading the model")
         setting = PlaySetting(self.config_hash, self._kind, self.params, self._models)
         self._project.write(lambda conn: plays.register(conn, setting))
+        with self._project.reading() as conn:
+            settled = plays.settled(conn, self.config_hash)
         playing = Playing(
-            self.scenarios,
+            [scenario for scenario in self.scenarios if scenario.key not in settled],
             parallel=self._parallel,
             model_of=self._answering.model_of,
             heard=self.heard,

@@ -29,7 +29,7 @@ from engine.worker.client import ModelProcess, OnProgress
 from engine.worker.protocol import GrownTree
 
 ANSWER_KEYS = ("answer", "answer_log_probs")
-"""What a stored tree says of the recorded answer beside its columns; the first is all that trees of early files have."""
+"""What a stored tree says of the recorded answer beside its columns; the first is all that older trees have."""
 
 
 @dataclass(frozen=True, slots=True)

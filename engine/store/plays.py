@@ -69,6 +69,16 @@ def ended(conn: sqlite3.Connection, config_hash: str) -> set[str]:
     return {row[0] for row in rows}
 
 
+def settled(conn: sqlite3.Connection, config_hash: str) -> set[str]:
+    """Keys of those that ended in runs which came to their end."""
+    rows = conn.execute(
+        "SELECT key FROM play JOIN run ON run.id = run_id"
+        " WHERE play.config_hash = ? AND reason IS NULL AND state = 'done'",
+        (config_hash,),
+    )
+    return {row[0] for row in rows}
+
+
 def settings_of(conn: sqlite3.Connection, kind: str | None = None) -> list[PlaySetting]:
     """Settings of one kind or of all, in the order of their first plays, with how many plays each has."""
     rows = conn.execute(

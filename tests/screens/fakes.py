@@ -33,8 +33,8 @@ from tests.screens.fake_goals import FakeGoals
 from tests.screens.fake_models import FakeModels
 from tests.screens.fake_network import FakeNetwork
 from tests.screens.fake_saved import FakeExports, FakeSaved
-from tests.screens.fake_training import FakeTraining
 from tests.screens.fake_simulations import FakeSimulations
+from tests.screens.fake_training import FakeTraining
 from tests.screens.fake_trees import NoTrees
 from tests.screens.fake_triage import RULE, FakeTriage
 from tests.screens.fake_validation import FakeValidation

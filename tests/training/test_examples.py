@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.completeness.block import LogItem
 from tests.training.tiny_runs import item
-from training.config import Recipe
+from training.config import LogRecipe
 from training.examples import DataError, Example, Log, example, examples, read_logs
 
 END = 2
@@ -78,7 +78,7 @@ class TestRecipes:
         assert set(plain.weights) == {1.0}
 
     @pytest.mark.parametrize("recipe", ["paper", "no-end-tag"])
-    def test_nothing_to_balance(self, recipe: Recipe) -> None:
+    def test_nothing_to_balance(self, recipe: LogRecipe) -> None:
         """The other recipes weigh all targets the same."""
         assert set(example(Letters(), log(3), recipe, 4000, balance=True).weights) == {1.0}
 
@@ -86,7 +86,7 @@ class TestRecipes:
         """A last word of the user is no answer, so the log ends before it."""
         made = log(2)
         longer = LogItem((*made.texts, "\n\nTURN 3, STEP 5, user chat:\nbye"), made.boundaries, 0)
-        recipes: tuple[Recipe, ...] = ("boundary", "paper", "no-end-tag")
+        recipes: tuple[LogRecipe, ...] = ("boundary", "paper", "no-end-tag")
 
         for recipe in recipes:
             assert example(Letters(), longer, recipe, 4000) == example(
