@@ -59,9 +59,8 @@ class Reading:
 class Keeper(Protocol):
     """Takes over sequences that would be dropped when their segment is read."""
 
-    @property
-    def cells(self) -> int:
-        """Tokens that what is held may come to fill."""
+    def growth(self, segment: int, decoded: int) -> int:
+        """Cells that a segment of so many tokens would come to fill beyond them, were it taken over."""
 
     @property
     def full(self) -> bool:
@@ -195,7 +194,7 @@ class _Packer:
     ) -> None:
         capacity = model.capacity
         self._model, self._probe, self._shared, self._progress = model, probe, shared, progress
-        self._keeper, self._cells = keeper, capacity.cells
+        self._keeper, self._cells, self._kept = keeper, capacity.cells, 0
         self._batch, self._rows = capacity.batch, capacity.rows
         half = capacity.sequences // 2
         self._free = list(range(half - 1, PREFIX_SEQUENCE, -1))
@@ -212,8 +211,9 @@ class _Packer:
             raise ModelError(
                 f"A log of {len(member.tokens):,} tokens exceeds the context of {self._context:,}."
             )
-        keeper = self._keeper
-        if keeper and keeper.cells + self._shared + len(member.tokens) + self._batch > self._cells:
+        read = [finished for finished, _ in self._finished]
+        filled = self._shared + self._kept + sum(map(self._fills, [*read, member]))
+        if self._keeper and filled + self._batch > self._cells:
             self.close()
         if not self._free:
             self.flush()
@@ -250,19 +250,31 @@ class _Packer:
         keeper = self._keeper
         for member, sequence in self._finished:
             last = member.readings[-1]
-            if not keeper or not keeper.keeps(member.index, last, member.tokens, sequence):
+            if keeper and keeper.keeps(member.index, last, member.tokens, sequence):
+                self._kept += self._fills(member)
+            else:
                 self._model.drop(sequence)
                 self._free.append(sequence)
         self._spans, self._sinks, self._finished = [], [], []
         self._filled = self._wanted = 0
         if keeper and keeper.full:
-            self._free.extend(keeper.write(self._progress))
+            self._write(keeper)
 
     def close(self) -> None:
         """Decodes what has been added and goes on with what was kept."""
         self.flush()
         if self._keeper:
-            self._free.extend(self._keeper.write(self._progress))
+            self._write(self._keeper)
+
+    def _write(self, keeper: Keeper) -> None:
+        self._free.extend(keeper.write(self._progress))
+        self._kept = 0
+
+    def _fills(self, member: _Member) -> int:
+        """Cells of its own that a member may come to fill."""
+        length = len(member.tokens)
+        grown = self._keeper.growth(member.index, length) if self._keeper else 0
+        return length - self._shared + grown
 
     def _decode(
         self, spans: Sequence[Span], sinks: Sequence[list[tuple[Reading, str, int]]]

@@ -47,10 +47,10 @@ class SpellingOut:
         if len(prompt) + self.spelling.prompt.max_tokens <= self.model.capacity.context:
             self._offered[segment] = prompt
 
-    @property
-    def cells(self) -> int:
-        """Tokens that the logs held will fill when they are written on."""
-        return sum(len(task.prompt) + task.max_tokens for task in self._held.values())
+    def growth(self, segment: int, decoded: int) -> int:
+        """What is left of the log, what stands after it, and the longest reply."""
+        prompt = self._offered.get(segment)
+        return 0 if prompt is None else len(prompt) - decoded + self.spelling.prompt.max_tokens
 
     def keeps(self, segment: int, last: Reading, tokens: list[int], sequence: int) -> bool:
         """Takes over a sequence that holds exactly these tokens, if its log is to be written on."""
@@ -75,7 +75,8 @@ class SpellingOut:
     @property
     def full(self) -> bool:
         """Whether holding more costs more than writing a few side by side gains."""
-        return self.cells >= LIVE_CELLS or len(self._held) >= self.model.capacity.sequences // 4
+        cells = sum(task.need for task in self._held.values())
+        return cells >= LIVE_CELLS or len(self._held) >= self.model.capacity.sequences // 4
 
     def write(self, progress: Callable[[int], None] | None) -> list[int]:
         """Writes on after every log that is held; returns their sequences, empty again.

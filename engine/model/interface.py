@@ -43,7 +43,8 @@ class Capacity:
 
     Attributes:
         context: Longest sequence, in tokens.
-        cells: Tokens that may be live at once over all sequences; shared tokens count once.
+        cells: Tokens that may be live at once over all sequences; shared tokens count once. At least one full
+            sequence and four batches.
         batch: Tokens of one decode.
         rows: Distributions that one decode can give.
         sequences: Sequence ids are `range(sequences)`.

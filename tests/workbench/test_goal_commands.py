@@ -34,7 +34,8 @@ def asked(capsys: pytest.CaptureFixture[str], *words: str | Path, code: int = 0)
 
 class TestCluster:
     def test_clusters_and_merges(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Too many clusters are merged by their probability; what has no text is told by the exit code."""
+        """Too many clusters are merged by their probability, and members that lie nearer another are moved there; what
+        has no text is told by the exit code."""
         words = (*CLUSTER, path, "--no-labels", "--k1", "12", "--filter", "name:goal")
         every = asked(capsys, *words, "--decide", "none")
         merged = asked(capsys, *words, "--decide", "auto")
@@ -43,7 +44,7 @@ class TestCluster:
         assert every["conversations"] == merged["conversations"] == 48
         assert every["decisions"] == {}
         assert len(merged["groups"]) < len(every["groups"])
-        assert list(merged["decisions"]) == ["merge by auto"]
+        assert list(merged["decisions"]) == ["merge by auto", "move by auto"]
         assert sum(g["size"] for g in merged["groups"]) + merged["outliers"] == 48
         assert all(group["label"] for group in merged["groups"])
         assert gaps["without"] == 1

@@ -235,7 +235,7 @@ class ProjectTrees:
         names = [entry.name for entry in self._catalog.entries()]
         names += [entry.name for entry in (self._book.entries() if self._book else [])]
         first = self._in_use()
-        return [first, *(name for name in names if name != first)]
+        return sorted(names, key=lambda name: name != first)
 
     def estimate_beside(self, item: TreeItem, wish: TreeWish) -> Estimate:
         """See `screens.ports.Trees`."""

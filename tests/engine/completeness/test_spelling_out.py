@@ -62,7 +62,7 @@ logs = st.lists(
 )
 capacities = st.builds(
     lambda batch, sequences, spare: Capacity(
-        context=1200, cells=1200 + spare, batch=batch, rows=batch, sequences=sequences,
+        context=1200, cells=1200 + 4 * batch + spare, batch=batch, rows=batch, sequences=sequences,
         forkable=True,
     ),
     st.integers(20, 600),
