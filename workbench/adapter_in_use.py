@@ -13,8 +13,8 @@ from engine.model.gguf_file import read_gguf
 from engine.store import settings
 from engine.store.project import Project
 from training.config import RECIPES
-from workbench.training_files import all_runs
-from workbench.training_history import RunHistory
+from workbench.training.files import all_runs
+from workbench.training.history import RunHistory
 
 SETTING = "adapter"
 

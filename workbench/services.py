@@ -46,7 +46,7 @@ from workbench.project_prompts import ProjectPrompts
 from workbench.run_options import ScoringOptions, TreeRunOptions
 from workbench.simulation.desk import SimulationDesk, priced_by
 from workbench.simulation.services import ProjectSimulations
-from workbench.training_services import ProjectTraining
+from workbench.training.services import ProjectTraining
 from workbench.trees.services import Like, ProjectTrees, wished_options
 from workbench.validation.services import ProjectValidation
 

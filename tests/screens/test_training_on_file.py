@@ -18,9 +18,9 @@ from tests.screens.test_real_store import services
 from tests.workbench.training_project import fake_trainers, talks_without_counting
 from workbench import config
 from workbench.app import WorkbenchApp
-from workbench.training_files import all_runs
-from workbench.training_process import works
-from workbench.training_services import ProjectTraining
+from workbench.training.files import all_runs
+from workbench.training.process import works
+from workbench.training.services import ProjectTraining
 
 
 def no_table(run: str | None) -> CompletenessTable:

@@ -26,8 +26,8 @@ from engine.model.http.capabilities import Capabilities
 from tests.engine.store.support import REPOSITORY
 from tests.workbench.training_project import wait_for
 from training.protocol import RunDirectory
-from workbench import training_process
 from workbench.models.endpoints import Endpoints
+from workbench.training import process
 
 LAB, HUB = "sk-canary-of-the-lab-4711", "hf_canaryOfTheHub0815"
 
@@ -264,9 +264,9 @@ def test_the_model_process_gets_none(tmp_path: Path) -> None:
 def test_the_trainer_gets_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor do the keys reach the process of a training run, whose log may be passed on."""
     monkeypatch.setenv("HARMLESS", "kept-as-it-is")
-    monkeypatch.setattr(training_process, "missing_libraries", lambda: "")
+    monkeypatch.setattr(process, "missing_libraries", lambda: "")
     run = RunDirectory(tmp_path)
     show = "import os; print(dict(os.environ), flush=True)"
-    training_process.Trainers((sys.executable, "-c", show)).start(run)
+    process.Trainers((sys.executable, "-c", show)).start(run)
     wait_for(lambda: "kept-as-it-is" in run.log.read_text("utf-8"))
     assert places(tmp_path, LAB) == places(tmp_path, HUB) == []

@@ -19,16 +19,17 @@ from tests.workbench.training_project import (
     wait_for,
 )
 from training.protocol import RunDirectory, read_events
-from workbench import adapter_in_use, training_services
+from workbench import adapter_in_use
 from workbench.cli import main
-from workbench.training_files import about_data, all_runs
-from workbench.training_process import works
+from workbench.training import services
+from workbench.training.files import about_data, all_runs
+from workbench.training.process import works
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A project of forty conversations; trainers that write events only, tokens that are not counted."""
-    monkeypatch.setattr(training_services, "Trainers", fake_trainers)
+    monkeypatch.setattr(services, "Trainers", fake_trainers)
     with talks_without_counting(tmp_path / "p.wb", monkeypatch) as path:
         yield path
 

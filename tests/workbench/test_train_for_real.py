@@ -17,8 +17,8 @@ import pytest
 from engine.store.project import Project
 from tests.workbench.training_project import fill_with_talks, wait_for, wait_for_end
 from training.protocol import RunDirectory, read_events
-from workbench.training_files import runs_folder
-from workbench.training_process import Trainers, pid_of
+from workbench.training.files import runs_folder
+from workbench.training.process import Trainers, pid_of
 
 if importlib.util.find_spec("peft") is None:
     pytest.skip("training is not installed", allow_module_level=True)

@@ -19,7 +19,7 @@ from tests.engine.store.support import Record, fill, talk
 from tests.workbench.training_project import bare_run, fill_with_talks
 from training.config import TrainConfig
 from training.protocol import RunDirectory, locked
-from workbench.training_files import (
+from workbench.training.files import (
     DataPlan,
     about_data,
     all_runs,

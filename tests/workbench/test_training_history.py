@@ -10,7 +10,7 @@ import pytest
 
 from tests.workbench.training_project import bare_run
 from training.protocol import EventLog, RunDirectory
-from workbench.training_history import CURVE_POINTS, RunHistory
+from workbench.training.history import CURVE_POINTS, RunHistory
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ from screens.training_port import TrainingWish
 from tests.engine.store.support import fill, talk
 from tests.workbench.training_project import fill_with_talks
 from training.protocol import EventLog
-from workbench import training_plan
-from workbench.training_base import Machine
-from workbench.training_files import prepare
-from workbench.training_plan import TrainingPlanner
-from workbench.training_presets import GIB
-from workbench.training_services import ProjectTraining, Runs, recipe_help
+from workbench.training import plan as planning
+from workbench.training.base import Machine
+from workbench.training.files import prepare
+from workbench.training.plan import TrainingPlanner
+from workbench.training.presets import GIB
+from workbench.training.services import ProjectTraining, Runs, recipe_help
 
 CPU = Machine("CPU", 16 * GIB)
 
@@ -88,7 +88,7 @@ class TestCounts:
         self, planner: TrainingPlanner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """An estimate over more conversations than it reads says so; a plan to begin with reads them all."""
-        monkeypatch.setattr(training_plan, "SURVEYED", 10)
+        monkeypatch.setattr(planning, "SURVEYED", 10)
         rough, exact = (planner.plan(TrainingWish(), whole=whole) for whole in (False, True))
 
         assert not rough.whole

@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import UsageError
 from training.config import TrainConfig
-from workbench.training_presets import (
+from workbench.training.presets import (
     GIB,
     PRESETS,
     ROOM,

@@ -17,9 +17,9 @@ from engine.errors import UsageError
 from tests.workbench import fake_trainer
 from tests.workbench.training_project import bare_run, fake_trainers, wait_for, wait_for_end
 from training.protocol import RunDirectory, locked, read_events
-from workbench import training_process
-from workbench.training_history import RunHistory
-from workbench.training_process import pid_of, works
+from workbench.training import process
+from workbench.training.history import RunHistory
+from workbench.training.process import pid_of, works
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ class TestStarting:
         self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Without the extra nothing starts, and the error says what to install."""
-        monkeypatch.setattr(training_process, "NEEDED", ("json", "no_such_library"))
+        monkeypatch.setattr(process, "NEEDED", ("json", "no_such_library"))
 
         with pytest.raises(UsageError) as caught:
             fake_trainers().start(run)
@@ -150,7 +150,7 @@ class TestStopping:
         trainers = fake_trainers()
         trainers.start(run)
         wait_for(lambda: steps(run) > 2)
-        monkeypatch.setattr(training_process, "_last_event", lambda run: 0.0)
+        monkeypatch.setattr(process, "_last_event", lambda run: 0.0)
         trainers.stop(run)
         wait_for_end(run)
 
@@ -228,4 +228,4 @@ class TestEndings:
 
 def test_the_process_runs_this_python() -> None:
     """What is started is the trainer of this installation."""
-    assert training_process.Trainers()._command == (sys.executable, "-m", "training")
+    assert process.Trainers()._command == (sys.executable, "-m", "training")

@@ -24,7 +24,7 @@ from training.config import Recipe, TrainConfig
 from training.protocol import RunDirectory
 from workbench.cli import main
 from workbench.services import Workspace
-from workbench.training_files import runs_folder
+from workbench.training.files import runs_folder
 
 COUNT = 24
 KEYS = ("accuracy", "precision", "recall", "f1", "auroc", "ap", "ece")

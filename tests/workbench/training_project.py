@@ -15,9 +15,9 @@ from tests.engine.store.support import fill, talk
 from tests.workbench import fake_trainer
 from training.config import TrainConfig
 from training.protocol import RunDirectory
-from workbench import training_plan
-from workbench.training_files import all_runs, runs_folder
-from workbench.training_process import Grace, Trainers, works
+from workbench.training import plan as planning
+from workbench.training.files import all_runs, runs_folder
+from workbench.training.process import Grace, Trainers, works
 
 QUICK = Grace(wish=0.3, term=0.3, look=0.02)
 SECONDS = 300.0
@@ -49,7 +49,7 @@ def talks_without_counting(path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     """A project of forty conversations whose tokens are not counted; no process of a run is left behind."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
     monkeypatch.setattr(
-        training_plan, "count_tokens", lambda path, logs: [len("".join(log)) // 4 for log in logs]
+        planning, "count_tokens", lambda path, logs: [len("".join(log)) // 4 for log in logs]
     )
     with Project.open(path, create=True) as opened:
         fill_with_talks(opened)

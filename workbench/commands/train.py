@@ -19,13 +19,14 @@ from engine.text import one_line
 from screens.figures import duration
 from screens.training_port import TrainingEstimate, TrainingRun, TrainingWish
 from training.protocol import Event, read_events
-from workbench import adapter_in_use, config, training_process
+from workbench import adapter_in_use, config
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import say, show, tell
 from workbench.exits import DONE
 from workbench.services import Workspace
-from workbench.training_history import RunHistory
-from workbench.training_services import Runs
+from workbench.training import process
+from workbench.training.history import RunHistory
+from workbench.training.services import Runs
 
 LOOK_SECONDS = 0.3
 """Between two looks at the events of a run that is watched."""
@@ -109,11 +110,11 @@ def stop(arguments: argparse.Namespace) -> int:
     """
     runs = _runs(Path(arguments.project))
     history = runs.history(arguments.run_name)
-    if not training_process.works(history.run):
+    if not process.works(history.run):
         raise UsageError(f"{arguments.run_name} is not running.")
     runs.trainers.stop(history.run)
     tell(f"{arguments.run_name} ends after its step and keeps the best checkpoint.")
-    while training_process.works(history.run):
+    while process.works(history.run):
         time.sleep(LOOK_SECONDS)
     try:
         return _said(history, arguments.json)
@@ -157,7 +158,7 @@ def _watch(runs: Runs, name: str, arguments: argparse.Namespace, told: int = 0) 
     asked = 0
     with _interrupts() as pressed:
         while True:
-            works = training_process.works(history.run)
+            works = process.works(history.run)
             events, told = read_events(history.run.events, told)
             for event in events:
                 narrator(event)

@@ -15,7 +15,7 @@ from training.protocol import RunDirectory
 from workbench import config, evaluator_data
 from workbench.commands.narration import say, show
 from workbench.exits import DONE
-from workbench.training_base import Base, base_for
+from workbench.training.base import Base, base_for
 
 SETTINGS: dict[str, Any] = {
     "epochs": 1.0, "learning_rate": 5e-4, "rank": 8, "alpha": 16, "batch": 2, "max_tokens": 700, "valid_every": 50,

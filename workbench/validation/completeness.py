@@ -32,7 +32,7 @@ from engine.validate.keywords import sounds_complete
 from engine.validate.tables import Tell
 from engine.validation_rows import CompletenessTable, TruncationRow
 from training.protocol import RunDirectory
-from workbench.training_files import all_runs, manifest_of, run_named
+from workbench.training.files import all_runs, manifest_of, run_named
 from workbench.validation.adapters import Taught, taught
 
 KEYWORDS = "keyword rule"

@@ -12,7 +12,7 @@ from engine.errors import ModelFileError, UsageError
 from engine.model.catalog import Catalog
 from engine.model.gguf_file import GgufFile, read_gguf
 from engine.worker.gpu import first_gpu
-from workbench.training_presets import Shape
+from workbench.training.presets import Shape
 
 GPU_SECONDS = 5.0
 """How long the driver may take to say what it has."""

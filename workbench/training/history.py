@@ -25,8 +25,8 @@ from training.protocol import (
     read_events,
     state_of,
 )
-from workbench import training_process
-from workbench.training_files import about_data
+from workbench.training import process
+from workbench.training.files import about_data
 
 CURVE_POINTS = 1000
 TAIL_BYTES = 64 << 10
@@ -82,11 +82,11 @@ class RunHistory:
     def row(self, in_use: bool = False) -> TrainingRun:
         """The run as it stands."""
         # In this order: a process that ends between the two has written its last event.
-        works = training_process.works(self.run)
+        works = process.works(self.run)
         read = self._refresh()
         state = self._state(works)
         problem, hint = self._problem(state)
-        pid = training_process.pid_of(self.run) if works else None
+        pid = process.pid_of(self.run) if works else None
         config, manifest = self.config, about_data(self.run)
         counts = manifest.get("counts", {})
         newest = read.newest or {}
@@ -185,7 +185,7 @@ class RunHistory:
         if works:
             return "running"
         if decisive is None:
-            return "failed" if training_process.was_started(self.run) else "new"
+            return "failed" if process.was_started(self.run) else "new"
         return state_of([decisive], running=False)
 
     def _problem(self, state: State) -> tuple[str, str]:
@@ -196,7 +196,7 @@ class RunHistory:
             return message, LOWER_MEMORY if not hint and is_out_of_memory(message) else hint
         if state not in ("failed", "interrupted"):
             return "", ""
-        code = training_process.exit_code(self.run)
+        code = process.exit_code(self.run)
         tail = self.log(TAIL_BYTES)
         if is_out_of_memory(tail):
             return "The memory did not suffice.", LOWER_MEMORY

@@ -22,12 +22,13 @@ from screens.training_port import (
 )
 from training.config import RECIPES, TrainConfig
 from training.protocol import RunDirectory
-from workbench import adapter_in_use, training_files, training_presets, training_process
-from workbench.training_base import this_machine
-from workbench.training_files import all_runs, run_named
-from workbench.training_history import RunHistory
-from workbench.training_plan import TrainingPlan, TrainingPlanner
-from workbench.training_process import INSTALL, Trainers, missing_libraries
+from workbench import adapter_in_use
+from workbench.training import files, presets, process
+from workbench.training.base import this_machine
+from workbench.training.files import all_runs, run_named
+from workbench.training.history import RunHistory
+from workbench.training.plan import TrainingPlan, TrainingPlanner
+from workbench.training.process import INSTALL, Trainers, missing_libraries
 
 ASKED_APART = ("base", "base_name", "recipe")
 """Fields of the config that a wish has fields of its own for."""
@@ -60,7 +61,7 @@ class Runs:
             UsageError: Another one works, or training is not possible here.
         """
         for other in all_runs(self.project):
-            if training_process.works(other):
+            if process.works(other):
                 raise UsageError(f"{other.path.name} is running.", "Stop it first, or wait.")
         return self.trainers.start(run)
 
@@ -85,7 +86,7 @@ class Runs:
             )
         if settings:
             config = TrainConfig.load(history.run.config)
-            training_presets.with_settings(config, dict(settings)).save(history.run.config)
+            presets.with_settings(config, dict(settings)).save(history.run.config)
         self.begin(history.run)
         return history.run
 
@@ -116,10 +117,9 @@ class ProjectTraining:
         return TrainingOffers(
             recipes=tuple(Offer(name, name, text) for name, text in recipe_help().items()),
             presets=tuple(
-                Offer(preset.name, preset.name, preset.help)
-                for preset in training_presets.PRESETS.values()
+                Offer(preset.name, preset.name, preset.help) for preset in presets.PRESETS.values()
             ),
-            preset=training_presets.preset_for(where.gpu_memory).name,
+            preset=presets.preset_for(where.gpu_memory).name,
             bases=tuple(
                 Offer(entry.name, entry.name, f"{entry.origin}, {entry.path.name}")
                 for entry in self._catalog.entries()
@@ -170,9 +170,9 @@ class ProjectTraining:
         if missing:
             raise UsageError(missing, INSTALL)
         for other in all_runs(Path(self._project.path)):
-            if training_process.works(other):
+            if process.works(other):
                 raise UsageError(f"{other.path.name} is running.", "Stop it first, or wait.")
-        return training_files.prepare(self._project, plan.name, plan.config, plan.data)
+        return files.prepare(self._project, plan.name, plan.config, plan.data)
 
     def stop(self, name: str) -> None:
         """Asks a run to end after its step."""
@@ -192,9 +192,9 @@ class ProjectTraining:
             raise UsageError(
                 f"The adapter of {name} is in use.", "Use another one before you delete it."
             )
-        if training_process.works(run):
+        if process.works(run):
             raise UsageError(f"{name} is running.", "Stop it first.")
-        training_files.delete(run)
+        files.delete(run)
 
     def use(self, name: str | None) -> None:
         """Scoring in the mode `tuned` uses this run's adapter from now on; None takes the one the program brings."""

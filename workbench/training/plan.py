@@ -19,12 +19,12 @@ from engine.store.sql import snapshot
 from engine.worker.client import ModelProcess
 from screens.training_port import TrainingEstimate, TrainingWish
 from training.config import RECIPES, TrainConfig
-from workbench import training_files, training_presets
 from workbench.config import log_dir
-from workbench.training_base import Base, Machine, base_for, this_machine
-from workbench.training_files import DataPlan, about_data, free_name, machine
-from workbench.training_history import RunHistory
-from workbench.training_presets import Preset
+from workbench.training import files, presets
+from workbench.training.base import Base, Machine, base_for, this_machine
+from workbench.training.files import DataPlan, about_data, free_name, machine
+from workbench.training.history import RunHistory
+from workbench.training.presets import Preset
 
 SURVEYED = 4_000
 """Conversations that an estimate reads; of more it takes as many, evenly spread. A run reads them all."""
@@ -109,23 +109,23 @@ class TrainingPlanner:
         preset = self._preset(wish.preset, where)
         survey = self._survey(wish, whole)
         data = self._data(wish, survey, seed, contaminate)
-        training_files.refuse_too_little(data)
+        files.refuse_too_little(data)
         per_char = self._tokens_per_char(base, data.split.train)
         config = self._config(wish, base, preset, where, data, per_char)
         home = Path(self._project.path)
         name = wish.name or free_name(home, f"{base.name}-{config.recipe}"[:56])
-        training_files.check_name(home, name)
+        files.check_name(home, name)
         estimate = self._estimate(name, base, preset, where, survey, data, config, per_char)
         return TrainingPlan(name, config, data, estimate, survey.scale == 1)
 
     def _preset(self, name: str, where: Machine) -> Preset:
         if not name:
-            return training_presets.preset_for(where.gpu_memory)
-        if name not in training_presets.PRESETS:
+            return presets.preset_for(where.gpu_memory)
+        if name not in presets.PRESETS:
             raise UsageError(
-                f"There is no preset {name!r}.", f"There are {', '.join(training_presets.PRESETS)}."
+                f"There is no preset {name!r}.", f"There are {', '.join(presets.PRESETS)}."
             )
-        return training_presets.PRESETS[name]
+        return presets.PRESETS[name]
 
     def _survey(self, wish: TrainingWish, whole: bool) -> _Survey:
         with self._project.reading() as conn, snapshot(conn):
@@ -171,15 +171,15 @@ class TrainingPlanner:
             if taken in asked:
                 raise UsageError(f"{taken} cannot be set so.", "It is asked for by itself.")
         plain = TrainConfig(base=str(base.path), base_name=base.name, recipe=wish.recipe)
-        config = training_presets.with_settings(plain, asked)
+        config = presets.with_settings(plain, asked)
         longest = max(one.chars for one in data.split.train) * per_char
         labels = _labels(config, data.split.train)
         # Only a folder of weights can be kept in 4 bits.
         chosen = set(asked) if base.is_folder else {*asked, "four_bit"}
-        fitted = training_presets.fitted(
+        fitted = presets.fitted(
             config, preset, base.shape, where.memory, round(longest), labels, chosen
         )
-        return training_presets.with_settings(fitted, asked)
+        return presets.with_settings(fitted, asked)
 
     def _estimate(
         self,
@@ -195,21 +195,21 @@ class TrainingPlanner:
         train, valid = data.split.train, data.split.valid
         count = _scaled(len(train), survey, data.limit)
         tokens = round(_tokens(train, config, per_char) * count / len(train))
-        steps = training_presets.steps_of(config, count)
+        steps = presets.steps_of(config, count)
         longest = round(max(one.chars for one in train) * per_char)
         memory, fits, advice = None, True, ""
         if base.shape is not None:
             labels = _labels(config, train)
-            need = training_presets.memory_of(base.shape, config, longest, labels, gpu=preset.gpu)
+            need = presets.memory_of(base.shape, config, longest, labels, gpu=preset.gpu)
             memory = need.total
             room = min(filter(None, (preset.memory, where.memory)), default=None)
             fits = room is None or memory <= room
-            advice = "" if fits else training_presets.advice(config, need, preset)
+            advice = "" if fits else presets.advice(config, need, preset)
         speed, measured = self._speed(base, config, where)
         seconds = None
         if speed is not None:
             of_valid = round(_tokens(valid, config, per_char))
-            seconds = training_presets.seconds_of(config, steps, tokens, of_valid, speed)
+            seconds = presets.seconds_of(config, steps, tokens, of_valid, speed)
         return TrainingEstimate(
             name=name,
             matched=survey.matched,
@@ -243,7 +243,7 @@ class TrainingPlanner:
         scoring = self._catalog.runnable(self._catalog.entry(str(base.path))).tokens_per_s
         if scoring is None:
             return None, False
-        cost = training_presets.TRAINING_COST * (4 / 3 if config.recompute else 1)
+        cost = presets.TRAINING_COST * (4 / 3 if config.recompute else 1)
         return scoring / cost, False
 
     def _tokens_per_char(self, base: Base, train: Sequence[Usable]) -> float:
