@@ -66,8 +66,10 @@ TUNING_CHARS = 24_000
 class Workspace:
     """One open project with everything that works on it. Close it, or use it as a context manager."""
 
-    def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
-        """Opens a project.
+    def __init__(
+        self, path: Path, *, create: bool = False, read_only: bool = False, upgrade: bool = True
+    ) -> None:
+        """Opens a project; see `Project.open`.
 
         Raises:
             ModelFileError: The model catalogue cannot be read.
@@ -75,7 +77,7 @@ class Workspace:
         """
         # The catalogue first: when it cannot be read, no project is left open and locked.
         self.catalog = Catalog(config.data_dir(), config.cache_dir())
-        self.project = Project.open(path, create=create, read_only=read_only)
+        self.project = Project.open(path, create=create, read_only=read_only, upgrade=upgrade)
         self.network = ProjectNetwork(self.project)
         self.prompts = ProjectPrompts(self.project)
         self.endpoints = Endpoints(config.data_dir(), config.cache_dir())

@@ -14,7 +14,7 @@ PARALLEL = 24
 """Replies that are written side by side, at most."""
 
 LIVE_CELLS = 1536
-"""Tokens that replies side by side may hold together, unless one alone holds more. Every decode attends over all live
+"""Tokens that replies side by side may hold together when one more joins them. Every decode attends over all live
 cells, its own or not, so many long prompts at once cost more than they gain."""
 
 Stopped = Literal["end", "stop", "length"]
@@ -75,10 +75,14 @@ class Task:
     source: int | None = None
 
     @property
+    def own(self) -> int:
+        """Cells of the cache that the prompt takes beside what is forked off."""
+        return len(self.prompt) - (0 if self.source is None else self.decoded)
+
+    @property
     def need(self) -> int:
-        """Cells of the cache that the reply takes beside what is forked off."""
-        forked = 0 if self.source is None else self.decoded
-        return len(self.prompt) - forked + self.max_tokens
+        """As `own`, with the longest reply."""
+        return self.own + self.max_tokens
 
 
 def alike(
@@ -107,6 +111,11 @@ class _Writer:
     decoded: int = 0
     tokens: list[int] = field(default_factory=list)
     data: bytearray = field(default_factory=bytearray)
+
+    @property
+    def cells(self) -> int:
+        """Cells of its own that it fills once all that is known is decoded."""
+        return self.task.own + len(self.tokens)
 
     @property
     def pending(self) -> Sequence[int]:
@@ -167,12 +176,13 @@ def write(
         for at in begun:
             begin(at, tasks[at].sequence or 0)
         while waiting or live:
-            reserved = sum(w.task.need for w in live)
+            filled = sum(writer.cells for writer in live)
+            reserved = sum(writer.task.need for writer in live)
             while waiting and left:
                 following = tasks[waiting[0]]
-                if live and reserved + following.need > min(LIVE_CELLS, capacity.cells - held):
+                filled, reserved = filled + following.own, reserved + following.need
+                if live and (filled > LIVE_CELLS or reserved > capacity.cells - held):
                     break
-                reserved += following.need
                 if following.source is not None:
                     model.fork(following.source, left[-1], following.decoded)
                 begin(waiting.popleft(), left.pop())

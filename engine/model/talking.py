@@ -34,7 +34,7 @@ class Call:
         sampling: How the reply is sampled; with a JSON schema or a grammar it follows that.
         max_tokens: Longest reply.
         stop: Texts that end the reply and are no part of it.
-        seed: The same call with the same seed gives the same reply.
+        seed: The same call with the same seed gives the same reply; of no account at temperature 0.
         opening: Beginning of the reply, written for the model and no part of what is said.
     """
 
@@ -49,9 +49,8 @@ class Call:
 
     def key(self, fingerprints: Mapping[str, Any]) -> str:
         """64 hex digits over everything that determines the reply, `fingerprints` being those of the model."""
-        asked = {
-            name: value for name, value in asdict(self).items() if name not in ("module", "role")
-        }
+        left_out = {"module", "role"} | ({"seed"} if self.sampling.temperature == 0 else set())
+        asked = {name: value for name, value in asdict(self).items() if name not in left_out}
         canonical = json.dumps([asked, dict(fingerprints)], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 

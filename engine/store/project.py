@@ -58,7 +58,12 @@ class Project:
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], *, create: bool = False, read_only: bool = False
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        create: bool = False,
+        read_only: bool = False,
+        upgrade: bool = False,
     ) -> Project:
         """Opens a project.
 
@@ -69,6 +74,7 @@ class Project:
         Args:
             create: Make a new project where there is none.
             read_only: Never write, not even when it would be possible.
+            upgrade: With `read_only`, still bring an older file up to date, since it cannot be read as it is.
 
         Raises:
             ProjectError: nothing there, not a project, a newer one, damaged, no permission, disk full.
@@ -89,6 +95,14 @@ class Project:
                     why = str(reason)
             else:
                 why = "opened for reading only"
+                if upgrade:
+                    try:
+                        return cls._open_for_reading(given, real, why)
+                    except _Older:
+                        try:
+                            cls._open_for_writing(given, real, create=False).close()
+                        except _NotWritable as reason:
+                            why = str(reason)
             return cls._open_for_reading(given, real, why)
 
     @classmethod
@@ -145,7 +159,7 @@ class Project:
             else:
                 if schema < SCHEMA:
                     project.close()
-                    raise ProjectError(
+                    raise _Older(
                         f"{given} is of an older version and cannot be brought up to date: {why}.",
                         "Open it once where it can be written, or copy it to such a place.",
                     )
@@ -281,6 +295,10 @@ def _closed() -> ProjectError:
 
 class _NotWritable(Exception):
     """Why a project can only be read, in words."""
+
+
+class _Older(ProjectError):
+    """The project is of an older version and was not brought up to date."""
 
 
 def _check_place(given: str, real: str, create: bool) -> bool:

@@ -45,7 +45,7 @@ def profiles(arguments: argparse.Namespace) -> int:
         if arguments.test is None:
             asked = within(workspace.project, wanted, **sample)
         else:
-            with Project.open(arguments.project, read_only=True) as known:
+            with Project.open(arguments.project, read_only=True, upgrade=True) as known:
                 asked = across(known, workspace.project, wanted, **sample)
         questions = questions_for(asked.spoken, [asked.spoken[at] for at in asked.predicted])
         if not questions:

@@ -15,7 +15,7 @@ def offline(arguments: argparse.Namespace) -> int:
     """Says whether a project stays offline, or changes it."""
     wanted: str | None = arguments.wanted
     with (
-        Project.open(Path(arguments.project), read_only=wanted is None) as project,
+        Project.open(Path(arguments.project), read_only=wanted is None, upgrade=True) as project,
         closing(ProjectNetwork(project)) as network,
     ):
         if wanted is not None:

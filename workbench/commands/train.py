@@ -81,7 +81,7 @@ def status(arguments: argparse.Namespace) -> int:
     """Says how the runs of a project stand, or how one does."""
     home = Path(arguments.project)
     runs = _runs(home)
-    with Project.open(home, read_only=True) as project:
+    with Project.open(home, read_only=True, upgrade=True) as project:
         used = adapter_in_use.get(project)
     if arguments.run_name:
         detail = runs.history(arguments.run_name).detail(arguments.run_name == used)

@@ -53,7 +53,9 @@ def show_project(path: Path, *, read_only: bool = False, theme: str | None = Non
     preferences = Preferences(config.preferences_file())
     following: Path | None = path
     while following is not None:
-        with Workspace(following, create=not read_only, read_only=read_only) as workspace:
+        with Workspace(
+            following, create=not read_only, read_only=read_only, upgrade=not read_only
+        ) as workspace:
             preferences.opened(following)
             app = WorkbenchApp(
                 workspace.services(), workspace.subscribe, shell=load_shell(theme, log)

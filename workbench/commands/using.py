@@ -20,7 +20,7 @@ def use(arguments: argparse.Namespace) -> int:
     """Chooses the model that a project uses for some work, or says which it uses."""
     name: str | None = arguments.model
     endpoints = Endpoints(config.data_dir(), config.cache_dir())
-    with Project.open(Path(arguments.project), read_only=name is None) as project:
+    with Project.open(Path(arguments.project), read_only=name is None, upgrade=True) as project:
         in_use = ModelsInUse(project, open_catalog(), endpoints)
         if name is not None:
             in_use.use(name, arguments.works or tuple(WORKS))

@@ -153,6 +153,14 @@ class TestLimits:
         )
         assert model.decodes <= 6
 
+    def test_room_for_long_replies_that_end_early(self) -> None:
+        """How long replies may become does not keep short ones from being written side by side."""
+        model = ToyModel()
+        prompts = [[9, n] for n in range(PARALLEL)]
+        stop = [chr(code) for code in range(32, 127)]
+        replies = generate(model, alike(prompts, sampling=WARM, max_tokens=300, stop=stop, seed=4))
+        assert model.decodes == max(len(reply.tokens) for reply in replies) < 300
+
     @pytest.mark.parametrize("number", [1, 2, 5])
     def test_cancelled(self, number: int) -> None:
         """A cancel leaves neither choosers nor tokens behind."""

@@ -25,6 +25,7 @@ from engine.store import (
 )
 from engine.store import project as project_module
 from engine.store.conversations import ConversationStore
+from engine.store.lock import WriteLock
 from engine.store.migrations import SCHEMA
 from engine.store.project import Project
 from engine.store.triage import TriageStore
@@ -246,3 +247,18 @@ class TestMigrating:
         with pytest.raises(ProjectError, match="older version") as caught:
             Project.open(path, read_only=True)
         assert caught.value.hint
+
+    def test_an_older_file_to_be_read(self, tmp_path: Path, with_next: AddMigration) -> None:
+        """On request it is brought up to date and then only read; while another one writes it, that is why not."""
+        path = tmp_path / "p.wb"
+        Project.open(path, create=True).close()
+        with_next(_widen)
+        lock = WriteLock(str(path))
+        lock.acquire()
+        with pytest.raises(ProjectError, match=r"older version.* is writing it"):
+            Project.open(path, read_only=True, upgrade=True)
+        lock.release()
+        with Project.open(path, read_only=True, upgrade=True) as project:
+            assert project.read_only == "opened for reading only"
+        assert (tmp_path / f"p.wb.backup-{SCHEMA}").exists()
+        Project.open(path, read_only=True).close()

@@ -121,6 +121,13 @@ class TestFrames:
         frame = json.loads(json.dumps(protocol.call_frame(sent)))
         assert protocol.call_from(frame).key({"m": 1}) == sent.key({"m": 1})
 
+    def test_what_is_the_same_call(self) -> None:
+        """A seed tells calls apart where something is sampled; without a temperature they are the same."""
+        warm = call("Hi", sampling=Sampling(temperature=0.5), seed=1)
+        assert warm.key({}) != replace(warm, seed=2).key({})
+        greedy = replace(warm, sampling=Sampling())
+        assert greedy.key({}) == replace(greedy, seed=2).key({}) != warm.key({})
+
 
 class TestRealModel:
     def test_as_the_high_level_interface(self, model: LlamaModel, expanded: Path) -> None:
