@@ -20,6 +20,9 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 VERSION = 1
 """Version of the config and of the event file; a run directory of another one is refused."""
 
+WORDS = 32
+"""Tokens after the opening of a next step that are learned beside it: the rest of its header, and how it begins."""
+
 
 class ConfigError(ValueError):
     """The config cannot be used; the message says which field and why."""
@@ -54,6 +57,13 @@ class TrainConfig:
             "help": "boundary only: the end of a conversation weighs as much as all the places where it goes on, so"
             " that .5 is where a whole one and one cut anywhere are equally likely; else each place weighs the same,"
             " and the longer conversations are, the rarer an end is expected at any place."
+        },
+    )
+    words: float = field(
+        default=0.1,
+        metadata={
+            "help": "boundary only: what each of the first words of a next step weighs beside its opening. At 0 the"
+            " adapter learns only whether a conversation goes on, and forgets how to say what is left."
         },
     )
     epochs: float = field(default=3.0, metadata={"help": "Times that every conversation is read."})

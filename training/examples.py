@@ -17,7 +17,7 @@ from engine.conversation import is_answer
 from engine.errors import WorkbenchError
 from engine.model.interface import Tokenizer
 from engine.model.prompting import frame, opening_tokens
-from training.config import LogRecipe
+from training.config import WORDS, LogRecipe
 
 WIDTH_STEP = 64
 """Lengths of what is computed are multiples of this: libraries prepare kernels and memory for every shape that they
@@ -123,12 +123,18 @@ def _reading(
 
 
 def example(
-    tokenizer: Tokenizer, item: LogItem, recipe: LogRecipe, limit: int, *, balance: bool = False
+    tokenizer: Tokenizer,
+    item: LogItem,
+    recipe: LogRecipe,
+    limit: int,
+    *,
+    balance: bool = False,
+    words: float = 0.0,
 ) -> Example:
     """What a conversation teaches; of one that is longer than `limit` tokens only its last window is read.
 
     Args:
-        balance: See `TrainConfig`; the other recipes have nothing to balance.
+        balance, words: See `TrainConfig`; the other recipes have no use for them.
     """
     *_, last = readings(tokenizer, item, limit)
     tokens = [*last.tokens, tokenizer.end_token]
@@ -138,14 +144,18 @@ def example(
     if recipe == "no-end-tag":
         return _alike(last.tokens, list(range(last.answer, end)))
     opening = len(opening_tokens(tokenizer))
-    targets = [mark + offset for mark in last.marks[:-1] for offset in range(opening)]
     going_on = len(last.marks) - 1
-    if not balance or not going_on:
-        return _alike(tokens, [*targets, end])
+    targets: list[int] = []
+    weights: list[float] = []
+    for mark, following in zip(last.marks[:-1], last.marks[1:], strict=True):
+        said = min(opening + WORDS, following - mark) if words else opening
+        targets += range(mark, mark + said)
+        weights += [*opening * [1.0], *(said - opening) * [words]]
+    targets.append(end)
     # One end against as many headers as there are places where the conversation went on.
-    weights = [*len(targets) * [1.0], float(going_on)]
+    weights.append(float(going_on) if balance and going_on else 1.0)
     mean = sum(weights) / len(weights)
-    return Example(tokens, [*targets, end], [weight / mean for weight in weights])
+    return Example(tokens, targets, [weight / mean for weight in weights])
 
 
 def _alike(tokens: list[int], targets: list[int]) -> Example:
@@ -159,6 +169,7 @@ def examples(
     limit: int,
     *,
     balance: bool = False,
+    words: float = 0.0,
 ) -> list[Example]:
     """One for each log as `example` makes it, checked.
 
@@ -171,7 +182,7 @@ def examples(
         raise DataError("There are no conversations to train on.")
     found = []
     for log in logs:
-        one = example(tokenizer, log.item, recipe, limit, balance=balance)
+        one = example(tokenizer, log.item, recipe, limit, balance=balance, words=words)
         taught = [one.tokens[at] for at in one.targets].count(tokenizer.end_token)
         if not one.targets or one.targets[0] < 1:
             raise DataError(f"Conversation {log.id} teaches nothing.")

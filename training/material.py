@@ -58,7 +58,7 @@ def material(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenizer) ->
     logs, held_out = read_logs(run.train), read_logs(run.valid)
     _check_split([log.item.texts for log in logs], [log.item.texts for log in held_out])
     return Material(
-        examples(tokenizer, logs, config.recipe, limit, balance=config.balance),
+        examples(tokenizer, logs, config.recipe, limit, balance=config.balance, words=config.words),
         len(held_out),
         functools.partial(
             validate, tokenizer=tokenizer, logs=held_out, limit=limit, seed=config.seed

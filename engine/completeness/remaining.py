@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.conversation import STEP_OPENING
 from engine.model.prompting import Prompt
 
 MOST_TASKS = 8
@@ -19,6 +20,9 @@ def remaining_tasks(prompt: Prompt, reply: str, *, cut: bool) -> tuple[str, str 
     """
     if not _has_words(reply):
         return "", "the model named no remaining task"
+    # Nothing but its header is written of a step by an adapter that learned only whether conversations go on.
+    if prompt.reply.endswith(STEP_OPENING) and not _has_words(reply.partition(":")[2]):
+        return "", "the model goes on with another step, and does not say what is in it"
     # The last line of the prompt's beginning belongs to what the model wrote: a list bullet, words, or a step header.
     opening = prompt.reply.rsplit("\n", 1)[-1]
     lines: list[str] = []

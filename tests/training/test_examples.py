@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.completeness.block import LogItem
 from tests.training.tiny_runs import item
-from training.config import LogRecipe
+from training.config import WORDS, LogRecipe
 from training.examples import DataError, Example, Log, example, examples, read_logs
 
 END = 2
@@ -76,6 +76,29 @@ class TestRecipes:
         plain = example(Letters(), log(turns), "boundary", 9000)
         assert (plain.tokens, plain.targets) == (made.tokens, made.targets)
         assert set(plain.weights) == {1.0}
+
+    @given(st.integers(1, 12), st.floats(0.01, 1), st.booleans())
+    def test_words(self, turns: int, words: float, balance: bool) -> None:
+        """Beside each opening the words after it are learned, at their weight; nothing else changes."""
+        item = log(turns)
+        made = example(Letters(), item, "boundary", 9000, balance=balance, words=words)
+        bare = example(Letters(), item, "boundary", 9000, balance=balance)
+        most = len("\n\nTURN") + WORDS
+        turn = zip(item.texts[2::2], item.texts[3::2], strict=True)
+        said = [(asked + answered)[:most] for asked, answered in turn]
+        assert taught(made) == "".join(said) + "■"
+        assert made.tokens == bare.tokens
+        assert sum(made.weights) == pytest.approx(len(made.targets))
+        weight = dict(zip(made.targets, made.weights, strict=True))
+        kept = [weight.pop(at) for at in bare.targets]
+        assert [one / kept[0] for one in kept] == pytest.approx(
+            [one / bare.weights[0] for one in bare.weights]
+        )
+        if weight:
+            opening = kept[0]
+            assert [one / opening for one in weight.values()] == pytest.approx(
+                len(weight) * [words]
+            )
 
     @pytest.mark.parametrize("recipe", ["paper", "no-end-tag"])
     def test_nothing_to_balance(self, recipe: LogRecipe) -> None:

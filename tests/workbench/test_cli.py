@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import functools
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -218,7 +220,8 @@ class TestPrompts:
 
 class TestDemo:
     def test_headless_demo(self, tmp_path: Path) -> None:
-        """The demo builds, tunes, scores, grows trees and clusters without a terminal, and its project is a project."""
+        """The demo builds, tunes, scores, grows trees and clusters without a terminal, and its project is a project;
+        what is below the threshold has its remaining tasks in words."""
         done = workbench("demo", tmp_path / "d", "--headless", "--json", "--count", "12")
         result = data(done)
 
@@ -228,3 +231,6 @@ class TestDemo:
         stages = {run["stage"] for run in status["runs"]}
         assert stages >= {"import", "tune", "complete", "trees", "embed", "cluster"}
         assert all(run["state"] == "done" for run in status["runs"])
+        with contextlib.closing(sqlite3.connect(result["project"])) as conn:
+            tasks = [text for (text,) in conn.execute("SELECT text FROM remaining")]
+        assert sum(bool(text.partition(":")[2].strip()) for text in tasks) > len(tasks) / 2

@@ -152,7 +152,7 @@ class TestFigures:
         found = planner.plan(TrainingWish()).estimate
 
         assert not found.fits
-        assert "smaller base" in found.advice
+        assert "Lower max_tokens" in found.advice
 
     def test_a_base_from_a_file_stays_whole(self, project: Project, tmp_path: Path) -> None:
         """Four bits are for folders of weights only, so no preset chooses them for a GGUF file."""

@@ -117,9 +117,15 @@ class TestPresets:
     def test_what_a_person_chose_stays(self) -> None:
         """Settings that were chosen are not changed by a preset."""
         asked = replace(PLAIN, batch=6, rows=3, max_tokens=512)
-        config = fitted(asked, PRESETS["80g"], SMALL, None, 2_000, 40, ("rows", "max_tokens"))
+        chosen = ("batch", "rows", "max_tokens")
+        config = fitted(asked, PRESETS["80g"], SMALL, None, 2_000, 40, chosen)
 
-        assert (config.rows, config.max_tokens) == (3, 512)
+        assert (config.batch, config.rows, config.max_tokens) == (6, 3, 512)
+
+    def test_small_steps_on_a_cpu(self) -> None:
+        """A CPU takes smaller steps than a GPU, unless a person chose them."""
+        found = [fitted(PLAIN, PRESETS[n], SMALL, 24 * GIB, 2_000, 40) for n in ("cpu", "8g")]
+        assert [one.batch for one in found] == [2, 8]
 
     def test_advice_names_what_takes_most(self) -> None:
         """Too much is taken by activations, then rows, then long logs, or by the weights themselves."""

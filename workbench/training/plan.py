@@ -18,7 +18,7 @@ from engine.store.project import Project
 from engine.store.sql import snapshot
 from engine.worker.client import ModelProcess
 from screens.training_port import TrainingEstimate, TrainingWish
-from training.config import RECIPES, TrainConfig
+from training.config import RECIPES, WORDS, TrainConfig
 from workbench.config import log_dir
 from workbench.training import files, presets
 from workbench.training.base import Base, Machine, base_for, this_machine
@@ -289,8 +289,8 @@ def _tokens(many: Sequence[Usable], config: TrainConfig, per_char: float) -> flo
 def _labels(config: TrainConfig, train: Sequence[Usable]) -> int:
     """Positions with a label in one log at most."""
     if config.recipe == "boundary":
-        # A continuation is its header, of which only the fixed opening is a target.
-        return 4 * max(one.boundaries for one in train)
+        # A continuation is the fixed opening of its header, and the words after that.
+        return (4 + (WORDS if config.words else 0)) * max(one.boundaries for one in train)
     return min(REPLY_TOKENS, config.max_tokens)
 
 

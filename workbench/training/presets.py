@@ -151,6 +151,8 @@ class Preset:
         gpu: Whether there is a GPU.
         max_tokens: Longest log.
         help: What a person reads.
+        batch: Conversations a step. On a CPU runs are small, and a step costs what its conversations do, so that small
+            steps cost nothing and teach more.
     """
 
     name: str
@@ -158,12 +160,15 @@ class Preset:
     gpu: bool
     max_tokens: int
     help: str
+    batch: int = 8
 
 
 PRESETS: Mapping[str, Preset] = {
     preset.name: preset
     for preset in (
-        Preset("cpu", None, False, 2048, "No GPU: one conversation at a time, a small base."),
+        Preset(
+            "cpu", None, False, 2048, "No GPU: two conversations a step, a small base.", batch=2
+        ),
         Preset(
             "8g",
             8 * GIB,
@@ -231,7 +236,7 @@ def fitted(
     def set_to(**values: Any) -> TrainConfig:
         return replace(config, **{k: v for k, v in values.items() if k not in chosen})
 
-    config = set_to(max_tokens=preset.max_tokens)
+    config = set_to(max_tokens=preset.max_tokens, batch=preset.batch)
     ladder = [
         set_to(rows=rows, recompute=recompute, four_bit=four_bit)
         for recompute, four_bit in ((False, False), (True, False), (True, True))

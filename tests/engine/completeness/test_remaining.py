@@ -51,6 +51,17 @@ class TestTidying:
             "the model named no remaining task",
         )
 
+    @pytest.mark.parametrize(
+        "reply", [" 2, STEP 6, assistant chat:", " 2, STEP 6, assistant chat:\n-"]
+    )
+    def test_nothing_but_a_header(self, reply: str) -> None:
+        """A step without its words is no task; where the log is not gone on with, such words are taken as they are."""
+        text, reason = remaining_tasks(LOGGED, reply, cut=False)
+        assert not text
+        assert reason
+        assert "does not say" in reason
+        assert remaining_tasks(SPOKEN, reply, cut=False)[0]
+
     def test_endless_lists(self) -> None:
         """A model that does not stop is cut to the first tasks."""
         reply = "".join(f" task {number}\n-" for number in range(50))
