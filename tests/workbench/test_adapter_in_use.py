@@ -12,9 +12,9 @@ from engine.model.adapter_files import AdapterOrigin
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.store.support import fill, talk
 from tests.workbench.training_project import bare_run
-from workbench import adapter_in_use
 from workbench.run_options import ScoringOptions
 from workbench.services import Workspace
+from workbench.training import adapter_in_use
 
 
 def write_adapter(path: Path, base: str = "smollm2-135m") -> Path:

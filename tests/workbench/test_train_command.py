@@ -19,9 +19,8 @@ from tests.workbench.training_project import (
     wait_for,
 )
 from training.protocol import RunDirectory, read_events
-from workbench import adapter_in_use
 from workbench.cli import main
-from workbench.training import services
+from workbench.training import adapter_in_use, services
 from workbench.training.files import about_data, all_runs
 from workbench.training.process import works
 

@@ -19,12 +19,12 @@ from engine.text import one_line
 from screens.figures import duration
 from screens.training_port import TrainingEstimate, TrainingRun, TrainingWish
 from training.protocol import Event, read_events
-from workbench import adapter_in_use, config
+from workbench import config
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import say, show, tell
 from workbench.exits import DONE
 from workbench.services import Workspace
-from workbench.training import process
+from workbench.training import adapter_in_use, process
 from workbench.training.history import RunHistory
 from workbench.training.services import Runs
 

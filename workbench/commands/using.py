@@ -9,11 +9,12 @@ from engine.model.catalog import DEFAULT_MODEL
 from engine.store.project import Project
 from engine.text import one_line
 from screens.models_port import WORKS
-from workbench import adapter_in_use, config
+from workbench import config
 from workbench.commands.models import open_catalog
 from workbench.commands.narration import say, show
 from workbench.models.endpoints import Endpoints
 from workbench.models.in_use import ModelsInUse
+from workbench.training import adapter_in_use
 
 
 def use(arguments: argparse.Namespace) -> int:

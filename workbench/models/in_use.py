@@ -13,10 +13,10 @@ from engine.model.interface import LoadOptions
 from engine.store import settings
 from engine.store.project import Project
 from screens.models_port import WORKS, Work
-from workbench import adapter_in_use
-from workbench.adapter_in_use import ChosenAdapter
 from workbench.models.endpoints import Endpoints
 from workbench.run_options import ScoringOptions
+from workbench.training import adapter_in_use
+from workbench.training.adapter_in_use import ChosenAdapter
 
 SETTING = "models"
 """The setting: names of models by work."""

@@ -22,8 +22,7 @@ from screens.training_port import (
 )
 from training.config import RECIPES, TrainConfig
 from training.protocol import RunDirectory
-from workbench import adapter_in_use
-from workbench.training import files, presets, process
+from workbench.training import adapter_in_use, files, presets, process
 from workbench.training.base import this_machine
 from workbench.training.files import all_runs, run_named
 from workbench.training.history import RunHistory
