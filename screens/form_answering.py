@@ -152,8 +152,9 @@ class FormTalkScreen(WorkbenchScreen[None]):
         self._look()
 
     def on_resize(self) -> None:
-        """Lines have another width."""
+        """Lines have another width, which is known once all is laid out."""
         self._drawn = False
+        self.call_after_refresh(self._look)
 
     def _look(self) -> None:
         state = self._talk.state()
