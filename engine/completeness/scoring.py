@@ -211,9 +211,7 @@ class _Packer:
             raise ModelError(
                 f"A log of {len(member.tokens):,} tokens exceeds the context of {self._context:,}."
             )
-        read = [finished for finished, _ in self._finished]
-        filled = self._shared + self._kept + sum(map(self._fills, [*read, member]))
-        if self._keeper and filled + self._batch > self._cells:
+        if self._keeper and not self._fits(self._keeper, member):
             self.close()
         if not self._free:
             self.flush()
@@ -251,7 +249,7 @@ class _Packer:
         for member, sequence in self._finished:
             last = member.readings[-1]
             if keeper and keeper.keeps(member.index, last, member.tokens, sequence):
-                self._kept += self._fills(member)
+                self._kept += self._fills(keeper, member)
             else:
                 self._model.drop(sequence)
                 self._free.append(sequence)
@@ -270,11 +268,16 @@ class _Packer:
         self._free.extend(keeper.write(self._progress))
         self._kept = 0
 
-    def _fills(self, member: _Member) -> int:
+    def _fits(self, keeper: Keeper, member: _Member) -> bool:
+        """Whether there is a batch of cells beside what is held, were one more member kept with all that is read."""
+        read = [finished for finished, _ in self._finished]
+        filled = sum(self._fills(keeper, one) for one in [*read, member])
+        return self._shared + self._kept + filled + self._batch <= self._cells
+
+    def _fills(self, keeper: Keeper, member: _Member) -> int:
         """Cells of its own that a member may come to fill."""
         length = len(member.tokens)
-        grown = self._keeper.growth(member.index, length) if self._keeper else 0
-        return length - self._shared + grown
+        return length - self._shared + keeper.growth(member.index, length)
 
     def _decode(
         self, spans: Sequence[Span], sinks: Sequence[list[tuple[Reading, str, int]]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -93,10 +94,10 @@ def settings_of(conn: sqlite3.Connection, kind: str | None = None) -> list[PlayS
     ]
 
 
-def rows(conn: sqlite3.Connection, config_hash: str) -> Iterator[PlayRow]:
-    """The plays of a setting, in the order of their keys."""
-    for row in conn.execute(f"{_ROW} WHERE config_hash = ? ORDER BY key", (config_hash,)):
-        yield _row(row)
+def rows(conn: sqlite3.Connection, config_hash: str) -> list[PlayRow]:
+    """The plays of a setting in the order of their keys, numbers in them by their value."""
+    found = conn.execute(f"{_ROW} WHERE config_hash = ?", (config_hash,))
+    return sorted(map(_row, found), key=lambda row: _with_numbers(row.key))
 
 
 def every(conn: sqlite3.Connection, kind: str | None = None) -> Iterator[PlayRow]:
@@ -165,3 +166,10 @@ def _row(row: tuple[Any, ...]) -> PlayRow:
 def _line(frame: dict[str, Any]) -> TranscriptLine:
     messages = tuple((speaker, content) for speaker, content in frame["messages"])
     return TranscriptLine(**{**frame, "messages": messages})
+
+
+def _with_numbers(key: str) -> list[str | int]:
+    """A key in parts that alternate, text and number, so that 9 comes before 10."""
+    parts: list[str | int] = list(re.split("([0-9]+)", key))
+    parts[1::2] = [int(number) for number in parts[1::2]]
+    return parts

@@ -83,27 +83,28 @@ class Project:
         real = os.path.realpath(given)
         with told(real):
             exists = _check_place(given, real, create and not read_only)
-            if not read_only:
-                try:
-                    return cls._open_for_writing(given, real, create=not exists or create)
-                except _NotWritable as reason:
-                    if not exists:
-                        raise ProjectError(
-                            f"{given} cannot be created: {reason}.",
-                            "Choose a folder you can write to.",
-                        ) from reason
-                    why = str(reason)
-            else:
-                why = "opened for reading only"
-                if upgrade:
-                    try:
-                        return cls._open_for_reading(given, real, why)
-                    except _Older:
-                        try:
-                            cls._open_for_writing(given, real, create=False).close()
-                        except _NotWritable as reason:
-                            why = str(reason)
+            if read_only:
+                opened = cls._open_upgraded if upgrade else cls._open_for_reading
+                return opened(given, real, "opened for reading only")
+            try:
+                return cls._open_for_writing(given, real, create=not exists or create)
+            except _NotWritable as reason:
+                if not exists:
+                    raise ProjectError(
+                        f"{given} cannot be created: {reason}.",
+                        "Choose a folder you can write to.",
+                    ) from reason
+                return cls._open_for_reading(given, real, str(reason))
+
+    @classmethod
+    def _open_upgraded(cls, given: str, real: str, why: str) -> Project:
+        with contextlib.suppress(_Older):
             return cls._open_for_reading(given, real, why)
+        try:
+            cls._open_for_writing(given, real, create=False).close()
+        except _NotWritable as reason:
+            why = str(reason)
+        return cls._open_for_reading(given, real, why)
 
     @classmethod
     def _open_for_writing(cls, given: str, real: str, *, create: bool) -> Project:

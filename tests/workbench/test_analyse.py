@@ -66,7 +66,8 @@ def test_nothing_matches(path: Path, capsys: pytest.CaptureFixture[str]) -> None
 class TestAptitude:
     @pytest.fixture
     def logs(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-        """A project of simulations: one instruction under two conditions, two runs of which are the same text."""
+        """A project of simulations: one instruction under two conditions, two runs of which are the same text, and one
+        run without an attempt."""
         lines = [
             {
                 "conv_id": f"{condition}-{n}",
@@ -82,7 +83,7 @@ class TestAptitude:
                 ],
             }
             for n, (condition, score) in enumerate(
-                [("full", 1.0), ("full", 1.0), ("full", 0.0), ("sharded", 0.0)]
+                [("full", 1.0), ("full", 1.0), ("full", 0.0), ("sharded", None)]
             )
         ]
         (tmp_path / "l.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
@@ -91,9 +92,10 @@ class TestAptitude:
         return tmp_path / "p.wb"
 
     def test_every_run_counts(self, logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Two runs with the same text are one conversation and two runs."""
+        """Two runs with the same text are one conversation and two runs; one without an attempt scores 0."""
         assert main(["analyse", "aptitude", str(logs), "--json"]) == 0
         full, sharded = json.loads(capsys.readouterr().out)["aptitude"]
+        assert sharded["performance"] == 0
         assert (full["runs"], full["instructions"], sharded["runs"]) == (3, 1, 1)
         assert full["performance"] == pytest.approx(200 / 3)
         assert full["aptitude"] == 100

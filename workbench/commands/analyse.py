@@ -118,12 +118,13 @@ def _aptitude(conn: sqlite3.Connection, ids: Sequence[int]) -> Told:
 
 
 def _simulated(truth: Mapping[str, Any]) -> Scored | None:
-    score, instruction = truth.get("score"), truth.get("task_id")
-    if not isinstance(score, int | float) or instruction is None:
+    """A simulation with its score, which is 0 where the log has it as null: no answer was attempted."""
+    score, instruction = truth.get("score", ...), truth.get("task_id")
+    if instruction is None or not isinstance(score, int | float | None):
         return None
     names = (str(truth.get(key, "unknown")) for key in ("task", "condition", "assistant_model"))
     task, condition, model = names
-    return Scored(task, condition, model, str(instruction), float(score))
+    return Scored(task, condition, model, str(instruction), float(score or 0))
 
 
 def aligned(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:

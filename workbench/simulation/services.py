@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -127,7 +126,7 @@ class ProjectSimulations:
     def rows(self, config_hash: str) -> list[PlayRow]:
         """The plays of a setting in the order of their keys, numbers in them by their value."""
         with self._project.reading() as conn:
-            return sorted(plays.rows(conn, config_hash), key=lambda row: _with_numbers(row.key))
+            return plays.rows(conn, config_hash)
 
     def rows_of(self, kind: str) -> list[PlayRow]:
         """All plays of a kind, in the order in which they were played."""
@@ -143,10 +142,3 @@ class ProjectSimulations:
         """The calls of a play with their replies, in order."""
         with self._project.reading() as conn:
             return plays.transcript(conn, play_id)
-
-
-def _with_numbers(key: str) -> list[str | int]:
-    """A key in parts that alternate, text and number, so that 9 comes before 10."""
-    parts: list[str | int] = list(re.split("([0-9]+)", key))
-    parts[1::2] = [int(number) for number in parts[1::2]]
-    return parts

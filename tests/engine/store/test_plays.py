@@ -65,6 +65,15 @@ class TestPlays:
             assert after.id == before.id
             assert plays.settings_of(conn) == [replace(SETTING, played=1)]
 
+    def test_numbers_in_keys_count_by_their_value(self, project: Project) -> None:
+        """The tenth run of a form comes after the ninth, whatever was played first."""
+        for key in ("forms/MED/10", "forms/MED/9", "forms/EPA/2"):
+            entry = replace(ENTRY, key=key)
+            project.write(lambda conn, entry=entry: plays.add(conn, "c", 1, entry))
+        with project.reading() as conn:
+            found = [row.key for row in plays.rows(conn, "c")]
+        assert found == ["forms/EPA/2", "forms/MED/9", "forms/MED/10"]
+
     def test_settings_of_a_kind(self, project: Project) -> None:
         """Settings come in the order of their first plays, those without plays last; one kind can be asked for."""
         other = replace(SETTING, config_hash="a", kind="recsim")
