@@ -21,6 +21,7 @@ from screens.dialogs import ChoiceDialog, Dialog, hint_line
 from screens.ports import Services
 from screens.reader import ReaderScreen
 from screens.simulation_port import (
+    AskedField,
     FormTalk,
     LiveLine,
     SimulationOffers,
@@ -34,6 +35,8 @@ LONGEST = 2_000
 """Characters of a message that are shown."""
 KEPT = 200
 """Replies of modules that are shown."""
+FIELDS = 6
+"""Fields of a question that are named."""
 OTHER_FORM = "another: a JSON file"
 
 
@@ -236,7 +239,19 @@ def dialogue_content(state: TalkState) -> Content:
             asked = question_of(line) or asked
     if state.question is not None:
         parts.append(_message("asks", state.question, "bold $tone-bright"))
+        parts += [
+            _message("for", field_words(field), "$tone-muted") for field in state.asked[:FIELDS]
+        ]
+        if len(state.asked) > FIELDS:
+            parts.append(_message("", f"and {len(state.asked) - FIELDS} more", "$tone-muted"))
     return Content("\n").join(parts)
+
+
+def field_words(field: AskedField) -> str:
+    """A field as the person who fills it needs to know it."""
+    kind = "" if field.required else " (optional)"
+    options = f": {' | '.join(field.options)}" if field.options else ""
+    return f"{field.label}{kind}{options}"
 
 
 def question_of(line: LiveLine) -> str:

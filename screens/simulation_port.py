@@ -235,6 +235,19 @@ class Drafts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class AskedField:
+    """A field of a form that a question is for.
+
+    Attributes:
+        options: The only answers that are allowed; empty for free text.
+    """
+
+    label: str
+    required: bool
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TalkState:
     """Where the filling of a form with a person stands.
 
@@ -242,6 +255,7 @@ class TalkState:
         key: Names the play; empty before it began.
         lines: Every reply so far, the person's among them.
         question: What waits for an answer, or None.
+        asked: The fields that it is for, as far as a module said so.
         over: What came of it, once it is over; None before.
         play_id: Its play in the project, once it is over.
         conversation_id: The conversation that it became, if any.
@@ -250,6 +264,7 @@ class TalkState:
     key: str
     lines: tuple[LiveLine, ...]
     question: str | None
+    asked: tuple[AskedField, ...] = ()
     over: str | None = None
     play_id: int | None = None
     conversation_id: int | None = None

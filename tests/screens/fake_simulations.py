@@ -7,6 +7,7 @@ from dataclasses import replace
 from engine.errors import UsageError, WorkbenchError
 from engine.play_rows import PlayEstimate, TranscriptLine
 from screens.simulation_port import (
+    AskedField,
     Drafts,
     DraftShard,
     LiveLine,
@@ -156,6 +157,14 @@ class FakeDrafts:
         return draft
 
 
+ASKED = (
+    AskedField("Your name", True, ()),
+    AskedField("Title", False, ("Dr", "Prof")),
+    *(AskedField(f"Field {number}", True, ()) for number in range(3, 9)),
+)
+"""What the questions of `FakeTalk` are for."""
+
+
 class FakeTalk:
     """A form of two questions; `thinking` holds the next question back."""
 
@@ -169,8 +178,9 @@ class FakeTalk:
     def ask(self, question: str, module: str = "question_generation") -> None:
         """What a module asks next."""
         line = LiveLine(module, "assistant", f'{{"question": "{question}"}}')
+        lines = (*self.now.lines, line)
         self.now = replace(
-            self.now, key="forms/med/modular/1", lines=(*self.now.lines, line), question=question
+            self.now, key="forms/med/modular/1", lines=lines, question=question, asked=ASKED
         )
 
     def state(self) -> TalkState:
@@ -179,7 +189,7 @@ class FakeTalk:
     def answer(self, text: str) -> None:
         self.answers.append(text)
         line = LiveLine("user", "user", text)
-        self.now = replace(self.now, lines=(*self.now.lines, line), question=None)
+        self.now = replace(self.now, lines=(*self.now.lines, line), question=None, asked=())
 
     def stop(self) -> None:
         self.stopped = True

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from screens.control_guard import ControlGuard
 from screens.form_answering import FormTalkScreen, question_of
 from screens.reader import ReaderScreen
-from screens.simulation_port import LiveLine
+from screens.simulation_port import AskedField, LiveLine
 from tests.screens.driving import opened, press, text, until
 from tests.screens.fakes import FakeProject, project
 from tests.screens.test_hostile_text import check
@@ -40,6 +42,19 @@ async def test_turn_by_turn(fake: FakeProject, size: tuple[int, int]) -> None:
         talk.ask("Do you smoke?", "follow_up_question")
         await until(pilot, lambda: "follow_up_question" in text(pilot))
         assert "Your answer, then enter." in text(pilot)
+
+
+async def test_what_a_question_is_for(fake: FakeProject) -> None:
+    """The fields of the open question stand under it, with the answers that are allowed, the first few of many."""
+    async with opened(fake, mode="9") as pilot:
+        await press(pilot, "F", "enter")
+        told = text(pilot)
+        assert "for   Your name" in told
+        assert "Title (optional): Dr | Prof" in told
+        assert "and 2 more" in told
+        assert "Field 8" not in told
+        await press(pilot, *"Ann", "enter")
+        assert "Your name" not in text(pilot)
 
 
 async def test_another_form(fake: FakeProject) -> None:
@@ -92,6 +107,7 @@ async def test_hostile_text(fake: FakeProject, monkeypatch: pytest.MonkeyPatch) 
     talk, payload = fake.simulations.talk, " ".join(PAYLOADS.values())
     talk.answer(payload)
     talk.ask(payload, payload)
+    talk.now = replace(talk.now, asked=(AskedField(payload, False, (payload,)),))
     async with opened(fake, mode="9") as pilot:
         await press(pilot, "F", "enter")
         check(pilot, "form")

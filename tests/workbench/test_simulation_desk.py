@@ -15,12 +15,14 @@ from engine.errors import ProjectError, UsageError
 from engine.events import Event, JobEnded
 from engine.model.talking import Call, ChatMessage, Said
 from engine.play_rows import PlayRow
+from engine.simulate.forms.form import read_form
 from engine.simulate.play import Line
-from screens.simulation_port import FormTalk, SimulationWish, TalkState
+from screens.simulation_port import FormTalk, LiveLine, SimulationWish, TalkState
 from workbench.services import Workspace
 from workbench.simulation.drafts import opened_drafts
 from workbench.simulation.live import LINES, PLAYS, LivePlays
 from workbench.simulation.sheets import sheets_of
+from workbench.simulation.talk import asked_for
 from workbench.simulation.wishes import as_wish, wish_as_json
 
 WISH = SimulationWish("recsim", runs=2, limit=2, tasks=("travel planning",), turns=1)
@@ -145,6 +147,42 @@ class TestAPerson:
         assert over.over is not None
         assert "cut off" in over.over
         assert services.simulations.sets()[0].played == 0
+
+
+class TestAsked:
+    FORM = read_form(
+        "trip",
+        "a trip",
+        {
+            "Town": {"answer": None, "required": True},
+            "Travel": {
+                "By": {"answer": None, "options": ["train", "ship"]},
+                "Day": {"answer": None},
+            },
+        },
+    )
+
+    def asked(self, *said: str, module: str = "question_generation") -> list[str]:
+        """Labels of the fields that the latest of these replies is for."""
+        lines = [LiveLine(module, "assistant", one) for one in said]
+        return [field.label for field in asked_for(self.FORM, lines)]
+
+    def test_by_label_and_by_section(self) -> None:
+        """A label is a field or all fields of a section; what the form does not have is passed over."""
+        assert self.asked('{"question": "Where?", "fields": ["Town", "None"]}') == ["Town"]
+        assert self.asked('{"question": "How?", "fields": ["Travel"]}') == ["By", "Day"]
+        (by, _) = asked_for(
+            self.FORM, [LiveLine("question_generation", "assistant", '{"fields": ["Travel"]}')]
+        )
+        assert (by.options, by.required) == (("train", "ship"), False)
+
+    def test_the_latest_question(self) -> None:
+        """Only the module that makes questions is listened to, and its last word counts."""
+        first, last = '{"fields": ["Town"]}', '{"fields": ["Day"]}'
+        assert self.asked(first, last) == ["Day"]
+        assert self.asked(first, module="answer_parsing") == []
+        assert self.asked(first, "no JSON") == self.asked('{"fields": 7}') == []
+        assert self.asked() == []
 
 
 def waited(talk: FormTalk, what: Callable[[TalkState], bool]) -> TalkState:

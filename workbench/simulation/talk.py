@@ -11,14 +11,16 @@ from engine.events import JobProgress
 from engine.jobs import Stage
 from engine.model.talking import Role
 from engine.simulate.forms.asking import Rules, RunOver
-from engine.simulate.forms.form import Form
+from engine.simulate.forms.form import Form, fields_under
+from engine.simulate.forms.modules import QUESTION
 from engine.simulate.forms.profiles import known_profiles
+from engine.simulate.forms.replies import parsed
 from engine.simulate.forms.run import FormRun, Variant
 from engine.simulate.play import Line, Played
 from engine.stages.playing_with_person import Person, PersonStage
 from engine.validate.short_figures import short
 from screens.figures import counted
-from screens.simulation_port import LiveLine, TalkState
+from screens.simulation_port import AskedField, LiveLine, TalkState
 from workbench.simulation.forms import KIND, rules_as_json
 from workbench.simulation.live import live_line
 from workbench.simulation.options import SimulationOptions
@@ -33,9 +35,11 @@ class Filling:
     """A form that a person fills, ready to be run.
 
     Attributes:
+        form: What is filled.
         simulation: Its stages; the last one is `stage`.
     """
 
+    form: Form
     simulation: Simulation
     stage: PersonStage
     person: Person
@@ -75,7 +79,7 @@ def filling(
     assert isinstance(stage, PersonStage)
     stage.person = person
     stage.stopped = lambda: RunOver(STOPPED)
-    return Filling(made, stage, person)
+    return Filling(form, made, stage, person)
 
 
 class ProjectTalk:
@@ -116,12 +120,14 @@ class ProjectTalk:
         over = self._filling.stage.over
         with self._guard:
             if self._ended is None:
-                now = TalkState(self._key, tuple(self._lines), self._filling.person.question)
+                question = self._filling.person.question
+                asked = () if question is None else asked_for(self._filling.form, self._lines)
+                now = TalkState(self._key, tuple(self._lines), question, asked)
                 if over is not None:
                     self._ended = self._with_result(now, over)
                 elif not runs:
                     told = "It was cut off. What you said is kept: begin this form again to go on."
-                    self._ended = replace(now, question=None, over=told)
+                    self._ended = replace(now, question=None, asked=(), over=told)
                 else:
                     return now
             return self._ended
@@ -147,10 +153,22 @@ class ProjectTalk:
         return replace(
             now,
             question=None,
+            asked=(),
             over=told,
             play_id=None if row is None else row.id,
             conversation_id=None if row is None else row.conversation_id,
         )
+
+
+def asked_for(form: Form, lines: Sequence[LiveLine]) -> tuple[AskedField, ...]:
+    """The fields that the latest question is for, as the module that made it says; none where no module said so."""
+    made = next((line for line in reversed(lines) if line.module == QUESTION.name), None)
+    reply = None if made is None else parsed(made.text)
+    labels = None if reply is None else reply.get("fields")
+    if not isinstance(labels, list):
+        return ()
+    found = fields_under(form.content, [label for label in labels if isinstance(label, str)])
+    return tuple(AskedField(field.path[-1], field.required, field.options) for field in found)
 
 
 def _told(over: Played) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import resources
@@ -99,6 +99,11 @@ def fields(node: Mapping[str, Any], above: Path = ()) -> Iterator[Field]:
     for label, child in node.items():
         if isinstance(child, dict):
             yield from fields(child, (*above, label))
+
+
+def fields_under(content: Mapping[str, Any], labels: Collection[str]) -> list[Field]:
+    """The fields that have one of these labels, or stand in a section that has it, in order."""
+    return [field for field in fields(content) if not set(labels).isdisjoint(field.path)]
 
 
 def field_nodes(node: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

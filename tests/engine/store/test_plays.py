@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ class TestPlays:
         """The tenth run of a form comes after the ninth, whatever was played first."""
         for key in ("forms/MED/10", "forms/MED/9", "forms/EPA/2"):
             entry = replace(ENTRY, key=key)
-            project.write(lambda conn, entry=entry: plays.add(conn, "c", 1, entry))
+            project.write(partial(plays.add, config_hash="c", run_id=1, entry=entry))
         with project.reading() as conn:
             found = [row.key for row in plays.rows(conn, "c")]
         assert found == ["forms/EPA/2", "forms/MED/9", "forms/MED/10"]
