@@ -29,12 +29,15 @@ from screens.simulation_port import (
     chosen_models,
 )
 from screens.widgets.cycle import Cycle
+from screens.widgets.wrap import wrap
 
 POLL_SECONDS = 0.2
 LONGEST = 2_000
 """Characters of a message that are shown."""
 KEPT = 200
 """Replies of modules that are shown."""
+WHO = 6
+"""Cells in which it stands who says something."""
 FIELDS = 6
 """Fields of a question that are named."""
 OTHER_FORM = "another: a JSON file"
@@ -164,7 +167,8 @@ class FormTalkScreen(WorkbenchScreen[None]):
         if state == self._state and self._drawn:
             return
         self._state, self._drawn = state, True
-        self.query_one("#said", Static).update(dialogue_content(state))
+        width = self.query_one("#dialogue").content_size.width - 2
+        self.query_one("#said", Static).update(dialogue_content(state, width))
         calls = self.query_one("#calls", Static)
         width = self.query_one("#modules").content_size.width - 2
         lines = [
@@ -225,26 +229,24 @@ class FormTalkScreen(WorkbenchScreen[None]):
         )
 
 
-def dialogue_content(state: TalkState) -> Content:
-    """Questions and answers, and the question that is open."""
-    parts: list[Content] = []
+def dialogue_content(state: TalkState, width: int) -> Content:
+    """Questions and answers, and the question that is open, in lines of so many cells."""
+    parts: list[tuple[str, str, str]] = []
     asked = ""
     for line in state.lines:
         if line.role == "user":
             if asked:
-                parts.append(_message("asks", asked, "$tone-muted"))
-            parts.append(_message("you", line.text, "$tone-accent"))
+                parts.append(("asks", asked, "$tone-muted"))
+            parts.append(("you", line.text, "$tone-accent"))
             asked = ""
         else:
             asked = question_of(line) or asked
     if state.question is not None:
-        parts.append(_message("asks", state.question, "bold $tone-bright"))
-        parts += [
-            _message("for", field_words(field), "$tone-muted") for field in state.asked[:FIELDS]
-        ]
+        parts.append(("asks", state.question, "bold $tone-bright"))
+        parts += [("for", field_words(field), "$tone-muted") for field in state.asked[:FIELDS]]
         if len(state.asked) > FIELDS:
-            parts.append(_message("", f"and {len(state.asked) - FIELDS} more", "$tone-muted"))
-    return Content("\n").join(parts)
+            parts.append(("", f"and {len(state.asked) - FIELDS} more", "$tone-muted"))
+    return Content("\n").join(_message(*part, width) for part in parts)
 
 
 def field_words(field: AskedField) -> str:
@@ -264,8 +266,11 @@ def question_of(line: LiveLine) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _message(who: str, text: str, style: str) -> Content:
-    return Content.assemble((f"{who:<5} ", "$tone-muted"), (display_safe(text[:LONGEST]), style))
+def _message(who: str, text: str, style: str, width: int) -> Content:
+    """What somebody says, beside their name."""
+    lines = wrap(display_safe(text[:LONGEST]), width - WHO)
+    said = f"\n{' ' * WHO}".join(lines)
+    return Content.assemble((who.ljust(WHO), "$tone-muted"), (said, style))
 
 
 def state_content(state: TalkState) -> Content:
