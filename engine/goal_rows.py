@@ -9,8 +9,12 @@ from typing import Any, Literal
 from engine.calibration_rows import Agreement
 from engine.rows import State
 
-GoalText = Literal["first-user", "all-user", "summary"]
-"""What stands for a conversation's goal: its first user message, all of them, or a summary that a model wrote."""
+GoalText = Literal["first-user", "all-user", "all", "summary"]
+"""What stands for a conversation's goal: its first user message, all of them, what user and assistant wrote, or a
+summary that a model wrote."""
+
+USUAL_TEXT: GoalText = "all"
+"""Nothing else told goals apart as well on public data; see docs/decisions/0016."""
 
 Decide = Literal["ask", "auto", "llm", "none"]
 """Who decides on proposals: a person, the merge probability, the model's word alone (the paper), or nobody."""
@@ -334,7 +338,7 @@ class GoalWish:
         embedder: `tfidf`, `minilm`, `mixed` (both), the path of a GGUF embedding model, or the URL of an endpoint.
     """
 
-    text: GoalText = "first-user"
+    text: GoalText = USUAL_TEXT
     embedder: str = "tfidf"
     k: int | None = None
     seed: int = 0

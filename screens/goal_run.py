@@ -24,6 +24,7 @@ from screens.widgets.choices import Choices
 TEXTS: dict[GoalText, str] = {
     "first-user": "the first user message, where it states the goal",
     "all-user": "all user messages together",
+    "all": "everything that user and assistant wrote",
     "summary": "a summary that the model writes of each conversation",
 }
 DECIDES: dict[Decide, str] = {

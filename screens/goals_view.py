@@ -29,6 +29,7 @@ DESCRIPTION_CHARACTERS = 1_000
 TEXTS = {
     "first-user": "the first user message",
     "all-user": "all user messages",
+    "all": "what both sides wrote",
     "summary": "the model's summary",
 }
 

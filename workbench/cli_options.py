@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import get_args
 
-from engine.goal_rows import Decide, GoalText
+from engine.goal_rows import USUAL_TEXT, Decide, GoalText
 from engine.rows import Mode
 from screens.models_port import WORKS
 
@@ -179,8 +179,9 @@ def add_clustering(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--text",
         choices=get_args(GoalText),
-        default="first-user",
-        help="what stands for a goal: what the user wrote, or a model's summary (default: first-user)",
+        default=USUAL_TEXT,
+        help="what stands for a goal: what the user wrote, what both sides wrote, or a model's summary"
+        f" (default: {USUAL_TEXT})",
     )
     sub.add_argument("--about", help="paragraph on the application, for the summaries; is kept")
     sub.add_argument(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.goal_rows import USUAL_TEXT
 from engine.goals.clustering import Clusters, cluster
 from engine.goals.proposing_k import propose_k
 from engine.goals.vectors import Vectors, blocks
@@ -129,7 +130,7 @@ class ClusterStage(CpuStage):
                 note=lambda step, steps: report(0, f"{k} clusters, step {step} of {steps}"),
             )
             report(0, "looking for distinctive words")
-            source = self._source(conn)
+            source = self._source(conn).shown
             words = distinctive_words(
                 LazyTexts(conn, source, ids), found.labels, count=WORDS, seed=self._seed
             )
@@ -137,7 +138,7 @@ class ClusterStage(CpuStage):
 
     def _source(self, conn: sqlite3.Connection) -> TextSource:
         config = vectors.config(conn, self._vector_key())
-        return TextSource("first-user") if config is None else TextSource(config.text, config.goal_config)  # fmt: skip
+        return TextSource(USUAL_TEXT) if config is None else TextSource(config.text, config.goal_config)  # fmt: skip
 
     def _store(self, made: _Made, run_id: int) -> None:
         self.clustering_id = self._desks.add_clustering(

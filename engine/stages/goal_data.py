@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,11 @@ class TextSource:
 
     kind: GoalText
     goal_config: str | None = None
+
+    @property
+    def shown(self) -> TextSource:
+        """What people and models are shown of the conversations: of both sides the user, whose goal it is."""
+        return replace(self, kind="all-user") if self.kind == "all" else self
 
     def read(self, conn: sqlite3.Connection, ids: Sequence[int]) -> list[goals.GoalEntry]:
         """The texts, or why there is none, in the order of the ids."""

@@ -161,7 +161,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
         inside = numbers == number
         outside = self._outside(number, inside)
         with self._project.reading() as conn:
-            source = source_of(self._stored)
+            source = source_of(self._stored).shown
             mine, theirs = (
                 [entry.text for entry in source.read(conn, wanted)]
                 for wanted in (choose(ids[inside].tolist(), EXAMPLES, self._stored.seed), outside)

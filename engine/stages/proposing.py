@@ -133,7 +133,7 @@ class ProposeStage(ModelStage):
     def _questions(self) -> PairQuestions:
         return PairQuestions(
             self._project,
-            source_of(self._stored),
+            source_of(self._stored).shown,
             self._merge,
             self._reason,
             seed=self._stored.seed,

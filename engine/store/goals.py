@@ -85,17 +85,19 @@ def _summaries(
 
 
 def _written(conn: sqlite3.Connection, conversation_id: int, kind: GoalText) -> GoalEntry:
-    """The first message of the user that says anything, or all of them, as a model reads them."""
+    """The first message of the user that says anything, all of them, or what both sides say, as a model reads them."""
     parts: list[str] = []
-    for (content,) in conn.execute(
-        "SELECT coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
-        " AND role = 'user' AND NOT hidden ORDER BY id",
-        message_ids(conversation_id),
+    wanted = False
+    for role, content in conn.execute(
+        "SELECT role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
+        " AND (role = 'user' OR ? AND role = 'assistant') AND NOT hidden ORDER BY id",
+        (*message_ids(conversation_id), kind == "all"),
     ):
         if part := content.strip():
             parts.append(part)
+            wanted = wanted or role == "user"
             if kind == "first-user":
                 break
-    if not parts:
+    if not wanted:
         return GoalEntry(conversation_id, "", NOTHING_WRITTEN)
     return GoalEntry(conversation_id, _JOINED.join(parts))

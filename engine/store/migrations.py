@@ -1,7 +1,8 @@
 """The schema as a sequence of migrations. Append only: a released migration is never edited.
 
 Each migration runs in one transaction together with its record and with `user_version`, the number of
-migrations applied. `executescript` is not used, because it commits first.
+migrations applied. `executescript` is not used, because it commits first. Foreign keys are not watched meanwhile, for a
+table that others refer to may be made anew.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 
 from engine.store import signs
 from engine.store.goal_schema import m003_goals
+from engine.store.goal_text_schema import m006_both_sides
 from engine.store.play_schema import m005_plays
 
 APPLICATION_ID = 0x57_42_43_48
@@ -262,6 +264,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m003_goals,
     _m004_signs,
     m005_plays,
+    m006_both_sides,
 )
 
 SCHEMA = len(MIGRATIONS)

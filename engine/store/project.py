@@ -133,13 +133,13 @@ class Project:
         schema = _check_ours(self.path, conn, empty_is_fine=create)
         conn.execute("PRAGMA journal_mode = WAL")
         conn.execute("PRAGMA synchronous = NORMAL")
-        conn.execute("PRAGMA foreign_keys = ON")
         # deleted pages hold nothing secret here: nothing is ever deleted but index segments
         conn.execute("PRAGMA secure_delete = OFF")
         if 0 < schema < SCHEMA:
             _back_up(conn, self._real, schema)
         if schema < SCHEMA:
             migrate(conn)
+        conn.execute("PRAGMA foreign_keys = ON")
         self._writer = Writer(conn)
         self.write(runs.interrupt_running)
 

@@ -30,7 +30,7 @@ from engine.goals.vectors import Numbers, Vectors
 from workbench.bench.goal_board import Board, every_threshold, merged, work_queue
 
 DECISIONS = (0, 5, 10, 20, 40)
-TEXTS = ("all-user", "first-user")
+TEXTS = ("all", "all-user", "first-user")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +99,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gold = np.array([goals.index(r["truth"]["goal"]) for r in records], dtype=np.int32)
         for text in options.text:
             texts = [text_of(record, text) for record in records]
+            # as in the program, where models and people are shown the user of both sides
+            shown = [text_of(record, "all-user" if text == "all" else text) for record in records]
             for kind in options.embedder:
                 embedder = embedder_for(kind)
                 embedder.fit(texts)
                 vectors = embedder.embed(texts)
                 runs = [
-                    measure(vectors, texts, gold, embedder, seed, options.k1, desk=options.desk)
+                    measure(vectors, shown, gold, embedder, seed, options.k1, desk=options.desk)
                     for seed in range(options.seeds)
                 ]
                 kept.append((f"| {name} | {text} | {kind} |", runs))
@@ -156,8 +158,9 @@ def read(file: str, only: Sequence[str]) -> tuple[str, list[dict[str, Any]]]:
 
 
 def text_of(record: dict[str, Any], text: str) -> str:
-    """The first message of the user, or all of them, one a line."""
-    said = [m.get("content") or "" for m in record["messages"] if m["role"] == "user"]
+    """The first message of the user, all of them, or what both sides wrote, one message a line."""
+    roles = ("user", "assistant") if text == "all" else ("user",)
+    said = [m.get("content") or "" for m in record["messages"] if m["role"] in roles]
     return "\n".join(said[:1] if text == "first-user" else said)
 
 

@@ -248,7 +248,7 @@ class GoalDesk(GoalQueue):
 
     def _words(self, view: GoalView, members: Ids, labels: Numbers) -> dict[int, tuple[str, ...]]:
         with self._project.reading() as conn:
-            texts = LazyTexts(conn, source_of(view.stored), members.tolist())
+            texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())
             return distinctive_words(texts, labels)
 
 

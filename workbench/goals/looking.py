@@ -248,7 +248,7 @@ class GoalLooking:
         """Rows for (conversation, distance, doubt, label of the nearest other group)."""
         ids = [key for key, _, _, _ in wanted]
         with self._project.reading() as conn, snapshot(conn):
-            texts = source_of(view.stored).read(conn, ids)
+            texts = source_of(view.stored).shown.read(conn, ids)
             rows = {row.id: row for row in conversations.rows(conn, ids)}
         return [
             MemberRow(

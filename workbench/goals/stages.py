@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engine.errors import UsageError
 from engine.filters import Filter, ListQuery
-from engine.goal_rows import Decide, GoalText
+from engine.goal_rows import USUAL_TEXT, Decide, GoalText
 from engine.goals.embedding import Served, embedder_for
 from engine.goals.questions import with_context
 from engine.goals.vectors import Vectors
@@ -60,7 +60,7 @@ class ClusterOptions:
         limit: The first so many of them.
     """
 
-    text: GoalText = "first-user"
+    text: GoalText = USUAL_TEXT
     embedder: str = "tfidf"
     k: int | None = None
     seed: int = 0

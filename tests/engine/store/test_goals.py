@@ -53,6 +53,10 @@ class TestTexts:
                 1: GoalEntry(1, "Pay my bill"),
             }
             assert goals.texts(conn, [1], "all-user")[1].text == "Pay my bill\nThanks"
+            assert goals.texts(conn, [1, 2], "all") == {
+                1: GoalEntry(1, "Pay my bill\nDone.\nThanks"),
+                2: GoalEntry(2, "", NOTHING_WRITTEN),
+            }
 
     def test_summaries(self, project: Project) -> None:
         """A reply that is no goal keeps its reason; what no run has reached has one too; configurations lie side by
