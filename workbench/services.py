@@ -84,7 +84,7 @@ class Workspace:
         self.models_in_use = ModelsInUse(self.project, self.catalog, self.endpoints)
         self.process = RoutedProcess(config.log_dir() / "model.log", self.endpoints.connect)
         self.desks = KeptDesk(self.project)
-        self.standing = Standing(self.project, self.desks)
+        self.standing = Standing(self.project, self.desks, config.cache_dir() / "neighbours")
         self.training = ProjectTraining(self.project, self.catalog, self._completeness)
         self.models = CatalogModels(
             self.catalog,

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from engine.errors import UsageError
-from engine.goals.vectors import Floats, Indices, Mask, Numbers, Vectors, blocks, has_vector
+from engine.goals.vectors import Floats, Indices, Numbers, Vectors, blocks, has_vector
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -25,6 +24,8 @@ EXACT = 2_000
 """Below so many rows every one is compared with every other."""
 LINKS, BUILD_EFFORT, LEAST_EFFORT = 16, 120, 64
 BATCH = 4_096
+CHECKPOINT = 64 * BATCH
+"""Rows after which an index that is kept is written."""
 _SEED = 20_240_607
 
 
@@ -72,13 +73,7 @@ class Neighbours:
         made = cls(vectors, fingerprint)
         if made.exact:
             return made
-        made._index = _empty_index(vectors.shape[1])
-        made._index.init_index(
-            max_elements=len(made._live),
-            ef_construction=BUILD_EFFORT,
-            M=LINKS,
-            random_seed=_SEED,
-        )
+        made._begun()
         made._add(made._live, threads, note)
         return made
 
@@ -87,17 +82,59 @@ class Neighbours:
         """Whether it compares with every row."""
         return len(self._live) < EXACT
 
-    def add(self, vectors: Vectors, *, threads: int = 1) -> Neighbours:
-        """The neighbours among more rows: `vectors` begins with the rows of this one. This one is used up."""
-        if len(vectors) < len(self._vectors) or vectors.shape[1] != self._vectors.shape[1]:
-            raise UsageError("An index grows by rows after its own.", "Build it anew.")
-        if self._index is None:
-            return Neighbours.build(vectors, self.fingerprint, threads=threads)
+    @classmethod
+    def kept(
+        cls,
+        path: Path,
+        vectors: Vectors,
+        fingerprint: str,
+        *,
+        note: Callable[[int, int], None] = lambda done, total: None,
+    ) -> Neighbours:
+        """The neighbours by an index that is kept at a path: read from there, or built and written as it grows.
+
+        It goes on from what was written last and is read anew after each time, so that what was cut off in between
+        becomes the same index.
+
+        Args:
+            note: Told rows done and in all; may raise to stop.
+
+        Raises:
+            OSError: It cannot be written, or not be read back.
+        """
+        live = cls(vectors, fingerprint)._live
+        found = cls.load(path, vectors, fingerprint)
+        while found is None or not (found.exact or len(found._live) == len(live)):
+            done = 0 if found is None else len(found._live)
+            end = done + CHECKPOINT
+            part = vectors[: live[end]] if end < len(live) else vectors
+
+            def told(here: int, _: int, done: int = done) -> None:
+                note(done + here, len(live))
+
+            begun = cls(part, fingerprint)._begun() if found is None else found._grown(part)
+            begun._add(begun._live[done:], 1, told)
+            begun.save(path)
+            found = cls.load(path, vectors, fingerprint)
+            if found is None:
+                raise OSError(f"{path} cannot be read back.")
+        return found
+
+    def _grown(self, vectors: Vectors) -> Neighbours:
+        """With room for more rows, which are not in it yet: `vectors` begins with the rows of this one, which is used
+        up."""
         made = Neighbours(vectors, self.fingerprint)
         made._index = self._index
         made._index.resize_index(len(made._live))
-        made._add(made._live[len(self._live) :], threads, lambda done, total: None)
         return made
+
+    def _begun(self) -> Neighbours:
+        """With an index that holds nothing yet."""
+        self._index = _empty_index(self._vectors.shape[1])
+        self._index.init_index(
+            max_elements=len(self._live), ef_construction=BUILD_EFFORT, M=LINKS, random_seed=_SEED
+        )
+        return self
 
     def query(self, vectors: Vectors, count: int, *, threads: int = -1) -> Near:
         """The `count` rows nearest to each of m vectors of length 1; a row itself is its own nearest."""
@@ -123,27 +160,6 @@ class Neighbours:
         shape = (len(near.rows), count)
         return Near(near.rows[~own].reshape(shape), near.distances[~own].reshape(shape))
 
-    def outside(self, inside: Mask, centre: Floats, count: int) -> Indices:
-        """The rows outside a set that are nearest to a centre, nearest first: what is likely to be taken for it.
-
-        Args:
-            inside: Shape (n,), the rows of the set.
-            centre: Shape (d,), length 1.
-        """
-        free = len(self._live) - int(inside[self._live].sum())
-        reach = count
-        while True:
-            reach = min(2 * reach + 16, len(self._live))
-            if reach == len(
-                self._live
-            ):  # most rows are inside: then comparing with all is the quicker way
-                rows = self._exact(centre[None, :], reach)[0][0]
-            else:
-                rows = self.query(centre[None, :], reach).rows[0]
-            found: Indices = rows[~inside[rows]]
-            if len(found) >= min(count, free):
-                return found[:count]
-
     def save(self, path: Path) -> None:
         """Writes the index, whole or not at all; few rows need none."""
         if self._index is None:
@@ -166,7 +182,7 @@ class Neighbours:
 
     @classmethod
     def load(cls, path: Path, vectors: Vectors, fingerprint: str) -> Neighbours | None:
-        """The neighbours that `save` wrote for the first rows of these vectors, grown to all of them.
+        """The neighbours among as many of the first rows as `save` wrote; few rows need nothing written.
 
         Returns:
             None where the file is missing, damaged, of other vectors or of more rows: then it is to be built.
@@ -186,8 +202,8 @@ class Neighbours:
         if len(before._live) != indexed or before.exact:
             return None
         before._index = _empty_index(vectors.shape[1])
-        before._index.load_index(str(path), max_elements=len(made._live))
-        return before.add(vectors) if rows < len(vectors) else before
+        before._index.load_index(str(path), max_elements=indexed)
+        return before
 
     def _add(self, rows: Indices, threads: int, note: Callable[[int, int], None]) -> None:
         for part in blocks(len(rows), BATCH):

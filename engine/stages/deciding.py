@@ -155,7 +155,7 @@ class DecideStage:
         """One act of moves."""
         view = self._standing.view(self._key)
         decided = self._desks.standing(self._key)
-        moves = settling(view, self._standing.space(view.stored), decided, self._rule)
+        moves = settling(view, self._standing, decided, self._rule, self._go_on)
         try:
             self._desks.decide(self._key, lambda desk: moves)
         except UsageError:
@@ -163,6 +163,10 @@ class DecideStage:
                 raise
             return  # a person was quicker
         self.settled = sum(len(move.parts[0]) for move in moves)
+
+    def _go_on(self, done: int, total: int) -> None:
+        if self._interrupted.is_set():
+            raise Cancelled("The work was cancelled.")
 
     def _worth_asking(self, moment: Moment, left: list[Pair]) -> list[Pair]:
         """The next pairs that the model is to be asked about before anything is decided; none where the first of all

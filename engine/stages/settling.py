@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from engine.goal_rows import Author, DeskDecision
 from engine.goals.desk import Ids
-from engine.goals.neighbours import Neighbours
 from engine.goals.settling import NEIGHBOURS, settled
 from engine.goals.vectors import Mask
-from engine.stages.goal_view import GoalView, Space
+from engine.stages.goal_view import GoalView
+from engine.stages.standing import Standing
 
 
 def settling(
-    view: GoalView, space: Space, decided: Sequence[DeskDecision], author: Author
+    view: GoalView,
+    standing: Standing,
+    decided: Sequence[DeskDecision],
+    author: Author,
+    note: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[DeskDecision]:
     """Moves, one for each group that draws conversations, largest group first.
 
@@ -24,15 +28,16 @@ def settling(
 
     Args:
         decided: What stands on the clustering.
+        note: Told conversations done and in all while an index of neighbours is built; may raise to stop.
     """
     keys = list(view.sizes)
     ids, labels = view.desk.numbers(keys)
-    with_vector = np.isin(ids, space.ids, assume_unique=True)
+    with_vector = np.isin(ids, standing.space(view.stored).ids, assume_unique=True)
     ids, labels = ids[with_vector], labels[with_vector]
     if len(ids) < 2 or not keys:
         return []
-    rows = space.of(ids)
-    near = Neighbours.build(rows, "").of_rows(np.arange(len(ids)), min(NEIGHBOURS, len(ids) - 1))
+    neighbours = standing.neighbours(view.stored, ids, note)
+    near = neighbours.of_rows(np.arange(len(ids)), min(NEIGHBOURS, len(ids) - 1))
     found = settled(near, labels, _fixed(view, ids, decided))
     moves = []
     for place, key in enumerate(keys):

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import logging
+import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
 
 from engine.goal_rows import DeskOrder, Evidence, Pair
-from engine.goals.desk import Desk
+from engine.goals.desk import Desk, Ids
 from engine.goals.merging import MergeModel
+from engine.goals.neighbours import Neighbours
 from engine.stages.goal_data import stored_clustering
 from engine.stages.goal_view import GoalView, Space, read_space
 from engine.stages.kept_desk import KEPT, KeptDesk
@@ -19,6 +26,11 @@ from engine.store import clusterings, goal_answers
 from engine.store.clusterings import StoredClustering
 from engine.store.project import Project
 from engine.store.sql import snapshot
+
+_log = logging.getLogger(__name__)
+
+WORTH_KEEPING = 50_000
+"""Conversations from which an index of neighbours is kept: of fewer it is built within seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +68,9 @@ class Moment:
 class Standing:
     """Reads moments; keeps what was read until something of it changes. May be used from any thread."""
 
-    def __init__(self, project: Project, desks: KeptDesk) -> None:
-        self._project, self._desks = project, desks
+    def __init__(self, project: Project, desks: KeptDesk, folder: Path | None = None) -> None:
+        """`folder` is where indexes of neighbours are kept; None keeps none."""
+        self._project, self._desks, self._folder = project, desks, folder
         self._tables = PairTables(project)
         self._guard, self._reading_space = threading.Lock(), threading.Lock()
         self._views: dict[int, tuple[tuple[object, ...], GoalView]] = {}
@@ -101,6 +114,26 @@ class Standing:
             found = read_space(conn, stored.vector_config, known)
             self._space = stored.vector_config, found
         return found
+
+    def neighbours(
+        self, stored: StoredClustering, ids: Ids, note: Callable[[int, int], None]
+    ) -> Neighbours:
+        """The neighbours among these conversations, which rise and have vectors; of many by an index that is kept.
+
+        Args:
+            note: Told conversations done and in all while an index is built; may raise to stop.
+        """
+        rows = self.space(stored).of(ids)
+        if self._folder is None or len(ids) < WORTH_KEEPING:
+            return Neighbours.build(rows, "", note=note)
+        # one for each project; whether it is of these very vectors is seen by their bytes
+        name = hashlib.sha256(os.path.realpath(self._project.path).encode()).hexdigest()[:16]
+        which = hashlib.sha256(np.ascontiguousarray(rows).data).hexdigest()
+        try:
+            return Neighbours.kept(self._folder / f"{name}.hnsw", rows, which, note=note)
+        except OSError as error:  # a full disk: it can be had without
+            _log.warning("the index of neighbours is not kept: %s", error)
+            return Neighbours.build(rows, which, note=note)
 
     def now(self, clustering_id: int) -> Moment:
         """The desk of a clustering as it is.

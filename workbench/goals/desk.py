@@ -117,7 +117,7 @@ class GoalDesk(GoalQueue):
         """By a rule, also where a person lets it: nobody looked at each conversation, so none of them is held fast."""
         view = self.view()
         decided = self._kept.standing(view.stored.id)
-        return settling(view, self._standing.space(view.stored), decided, "auto")
+        return settling(view, self._standing, decided, "auto")
 
     def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
         """See `screens.goal_port.Goals`."""

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.errors import UsageError
 from engine.goals import neighbours
 from engine.goals.neighbours import Near, Neighbours, overlap
 from engine.goals.vectors import Vectors, unit_rows
@@ -79,25 +78,8 @@ class TestIndex:
             Neighbours.build(many(), "f").save(tmp_path / name)
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
-    def test_growing(self) -> None:
-        """Rows that come later are found; an index does not grow from other rows."""
-        vectors = many()
-        grown = Neighbours.build(vectors[:400], "f").add(vectors)
-        near = grown.of_rows(np.array([450]), 3)
-        assert near.distances[0, 0] < 0.5
-        assert grown.query(vectors[550:551], 1).rows.tolist() == [[550]]
-        with pytest.raises(UsageError, match="grows"):
-            grown.add(vectors[:10])
-
-    def test_from_exact_to_index(self) -> None:
-        """Few rows that become many are indexed then."""
-        vectors = many()
-        few = Neighbours.build(vectors[:30], "f")
-        assert few.exact
-        assert not few.add(vectors).exact
-
     def test_saved_and_loaded(self, tmp_path: Path) -> None:
-        """A saved index gives the same neighbours, and takes rows that came since."""
+        """A saved index gives the same neighbours; where more rows came since, those among the first."""
         vectors, path = many(), tmp_path / "cache" / "near.hnsw"
         built = Neighbours.build(vectors[:500], "f")
         built.save(path)
@@ -105,9 +87,10 @@ class TestIndex:
         same = Neighbours.load(path, vectors[:500], "f")
         assert same is not None
         assert (same.of_rows(rows, 5).rows == built.of_rows(rows, 5).rows).all()
-        grown = Neighbours.load(path, vectors, "f")
-        assert grown is not None
-        assert grown.query(vectors[599:], 1).rows.tolist() == [[599]]
+        first = Neighbours.load(path, vectors, "f")
+        assert first is not None
+        assert (first.of_rows(rows, 5).rows == built.of_rows(rows, 5).rows).all()
+        assert first.query(vectors[:600], 1).rows.max() < 500
         assert sorted(p.name for p in path.parent.iterdir()) == ["near.hnsw", "near.hnsw.json"]
 
     def test_not_trusted(self, tmp_path: Path) -> None:
@@ -157,30 +140,51 @@ class TestIndex:
             Neighbours.build(many(), "f", note=stop)
 
 
-class TestOutside:
-    @pytest.mark.parametrize("least", [2_000, 50])
-    def test_nearest_strangers(self, monkeypatch: pytest.MonkeyPatch, least: int) -> None:
-        """The rows outside a cluster that are nearest to its centre, with an index as without."""
-        monkeypatch.setattr(neighbours, "EXACT", least)
-        vectors, labels = grouped(6, 60, noise=0.4)
-        near = Neighbours.build(vectors, "f")
-        inside = labels == 2
-        centre = unit_rows(vectors[inside].mean(axis=0, keepdims=True))[0]
-        found = near.outside(inside, centre, 10)
-        strangers = np.flatnonzero(~inside)
-        best = strangers[np.argsort(-(vectors[strangers] @ centre))[:10]]
-        assert len(np.intersect1d(found, best)) >= 9
-        assert not inside[found].any()
+@pytest.mark.usefixtures("indexed")
+class TestKept:
+    @pytest.fixture(autouse=True)
+    def often(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Few rows are written at a time, in small batches."""
+        monkeypatch.setattr(neighbours, "BATCH", 32)
+        monkeypatch.setattr(neighbours, "CHECKPOINT", 128)
 
-    def test_few_strangers(self) -> None:
-        """Fewer strangers than asked for are all of them, and there may be none."""
-        vectors, labels = grouped(2, 20)
-        near = Neighbours.build(vectors, "f")
-        inside = np.ones(40, dtype=np.bool_)
-        assert near.outside(inside, vectors[0], 5).tolist() == []
-        inside[[4, 7]] = False
-        assert sorted(near.outside(inside, vectors[0], 5)) == [4, 7]
-        assert labels.shape == (40,)
+    def test_it_is_read_the_next_time(self, tmp_path: Path) -> None:
+        """The second time nothing is built, and the neighbours are the same."""
+        vectors, path, rows = many(), tmp_path / "near.hnsw", np.arange(4, 90)
+        first = Neighbours.kept(path, vectors, "f")
+        second = Neighbours.kept(path, vectors, "f", note=_die)
+        assert (first.of_rows(rows, 5).rows == second.of_rows(rows, 5).rows).all()
+        assert second.query(vectors[599:], 1).rows.tolist() == [[599]]
+
+    @pytest.mark.parametrize("at", [0, 96, 128, 320, 576])
+    def test_cut_off(self, tmp_path: Path, at: int) -> None:
+        """What is cut off anywhere goes on from what was written, to the same bytes as in one go."""
+        vectors, seen = many(), list[int]()
+
+        def stop(done: int, total: int) -> None:
+            assert total == 598
+            if done >= at:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            Neighbours.kept(tmp_path / "a", vectors, "f", note=stop)
+        Neighbours.kept(tmp_path / "a", vectors, "f", note=lambda done, _: seen.append(done))
+        Neighbours.kept(tmp_path / "b", vectors, "f")
+        assert seen[0] == at // 128 * 128
+        assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+    def test_other_vectors(self, tmp_path: Path) -> None:
+        """An index of other vectors is replaced."""
+        vectors, path = many(), tmp_path / "near.hnsw"
+        Neighbours.kept(path, vectors, "f")
+        found = Neighbours.kept(path, vectors[:400], "g")
+        assert found.query(vectors[399:400], 1).rows.tolist() == [[399]]
+        assert Neighbours.load(path, vectors, "f") is None
+
+    def test_few(self, tmp_path: Path) -> None:
+        """Few rows are compared with each other, and nothing is written."""
+        assert Neighbours.kept(tmp_path / "near.hnsw", many()[:40], "f").exact
+        assert list(tmp_path.iterdir()) == []
 
 
 class TestOverlap:
