@@ -112,9 +112,12 @@ class Neighbours:
             def told(here: int, _: int, done: int = done) -> None:
                 note(done + here, len(live))
 
-            begun = cls(part, fingerprint)._begun() if found is None else found._grown(part)
-            begun._add(begun._live[done:], 1, told)
-            begun.save(path)
+            grown = cls(part, fingerprint)._begun() if found is None else found._grown(part)
+            grown._add(grown._live[done:], 1, told)
+            grown.save(path)
+            # an index of a million takes 2 GB: what was written goes before it is read
+            del grown
+            found = None
             found = cls.load(path, vectors, fingerprint)
             if found is None:
                 raise OSError(f"{path} cannot be read back.")
