@@ -32,8 +32,10 @@ def settled(near: Near, labels: Numbers, fixed: Mask) -> Numbers:
     for _ in range(ROUNDS):
         following = _round(near, now)
         following[fixed] = labels[fixed]
-        for group in np.setdiff1d(groups, following):
-            following[labels == group] = group
+        # What one group keeps may have been all that another had drawn.
+        while len(lost := np.setdiff1d(groups, following)):
+            kept = np.isin(labels, lost)
+            following[kept] = labels[kept]
         if np.array_equal(following, now):
             break
         now = following
