@@ -154,14 +154,25 @@ class Neighbours:
             found.distances[part, :wanted] = distances
         return found
 
-    def of_rows(self, rows: Indices, count: int) -> Near:
-        """The `count` rows nearest to each of these, which is never among its own."""
+    def of_rows(
+        self,
+        rows: Indices,
+        count: int,
+        *,
+        note: Callable[[int, int], None] = lambda done, total: None,
+    ) -> Near:
+        """The `count` rows nearest to each of these, which is never among its own.
+
+        Args:
+            note: Told rows done and in all; may raise to stop.
+        """
         found = Near(
             np.empty((len(rows), count), dtype=np.int64),
             np.empty((len(rows), count), dtype=np.float32),
         )
         # Not all at once: a copy of a million rows takes 1.5 GB.
         for part in blocks(len(rows), BATCH):
+            note(part.start, len(rows))
             near = self.query(self._vectors[rows[part]], count + 1)
             own = near.rows == rows[part, None]
             # Among many equal rows the own one may be missing: then the last is left out.

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from engine.errors import ModelError
-from engine.model.interface import Logits, Sampling, Span, TokenModel
+from engine.model.interface import Capacity, Logits, Sampling, Span, TokenModel
 
 PARALLEL = 24
 """Replies that are written side by side, at most."""
 
 LIVE_CELLS = 1536
-"""Tokens that replies side by side may hold together when one more joins them. Every decode attends over all live
-cells, its own or not, so many long prompts at once cost more than they gain."""
+"""Tokens that replies side by side may hold together when one more joins them in a shared cache. Every decode attends
+to all live cells there, its own or not, so many long prompts at once cost more than they gain."""
 
 Stopped = Literal["end", "stop", "length"]
 
@@ -35,6 +35,20 @@ class GenerativeModel(TokenModel, Protocol):
 
     def sampler(self, settings: Sampling, seed: int) -> Chooser:
         """A chooser for one sequence."""
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest sequence in a shared cache, where there is most room for one."""
+
+    def widest(self, length: int) -> int:
+        """How many sequences of so many tokens there is room for when each has cells of its own."""
+
+    def arrange(self, separate: int) -> None:
+        """Forgets all sequences and lays the cache out anew; `capacity` is that of the layout.
+
+        Args:
+            separate: For so many sequences with cells of their own; 0 for a cache that all share.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +140,18 @@ class _Writer:
         return self.tokens[self.decoded - len(prompt) :]
 
 
-def generate(
-    model: GenerativeModel, tasks: Sequence[Task], progress: Callable[[int], None] | None = None
-) -> list[Reply]:
-    """Writes one reply to each task on a model that holds nothing else; see `write`."""
-    model.clear()
-    free = list(range(min(PARALLEL, model.capacity.sequences) - 1, -1, -1))
-    return write(model, tasks, free, progress)
+def refuse_too_long(tasks: Sequence[Task], context: int) -> None:
+    """Refuses prompts that leave no room for their replies.
+
+    Raises:
+        ModelError: There is one.
+    """
+    for task in tasks:
+        if not task.prompt or len(task.prompt) + task.max_tokens > context:
+            raise ModelError(
+                f"A prompt of {len(task.prompt):,} tokens leaves no room for {task.max_tokens} "
+                f"more in a context of {context:,}."
+            )
 
 
 def write(
@@ -155,16 +174,12 @@ def write(
         Cancelled: The request was cancelled.
     """
     capacity = model.capacity
-    for task in tasks:
-        if not task.prompt or len(task.prompt) + task.max_tokens > capacity.context:
-            raise ModelError(
-                f"A prompt of {len(task.prompt):,} tokens leaves no room for {task.max_tokens} "
-                f"more in a context of {capacity.context:,}."
-            )
+    refuse_too_long(tasks, capacity.context)
     replies: dict[int, Reply] = {}
     begun = [at for at, task in enumerate(tasks) if task.sequence is not None]
     waiting = deque(at for at, task in enumerate(tasks) if task.sequence is None)
-    left = list(free)
+    # The lowest first: sequences with cells of their own are decoded together where their numbers follow each other.
+    left = sorted(free, reverse=True)
     live: list[_Writer] = []
 
     def begin(at: int, sequence: int) -> None:
@@ -181,12 +196,15 @@ def write(
             while waiting and left:
                 following = tasks[waiting[0]]
                 filled, reserved = filled + following.own, reserved + following.need
-                if live and (filled > LIVE_CELLS or reserved > capacity.cells - held):
+                full = filled > LIVE_CELLS or reserved > capacity.cells - held
+                if live and full and not capacity.separate:
                     break
                 if following.source is not None:
                     model.fork(following.source, left[-1], following.decoded)
                 begin(waiting.popleft(), left.pop())
-            for writer in _step(model, live, capacity.batch):
+            if capacity.separate:
+                _close_ranks(model, live, left)
+            for writer in _step(model, live, capacity):
                 reply = _finished(model, writer)
                 if reply:
                     replies[writer.index] = reply
@@ -195,6 +213,7 @@ def write(
                     live.remove(writer)
                     if writer.task.sequence is None:
                         left.append(writer.sequence)
+                        left.sort(reverse=True)
             if progress:
                 progress(len(replies))
     finally:
@@ -203,11 +222,24 @@ def write(
     return [replies[at] for at in range(len(tasks))]
 
 
-def _step(model: GenerativeModel, live: Sequence[_Writer], batch: int) -> list[_Writer]:
+def _close_ranks(model: GenerativeModel, live: Sequence[_Writer], left: list[int]) -> None:
+    """Moves the last sequences to the places of those that ended before them: a gap parts what is decoded together."""
+    for writer in sorted(live, key=lambda writer: -writer.sequence):
+        if not left or left[-1] > writer.sequence:
+            return
+        gap = left.pop()
+        if writer.decoded:
+            model.fork(writer.sequence, gap, writer.decoded)
+            model.drop(writer.sequence)
+        writer.sequence, gap = gap, writer.sequence
+        left.append(gap)
+        left.sort(reverse=True)
+
+
+def _step(model: GenerativeModel, live: Sequence[_Writer], capacity: Capacity) -> list[_Writer]:
     """Decodes one batch and returns the writers that got a new token, which is appended to them."""
-    spans: list[Span] = []
-    ready: list[_Writer] = []
-    room = batch
+    chosen: list[tuple[_Writer, Span, bool]] = []
+    room = capacity.batch
     # Replies in progress go first, one token each; what is left of the batch is filled with prompts.
     for writer in sorted(live, key=lambda w: (len(w.pending), w.index)):
         pending = writer.pending
@@ -216,12 +248,13 @@ def _step(model: GenerativeModel, live: Sequence[_Writer], batch: int) -> list[_
         tokens = pending[:room]
         whole = len(tokens) == len(pending)
         wanted = (len(tokens) - 1,) if whole else ()
-        spans.append(Span(tokens, writer.decoded, (writer.sequence,), wanted))
+        chosen.append((writer, Span(tokens, writer.decoded, (writer.sequence,), wanted), whole))
         writer.decoded += len(tokens)
         room -= len(tokens)
-        if whole:
-            ready.append(writer)
-    rows = model.decode(spans)
+    if capacity.separate:
+        chosen.sort(key=lambda one: one[0].sequence)
+    rows = model.decode([span for _, span, _ in chosen])
+    ready = [writer for writer, _, whole in chosen if whole]
     for writer, row in zip(ready, rows, strict=True):
         token = writer.chooser.pick(row)
         writer.tokens.append(token)

@@ -49,6 +49,8 @@ class Capacity:
         rows: Distributions that one decode can give.
         sequences: Sequence ids are `range(sequences)`.
         forkable: Sequences can be forked at any position; false for recurrent and hybrid models.
+        separate: Each sequence has `context` cells of its own, and a decode attends to those of its sequences alone. A
+            fork copies cells, a span is of one sequence, and sequences with consecutive numbers are decoded together.
     """
 
     context: int
@@ -57,6 +59,7 @@ class Capacity:
     rows: int
     sequences: int
     forkable: bool
+    separate: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 
+from engine.model.generation import PARALLEL
 from engine.model.gguf_file import GgufFile
 from engine.model.gguf_layout import bytes_of
 from engine.model.interface import LoadOptions
@@ -25,6 +26,10 @@ MAX_SEQUENCES = 64
 
 MAX_ROWS = 256
 """Most distributions that one decode gives."""
+
+SEPARATE_BYTES = 512 << 20
+"""Cache that sequences with cells of their own may take where one that all share is smaller. Measured with the default
+model on prompts of 1,000 tokens: 12 sequences write 103 tokens/s, 22 write no more."""
 
 GPU_OVERHEAD = 600 << 20
 """Bytes that a GPU's driver and kernels take beside what is reckoned here. Not measured: an allowance."""
@@ -42,12 +47,14 @@ class MemoryEstimate:
         cache: Keys and values of all cells.
         compute: What a decode works in, and its distributions.
         context: Tokens of the longest sequence it was reckoned for.
+        cells: Cells of the cache in its largest layout; see `most_cells`.
     """
 
     weights: int
     cache: int
     compute: int
     context: int
+    cells: int
 
     @property
     def total(self) -> int:
@@ -76,12 +83,14 @@ def estimate(file: GgufFile, options: LoadOptions | None = None) -> MemoryEstima
     """What loading a model with these options takes."""
     options = options or LoadOptions()
     context = context_tokens(options, _figure(file, "context_length") or MOST_CONTEXT)
-    cells = cells_for(context, options)
+    cell = sum(_cache_of_layer(file, layer) for layer in range(_layers(file)))
+    cells = most_cells(context, options, cell)
     return MemoryEstimate(
         sum(_sizes(file).values()),
-        sum(_cache_of_layer(file, layer) for layer in range(_layers(file))) * cells,
-        _compute(file, options, cells),
+        cell * cells,
+        _compute(file, options, cells_for(context, options)),
         context,
+        cells,
     )
 
 
@@ -95,6 +104,18 @@ def cells_for(context: int, options: LoadOptions) -> int:
     return context + 4 * options.batch
 
 
+def most_cells(context: int, options: LoadOptions, cell: int) -> int:
+    """As `cells_for`, or the cells of sequences that share none, where these are more.
+
+    Args:
+        cell: Bytes of a cell.
+    """
+    shared = cells_for(context, options)
+    if options.embedding:
+        return shared
+    return max(shared, min(PARALLEL * context, SEPARATE_BYTES // max(cell, 1)))
+
+
 def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -> GpuPlan:
     """How many layers a GPU with so many free bytes holds.
 
@@ -103,7 +124,6 @@ def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -
     """
     options = options or LoadOptions()
     need = estimate(file, options)
-    cells = cells_for(need.context, options)
     sizes = _sizes(file)
     layers = _layers(file)
     weights = [0] * layers
@@ -114,7 +134,8 @@ def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -
     shared = 0 if "output.weight" in sizes else sizes.get("token_embd.weight", 0)
     output = shared + sum(sizes.get(name, 0) for name in _OUTPUTS)
     steps = [output] + [
-        weights[layer] + _cache_of_layer(file, layer) * cells for layer in reversed(range(layers))
+        weights[layer] + _cache_of_layer(file, layer) * need.cells
+        for layer in reversed(range(layers))
     ]
     used, count = need.compute + GPU_OVERHEAD, 0
     for step in steps:

@@ -89,6 +89,10 @@ def share_beginnings(
         return list(tasks), 0
     longest = max(len(task.prompt) + task.max_tokens for task in tasks)
     room = min(capacity.cells - longest, capacity.cells // 2)
+    if (
+        capacity.separate
+    ):  # beginnings have sequences of their own, and are shorter than what fits one
+        room = capacity.cells
     plan = _Plan([task.prompt for task in tasks], room, len(sequences))
     for beginning, sequence in zip(plan.found, sequences, strict=False):
         if beginning.parent is not None:

@@ -16,6 +16,7 @@ from engine.goal_rows import DeskDecision, Evidence, Pair, said_yes
 from engine.jobs import Lane, Progress, config_hash
 from engine.stages.goal_data import stored_clustering
 from engine.stages.kept_desk import KeptDesk
+from engine.stages.model_work import Live
 from engine.stages.pair_queue import kept_evidence
 from engine.stages.proposing import BLOCK, ProposeStage
 from engine.stages.settling import settling
@@ -137,8 +138,10 @@ class DecideStage:
             self._project.write(partial(runs.count, run_id=run_id, done=done, total=None))
             yield Progress(done, None, f"{len(left) - 1:,} pairs left")
         if self._rule == "auto":
-            yield Progress(self.merged, None, "settling conversations by their neighbours")
-            self._settle()
+            running = Live(self._settle)
+            for _, note in running.reports():
+                yield Progress(self.merged, None, note)
+            running.result()
 
     def summary(self) -> str:
         """What came of it in one sentence with counts."""
@@ -151,11 +154,19 @@ class DecideStage:
             text += f", moved {self.settled:,} conversations to their neighbours' groups"
         return text + "."
 
-    def _settle(self) -> None:
-        """One act of moves."""
+    def _settle(self, report: Callable[[int, str], None]) -> None:
+        """One act of moves; says what is being done."""
+        text = "settling conversations by their neighbours"
+        report(self.merged, text)
+
+        def note(what: str, done: int, total: int) -> None:
+            if self._interrupted.is_set():
+                raise Cancelled("The work was cancelled.")
+            report(self.merged, f"{text}: {done:,} of {total:,} {what}")
+
         view = self._standing.view(self._key)
         decided = self._desks.standing(self._key)
-        moves = settling(view, self._standing, decided, self._rule, self._go_on)
+        moves = settling(view, self._standing, decided, self._rule, note)
         try:
             self._desks.decide(self._key, lambda desk: moves)
         except UsageError:
@@ -163,10 +174,6 @@ class DecideStage:
                 raise
             return  # a person was quicker
         self.settled = sum(len(move.parts[0]) for move in moves)
-
-    def _go_on(self, done: int, total: int) -> None:
-        if self._interrupted.is_set():
-            raise Cancelled("The work was cancelled.")
 
     def _worth_asking(self, moment: Moment, left: list[Pair]) -> list[Pair]:
         """The next pairs that the model is to be asked about before anything is decided; none where the first of all

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -20,7 +21,7 @@ def settling(
     standing: Standing,
     decided: Sequence[DeskDecision],
     author: Author,
-    note: Callable[[int, int], None] = lambda done, total: None,
+    note: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> list[DeskDecision]:
     """Moves, one for each group that draws conversations, largest group first.
 
@@ -28,7 +29,7 @@ def settling(
 
     Args:
         decided: What stands on the clustering.
-        note: Told conversations done and in all while an index of neighbours is built; may raise to stop.
+        note: Told what is done with conversations, with how many of them, and of how many; may raise to stop.
     """
     keys = list(view.sizes)
     ids, labels = view.desk.numbers(keys)
@@ -36,8 +37,9 @@ def settling(
     ids, labels = ids[with_vector], labels[with_vector]
     if len(ids) < 2 or not keys:
         return []
-    neighbours = standing.neighbours(view.stored, ids, note)
-    near = neighbours.of_rows(np.arange(len(ids)), min(NEIGHBOURS, len(ids) - 1))
+    neighbours = standing.neighbours(view.stored, ids, partial(note, "indexed"))
+    wanted = min(NEIGHBOURS, len(ids) - 1)
+    near = neighbours.of_rows(np.arange(len(ids)), wanted, note=partial(note, "looked at"))
     found = settled(near, labels, _fixed(view, ids, decided))
     moves = []
     for place, key in enumerate(keys):

@@ -10,9 +10,9 @@ from engine.completeness.logs import GAP, SMALLEST_ROOM
 from engine.completeness.windows import clip
 from engine.errors import ModelError
 from engine.model.chatting import chat_tokens
-from engine.model.generation import PARALLEL, GenerativeModel, Task, write
+from engine.model.generation import GenerativeModel, Task
 from engine.model.interface import Tokenizer
-from engine.model.sharing import share_beginnings
+from engine.model.replies import generate
 from engine.model.talking import Call, ChatMessage, Said
 
 
@@ -30,15 +30,10 @@ def chat_replies(
     """
     tasks, notes = [], []
     for call in calls:
-        tokens, note = fitted(model, call, model.capacity.context)
+        tokens, note = fitted(model, call, model.longest)
         tasks.append(Task(tokens, call.sampling, call.max_tokens, call.stop, call.seed))
         notes.append(note)
-    model.clear()
-    sequences = range(model.capacity.sequences)
-    wide = min(PARALLEL, len(sequences) // 2)
-    shared, held = share_beginnings(model, tasks, sequences[wide:])
-    replies = write(model, shared, sequences[:wide], progress, held=held)
-    model.clear()
+    replies = generate(model, tasks, progress)
     return [Said(one.text, one.stopped, note) for one, note in zip(replies, notes, strict=True)]
 
 

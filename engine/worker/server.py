@@ -15,11 +15,12 @@ from engine.completeness.block import score_block
 from engine.completeness.logs import log_tokens
 from engine.completeness.scoring import BoundaryScorer
 from engine.errors import Cancelled, ModelError, WorkbenchError
-from engine.model.generation import alike, generate
+from engine.model.generation import alike
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
 from engine.model.merging import merge
 from engine.model.prompting import Prompt, frame
+from engine.model.replies import generate
 from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
 from engine.worker import protocol
 from engine.worker.asking import log_probs_of
@@ -180,10 +181,18 @@ class Server:
             "vocabulary": model.vocabulary,
         }
 
-    def _ready(self) -> LlamaModel:
+    def _held(self) -> LlamaModel:
+        """The model with its cache laid out in whatever way the last request left it."""
         if self._model is None:
             raise ModelError("No model is loaded.")
         return self._model
+
+    def _ready(self) -> LlamaModel:
+        """The model with a cache that all sequences share."""
+        model = self._held()
+        if model.capacity.separate:
+            model.arrange(0)
+        return model
 
     def _ready_scorer(self) -> BoundaryScorer:
         if self._scorer is None:
@@ -213,11 +222,11 @@ class Server:
         return {"scores": [protocol.score_frame(score) for score in scores]}
 
     def _generate(self, request: Frame) -> Frame:
-        model = self._ready()
+        model = self._held()
         self._ready_scorer().forget()
         prompt = None if request["prompt"] is None else Prompt.from_params(request["prompt"])
         around = frame(prompt, model)
-        room = model.capacity.context - request["max_tokens"] - len(around.head) - len(around.tail)
+        room = model.longest - request["max_tokens"] - len(around.head) - len(around.tail)
         prompts, notes = [], []
         for texts, kept in request["items"]:
             tokens, note = log_tokens(model, texts, kept, room)
@@ -242,7 +251,7 @@ class Server:
         }
 
     def _chat(self, request: Frame) -> Frame:
-        model = self._ready()
+        model = self._held()
         self._ready_scorer().forget()
         calls = [protocol.call_from(call) for call in request["calls"]]
         said = chat_replies(model, calls, self._replies_done())
@@ -264,7 +273,7 @@ class Server:
         return {"vectors": protocol.vectors_frame(model.embed(texts))}
 
     def _count(self, request: Frame) -> Frame:
-        model = self._ready()
+        model = self._held()
         report = self._progress()
         counts = []
         for texts in request["items"]:
@@ -273,7 +282,7 @@ class Server:
         return {"counts": counts}
 
     def _tokenize(self, request: Frame) -> Frame:
-        model = self._ready()
+        model = self._held()
         return {"tokens": [model.tokenize(text) for text in request["texts"]]}
 
     def _readings(self, request: Frame) -> Frame:
@@ -319,6 +328,7 @@ class Server:
         return {"trees": bench_trees(self._ready(), request, self._note)}
 
     def _bench(self, request: Frame) -> Frame:
+        self._ready()
         scorer = self._ready_scorer()
         question = protocol.question_from(request["question"])
         rounds = request["rounds"]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from engine.errors import Cancelled, ModelError, ModelFileError
 from engine.model.adapter_files import refuse_other_base
+from engine.model.arranging import apart, widest
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import Capacity, LoadOptions, Logits, Sampling, Span
 from engine.model.llamacpp.batch import BatchBuffers
@@ -77,23 +78,29 @@ class LlamaModel:
         self.vocabulary: int = llama_cpp.llama_vocab_n_tokens(self._vocab)
         trained: int = llama_cpp.llama_model_n_ctx_train(self._model)
         self._context_tokens = context_tokens(options, trained)
-        self._cache_bytes = need.cache
+        self._cache_bytes, self._most_cells = need.cache, need.cells
+        self._separate = 0
         self.meta = metadata_of(self._model)
         self._cancelled = cancelled
-        self._context = self._new_context()
-        self._memory = llama_cpp.llama_get_memory(self._context)
         self._adapters: dict[str, Any] = {}
         self._adapter_in_use: str | None = None
+        try:
+            self._context = self._new_context()
+        except ModelError:
+            llama_cpp.llama_model_free(self._model)
+            raise
+        self._memory = llama_cpp.llama_get_memory(self._context)
         self._bytes: dict[int, bytes] = {}
         self._buffers = BatchBuffers(options.batch)
 
     def _new_context(self) -> Any:
         options = self.options
         params = llama_cpp.llama_context_default_params()
-        params.n_ctx = self.cells
+        capacity = self.capacity
+        params.n_ctx = capacity.cells
         params.n_batch = params.n_ubatch = options.batch
-        params.n_seq_max = MAX_SEQUENCES
-        params.kv_unified = True
+        params.n_seq_max = capacity.sequences
+        params.kv_unified = not capacity.separate
         # A cache cut to a sliding window gives away what a fork at an earlier place needs, and does not tell.
         params.swa_full = True
         params.no_perf = True
@@ -102,7 +109,7 @@ class LlamaModel:
             params.pooling_type = self._pooling()
         else:
             # llama.cpp aborts when this is less than the number of sequences.
-            params.n_outputs_max = max(self.capacity.rows, MAX_SEQUENCES)
+            params.n_outputs_max = max(capacity.rows, MAX_SEQUENCES)
         if self._exact:
             params.type_k = params.type_v = llama_cpp.GGML_TYPE_F32
             params.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
@@ -111,9 +118,8 @@ class LlamaModel:
         params.abort_callback = self._abort
         context = llama_cpp.llama_init_from_model(self._model, params)
         if not context:
-            llama_cpp.llama_model_free(self._model)
             raise ModelError(
-                f"There is not enough memory for {self.path.name} with {self.cells:,} tokens of context.",
+                f"There is not enough memory for {self.path.name} with {capacity.cells:,} tokens of context.",
                 "Ask for a smaller context or a smaller model.",
             )
         return context
@@ -140,23 +146,44 @@ class LlamaModel:
     # What the model is
 
     @property
-    def cells(self) -> int:
-        """Cells of the cache: one full sequence and four batches of forks and neighbours."""
-        return cells_for(self._context_tokens, self.options)
-
-    @property
     def capacity(self) -> Capacity:
         """What this context can hold."""
         recurrent = llama_cpp.llama_model_is_recurrent(self._model)
         hybrid = llama_cpp.llama_model_is_hybrid(self._model)
-        return Capacity(
+        shared = Capacity(
             context=self._context_tokens,
-            cells=self.cells,
+            cells=cells_for(self._context_tokens, self.options),
             batch=self.options.batch,
             rows=min(MAX_ROWS, self.options.batch),
             sequences=MAX_SEQUENCES,
             forkable=not (recurrent or hybrid),
         )
+        return apart(shared, self._most_cells, self._separate) if self._separate else shared
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest sequence in a shared cache."""
+        return self._context_tokens
+
+    def widest(self, length: int) -> int:
+        """How many sequences of so many tokens there is room for when each has cells of its own."""
+        return widest(self._most_cells, length)
+
+    def arrange(self, separate: int) -> None:
+        """Forgets all sequences and lays the cache out anew; see `GenerativeModel.arrange`.
+
+        Raises:
+            ModelError: There is not enough memory.
+        """
+        if separate == self._separate and self._context:
+            self.clear()
+            return
+        llama_cpp.llama_free(self._context)
+        self._context, self._separate = None, separate
+        self._context = self._new_context()
+        self._memory = llama_cpp.llama_get_memory(self._context)
+        if self._adapter_in_use is not None:
+            self._apply(self._adapter_in_use)
 
     @property
     def memory_bytes(self) -> int:
@@ -254,8 +281,12 @@ class LlamaModel:
         return rows
 
     def fork(self, source: int, target: int, end: int) -> None:
-        """Lets `target` share the first `end` tokens of `source`."""
-        llama_cpp.llama_memory_seq_cp(self._memory, source, target, 0, end)
+        """Lets `target` share the first `end` tokens of `source`, or have a copy of their cells."""
+        if self._separate:  # llama.cpp copies cells of whole sequences only
+            llama_cpp.llama_memory_seq_cp(self._memory, source, target, -1, -1)
+            self.drop(target, end)
+        else:
+            llama_cpp.llama_memory_seq_cp(self._memory, source, target, 0, end)
 
     def drop(self, sequence: int, start: int = 0) -> None:
         """Forgets a sequence's tokens from position `start`."""
@@ -276,23 +307,27 @@ class LlamaModel:
         name = None if path is None else str(path)
         if name == self._adapter_in_use:
             return
+        if path is not None and name is not None and name not in self._adapters:
+            refuse_other_base(path, self.path)
+            handle = llama_cpp.llama_adapter_lora_init(self._model, name.encode())
+            if not handle:
+                raise ModelFileError(
+                    f"llama.cpp cannot load the adapter {path.name}.",
+                    "The file is damaged or of a newer kind; the worker log says which.",
+                )
+            self._adapters[name] = handle
+        self._apply(name)
+        self._adapter_in_use = name
+        self.clear()
+
+    def _apply(self, name: str | None) -> None:
+        """Lets the context use a loaded adapter, or none."""
         adapters, scales, count = None, None, 0
-        if path is not None and name is not None:
-            if name not in self._adapters:
-                refuse_other_base(path, self.path)
-                handle = llama_cpp.llama_adapter_lora_init(self._model, name.encode())
-                if not handle:
-                    raise ModelFileError(
-                        f"llama.cpp cannot load the adapter {path.name}.",
-                        "The file is damaged or of a newer kind; the worker log says which.",
-                    )
-                self._adapters[name] = handle
+        if name is not None:
             adapters = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(self._adapters[name])
             scales, count = (ctypes.c_float * 1)(1.0), 1
         if llama_cpp.llama_set_adapters_lora(self._context, adapters, count, scales) != 0:
             raise ModelError(f"llama.cpp cannot apply the adapter {name}.")
-        self._adapter_in_use = name
-        self.clear()
 
     def embed(self, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         """Unit-length pooled embeddings, shape (texts, dimensions); texts are cut to one batch of tokens.

@@ -13,9 +13,10 @@ from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer
 from engine.completeness.spelling_out import Spelling
 from engine.conversation import Message, render_log
 from engine.errors import Cancelled
-from engine.model.generation import alike, generate
+from engine.model.generation import alike
 from engine.model.interface import Capacity, Sampling
 from engine.model.prompting import Prompt, parse_prompt, prompt_text
+from engine.model.replies import generate
 from tests.engine.model.toy import ROOMY, START, ToyModel
 
 GO_ON = parse_prompt("remaining-tuned", prompt_text("remaining-tuned"))

@@ -10,12 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import Cancelled, ModelError
-from engine.model.generation import PARALLEL, Reply, alike, generate
+from engine.model.arranging import SHORTEST
+from engine.model.generation import PARALLEL, Reply, alike
 from engine.model.interface import Capacity, Sampling
+from engine.model.replies import generate
 from tests.engine.model.toy import ROOMY, ToyModel, next_logits
 
 GREEDY = Sampling()
 WARM = Sampling(temperature=1.0)
+WIDE = replace(ROOMY, cells=PARALLEL * SHORTEST)
+"""Cells enough for all replies that are written side by side."""
 
 
 def rollout(prompt: Sequence[int], sampling: Sampling, limit: int, seed: int) -> list[int]:
@@ -147,7 +151,7 @@ class TestLimits:
 
     def test_side_by_side(self) -> None:
         """Many replies share decodes: as many steps as one reply needs per round, not per reply."""
-        model = ToyModel()
+        model = ToyModel(WIDE)
         generate(
             model, alike([[9, n] for n in range(PARALLEL)], sampling=WARM, max_tokens=6, seed=4)
         )
@@ -155,7 +159,7 @@ class TestLimits:
 
     def test_room_for_long_replies_that_end_early(self) -> None:
         """How long replies may become does not keep short ones from being written side by side."""
-        model = ToyModel()
+        model = ToyModel(WIDE)
         prompts = [[9, n] for n in range(PARALLEL)]
         stop = [chr(code) for code in range(32, 127)]
         replies = generate(model, alike(prompts, sampling=WARM, max_tokens=300, stop=stop, seed=4))

@@ -25,8 +25,8 @@ class TestNeed:
 
     def test_grows_with_the_context(self) -> None:
         """Twice the cells take twice the cache, and the weights stay."""
-        short = memory_need(embedded_model(), LoadOptions(context=1024, batch=256))
-        double = memory_need(embedded_model(), LoadOptions(context=3072, batch=256))
+        short = memory_need(embedded_model(), LoadOptions(context=256, batch=64))
+        double = memory_need(embedded_model(), LoadOptions(context=512, batch=64))
 
         assert double.cache == 2 * short.cache > 0
         assert double.weights == short.weights

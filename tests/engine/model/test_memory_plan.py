@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.model.generation import PARALLEL
 from engine.model.gguf_file import GgufFile, TensorInfo, read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.memory_plan import GPU_OVERHEAD, estimate, plan_layers
+from engine.model.memory_plan import GPU_OVERHEAD, SEPARATE_BYTES, estimate, plan_layers
 
 MIB = 1 << 20
 MEASURED = {
@@ -54,12 +55,22 @@ class TestEstimate:
         assert found == pytest.approx(MEASURED_F32[batch, cells], rel=0.05)
 
     def test_cache(self, shipped: Path) -> None:
-        """Keys and values of 30 layers with 3 heads of 64 numbers, two bytes each, for every cell."""
+        """Keys and values of 30 layers with 3 heads of 64 numbers, two bytes each or four, for every cell."""
+        cell = 30 * 3 * (64 + 64) * 2
         found = estimate(read_gguf(shipped), options(512, 8192))
-        assert found.cache == 30 * 3 * (64 + 64) * 2 * 8192 == 180 * MIB
-        assert (
-            estimate(with_type(read_gguf(shipped), 0), options(512, 8192)).cache == 2 * found.cache
-        )
+        assert found.cache == cell * found.cells
+        exact = estimate(with_type(read_gguf(shipped), 0), options(512, 8192))
+        assert exact.cache == 2 * cell * exact.cells
+
+    def test_cells_of_the_largest_layout(self, shipped: Path) -> None:
+        """Sequences with cells of their own take half a GiB where a shared cache is smaller, at most what they fill."""
+        file = read_gguf(shipped)
+        cell = 30 * 3 * (64 + 64) * 2
+        assert estimate(file, options(512, 8192)).cells == SEPARATE_BYTES // cell
+        assert estimate(file, LoadOptions(context=128, batch=64)).cells == PARALLEL * 128
+        assert estimate(file, LoadOptions(embedding=True)).cells == 8192 + 4 * 512
+        large = estimate(model(layers=120))
+        assert large.cells == large.context + 4 * 512 > SEPARATE_BYTES // (120 * 4096)
 
     def test_context_is_what_the_model_was_trained_for(self, shipped: Path) -> None:
         """Unless a person asks for less, it is reckoned for what would be loaded; the figure says for how many."""
@@ -119,7 +130,7 @@ class TestGpuPlan:
         less = plan_layers(model(), whole.used - 1)
         assert less.layers == 4
         per_cell = 8 * (128 + 128) * 2
-        assert whole.used - less.used == 100 * MIB + per_cell * (4096 + 4 * 512)
+        assert whole.used - less.used == 100 * MIB + per_cell * estimate(model()).cells
 
     def test_nothing_fits(self) -> None:
         """Where not even the output goes, nothing is used, whatever is free."""
@@ -140,6 +151,6 @@ class TestGpuPlan:
     def test_longer_context_leaves_room_for_fewer_layers(self) -> None:
         """The cache of a layer goes with it."""
         free = plan_layers(model(layers=30), 80 << 30).used // 2
-        short = plan_layers(model(layers=30), free, LoadOptions(context=512)).layers
+        short = plan_layers(model(layers=30), free, LoadOptions(context=128)).layers
         long = plan_layers(model(layers=30), free, LoadOptions(context=4096)).layers
         assert 0 < long < short < 31

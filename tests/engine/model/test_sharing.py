@@ -7,8 +7,9 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.model.generation import Task, generate, write
+from engine.model.generation import Task, write
 from engine.model.interface import Sampling
+from engine.model.replies import generate
 from engine.model.sharing import SHORTEST, share_beginnings
 from tests.engine.model.toy import ROOMY, ToyModel
 

@@ -10,8 +10,9 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -89,17 +90,18 @@ class ToyModel:
         decoded: Tokens decoded so far.
         open_choosers: Choosers that were made and not closed.
         cancel_after: The decode with this number, from 1, is cancelled.
+        parts: Runs of consecutive sequences over all decodes, which is what a decode costs where cells are separate.
         adds_start: Whether a sequence begins with the start token, as the tokeniser sees it.
         template: The chat template around one user message.
     """
 
     def __init__(self, capacity: Capacity = ROOMY, *, adds_start: bool = True) -> None:
-        self._capacity = capacity
+        self._shared = self._capacity = capacity
         self._sequences: dict[int, list[_Held]] = {}
         self._next_cell = 0
         self.adds_start = adds_start
         self.template = "<|start|>user\n{}<|turn|>\nassistant\n"
-        self.decoded = self.decodes = self.open_choosers = 0
+        self.decoded = self.decodes = self.parts = self.open_choosers = 0
         self.cancel_after: int | None = None
 
     # Text
@@ -137,8 +139,30 @@ class ToyModel:
 
     @property
     def capacity(self) -> Capacity:
-        """As given."""
+        """As given, or dealt out."""
         return self._capacity
+
+    @property
+    def longest(self) -> int:
+        """The context as given."""
+        return self._shared.context
+
+    def widest(self, length: int) -> int:
+        """How many sequences of a length the cells are enough for."""
+        return min(self._shared.cells // length, self._shared.sequences)
+
+    def arrange(self, separate: int) -> None:
+        """Forgets everything, and deals the cells out to so many sequences."""
+        self.clear()
+        self._capacity = self._shared
+        if separate:
+            own = self._shared.cells // separate
+            self._capacity = replace(
+                self._shared,
+                context=min(own, self.longest),
+                sequences=separate,
+                separate=True,
+            )
 
     def check_empty(self, but: frozenset[int] = frozenset()) -> None:
         """Raises when any sequence but those named still holds tokens."""
@@ -157,6 +181,8 @@ class ToyModel:
             raise Misuse(f"a batch of {sum(len(s.tokens) for s in spans)} for {limits.batch}")
         if sum(len(span.wanted) for span in spans) > limits.rows:
             raise Misuse(f"more than {limits.rows} rows are wanted")
+        numbers = [span.sequences[0] for span in spans]
+        self.parts += 1 + sum(b != a + 1 for a, b in pairwise(numbers))
         rows = [self._logits_of(span, at) for span in spans for at in self._append(span)]
         self.decoded += sum(len(span.tokens) for span in spans)
         if self.live_cells > limits.cells:
@@ -166,6 +192,8 @@ class ToyModel:
     def _append(self, span: Span) -> tuple[int, ...]:
         if not span.tokens or not span.sequences:
             raise Misuse("an empty span")
+        if self._capacity.separate and len(span.sequences) > 1:
+            raise Misuse("sequences with cells of their own share a span")
         if not all(0 <= token < VOCABULARY for token in span.tokens):
             raise Misuse("no such token")
         if list(span.wanted) != sorted(set(span.wanted)) or not all(
@@ -183,11 +211,14 @@ class ToyModel:
         state = pasts[0][-1].state if pasts[0] else b""
         for token in span.tokens:
             state = _step(state, token)
-            held = _Held(self._next_cell, state)
-            self._next_cell += 1
+            held = _Held(self._new_cell(), state)
             for past in pasts:
                 past.append(held)
         return span.wanted
+
+    def _new_cell(self) -> int:
+        self._next_cell += 1
+        return self._next_cell
 
     def _logits_of(self, span: Span, at: int) -> Logits:
         return _logits(self._sequences[span.sequences[0]][span.position + at].state)
@@ -211,7 +242,8 @@ class ToyModel:
             raise Misuse(f"a fork at {end} of {len(past)} tokens")
         if not self._capacity.forkable and end != len(past):
             raise Misuse("this model can be forked at the end of a sequence only")
-        self._sequences[target] = past[:end]
+        copied = [replace(held, cell=self._new_cell()) for held in past[:end]]
+        self._sequences[target] = copied if self._capacity.separate else past[:end]
 
     def drop(self, sequence: int, start: int = 0) -> None:
         """Forgets the tokens from `start`."""

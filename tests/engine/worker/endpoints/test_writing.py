@@ -10,9 +10,10 @@ import pytest
 
 from engine.completeness.logs import log_tokens
 from engine.errors import RequestRefused, UsageError
-from engine.model.generation import alike, generate
+from engine.model.generation import alike
 from engine.model.interface import Sampling
 from engine.model.prompting import Prompt, frame
+from engine.model.replies import generate
 from engine.worker.endpoints.client import EndpointModel
 from tests.engine.model.http.toy_peer import Manner, says
 from tests.engine.model.toy import ToyModel
