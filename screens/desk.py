@@ -323,7 +323,7 @@ class MergeDeskScreen(DeskView):
 
         self.app.push_screen(
             TextDialog(
-                "Propose no pair whose labels are less alike than",
+                "Propose no pair whose labels are less alike than (0: leave none out)",
                 value=figures.probability(self.progress.floor),
             ),
             answered,

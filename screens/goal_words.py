@@ -251,7 +251,7 @@ def standing_content(progress: DeskProgress) -> Content:
     """Order, floor, agreement, calls to the end, and what the merge probability rests on."""
     parts: list[Piece] = [
         (ORDERS[progress.order][0], "bold"),
-        (f" · floor {figures.probability(progress.floor)}", "$tone-muted"),
+        (f" · {_floor(progress) or 'no floor'}", "$tone-muted"),
     ]
     if progress.agreement.n:
         parts.append(f" · model agrees {agreement_words(progress.agreement)}")
@@ -264,6 +264,10 @@ def standing_content(progress: DeskProgress) -> Content:
     state = f"learned from {decisions}" if learned else "merge probability is a prior"
     parts.append((f" · {state}", "$tone-muted"))
     return Content.assemble(*parts)
+
+
+def _floor(progress: DeskProgress) -> str:
+    return f"floor {figures.probability(progress.floor)}" if progress.floor > 0 else ""
 
 
 def order_prompt(order: DeskOrder) -> Content:
@@ -285,10 +289,11 @@ def desk_empty_content(shown: ClusteringRow | None, progress: DeskProgress | Non
         )
     if not progress.finished:
         return Content.assemble("No proposal is ready yet; the next ones are being computed.")
-    floor = figures.probability(progress.floor)
+    floor = _floor(progress)
+    lowers: tuple[Piece, ...] = (("F", key), " lowers the floor, ") if floor else ()
     return Content.assemble(
         ("Done: every current pair was refused", "bold"),
-        f" or lies below the floor of {floor}.\n",
+        f" or lies below the {floor}.\n" if floor else ".\n",
         f"{progress.merged:,} merged, {progress.refused:,} refused;"
         f" {figures.counted(shown.groups, 'group')} stand.\n\n",
         ("5", key),
@@ -297,8 +302,7 @@ def desk_empty_content(shown: ClusteringRow | None, progress: DeskProgress | Non
         " what was decided, ",
         ("u", key),
         " takes the newest back, ",
-        ("F", key),
-        " lowers the floor, ",
+        *lowers,
         ("m", key),
         " merges any two.",
     )

@@ -25,8 +25,6 @@ Plan = Callable[[Desk], Iterable[DeskDecision]]
 
 KEPT = 2
 """Clusterings whose members are kept in memory."""
-WORDS = 3
-"""Words that a cluster without a label is named after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +264,7 @@ def _decided(conn: sqlite3.Connection, clustering_id: int, base: Desk) -> Desk:
     """The clusters with their labels and with what was decided on them."""
     named = {
         f"c{cluster.number}": (
-            cluster.label or " · ".join(cluster.words[:WORDS]),
+            cluster.called,
             cluster.description,
         )
         for cluster in clusterings.clusters(conn, clustering_id)

@@ -15,7 +15,8 @@ from engine.stages.pair_table import PairTable
 from engine.store import settings
 
 FLOOR = 0.0
-"""Similarity of descriptions from which a pair is proposed, until a person chooses another."""
+"""Similarity of descriptions from which a pair is proposed, until a person chooses another. At 0 none is left out: of
+words that have nothing in common half of the cosines are a little below it, which says nothing against a pair."""
 ORDER: DeskOrder = "teaching"
 """After 20 decisions in this order the rest can be left to the merge probability (docs/goals.md)."""
 DESK = "desk"
@@ -32,10 +33,10 @@ def chosen(conn: sqlite3.Connection) -> tuple[DeskOrder, float]:
 
 
 def undecided(table: PairTable, floor: float) -> list[Pair]:
-    """Undecided pairs whose descriptions are at least so similar."""
+    """Undecided pairs whose descriptions are at least so similar; all of them for a floor of 0."""
     pairs = table.open_pairs
-    if not pairs:
-        return []
+    if not pairs or floor <= 0:
+        return pairs
     high = table.description[table.at(pairs)] >= floor
     return [pair for pair, wanted in zip(pairs, high, strict=True) if wanted]
 

@@ -144,9 +144,16 @@ class PairTables:
 
     def _descriptions(self, view: GoalView, keys: Sequence[str]) -> tuple[Floats, Usual]:
         """Cosines of what groups are called, and what is usual of them between the clusters as they were labelled."""
-        groups = [view.desk.groups[key] for key in keys]
-        texts = [_called(group.label, group.description) for group in groups]
         begun = [_called(c.label or " ".join(c.words), c.description) for c in view.clusters]
+        # A group that is called by its first words stands for all of them, or it would be compared with less than what
+        # is usual was taken from.
+        whole = {
+            (cluster.called, cluster.description): text
+            for cluster, text in zip(view.clusters, begun, strict=True)
+        }
+        groups = [view.desk.groups[key] for key in keys]
+        names = [(group.label, group.description) for group in groups]
+        texts = [whole.get(name) or _called(*name) for name in names]
         embedder = self._own_embedder(view.stored)
         if embedder is None:
             embedder = TfidfEmbedder(seed=SEED)

@@ -16,6 +16,13 @@ from engine.store.sql import snapshot, to_json, utc_now
 _SHOWN = "clustering"
 NONE = -1
 """Stands for no cluster in arrays: an outlier."""
+LABEL_WORDS = 3
+"""Words that a cluster without a label is named after."""
+
+
+def word_label(words: Sequence[str]) -> str:
+    """What a cluster without a label is called, of the words that tell it from others."""
+    return " · ".join(words[:LABEL_WORDS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,11 @@ class StoredCluster:
     label: str
     description: str
     reason: str | None
+
+    @property
+    def called(self) -> str:
+        """Its label, or its first words where it has none."""
+        return self.label or word_label(self.words)
 
 
 @dataclass(frozen=True, slots=True)

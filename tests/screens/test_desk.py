@@ -296,7 +296,7 @@ class TestByHand:
             assert "what teaches most first" in text(pilot)
             await press(pilot, "F", *".9", "enter")
             assert fake.goals.floor == 0.9
-            assert "lies below the floor of .90" in text(pilot)
+            assert "lies below the floor .90" in text(pilot)
 
     async def test_asking(self) -> None:
         """g has the model asked about the pairs it was not asked about."""

@@ -13,9 +13,10 @@ from engine.goal_rows import DeskOrder
 from engine.goals.clustering import cluster
 from engine.goals.tfidf import TfidfEmbedder
 from engine.goals.vectors import Numbers
-from tests.engine.goals.groups import wishes
+from tests.engine.goals.groups import same_partition, wishes
+from workbench import cli
 from workbench.bench.goal_board import Board, every_threshold, merged, work_queue
-from workbench.bench.goal_quality import main, read
+from workbench.bench.goal_quality import main, measure, read
 
 
 def board() -> tuple[Board, Numbers]:
@@ -78,3 +79,36 @@ def test_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(read(f"{path}:5", [])[1]) == 5
     assert len(read(str(path), ["odd"])[1]) == len(range(0, len(texts), 7))
     assert len(read(str(path), ["nobody has this"])[1]) == len(texts)
+
+
+@pytest.mark.parametrize("k1", [7, 12])
+def test_the_program_does_what_is_measured(tmp_path: Path, k1: int) -> None:
+    """Automatic merging in a project ends with the groups that the measurement ends with, from the same clusters."""
+    texts, _ = wishes()
+    file, project = tmp_path / "wishes.jsonl", str(tmp_path / "wishes.wb")
+    records = [
+        {
+            "id": f"{n:03}",
+            "messages": [
+                {"role": "user", "content": text},
+                {"role": "assistant", "content": "Done."},
+            ],
+        }
+        for n, text in enumerate(texts)
+    ]
+    file.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
+    out = tmp_path / "assignments.jsonl"
+    clustering = ["--text", "all-user", "--k1", str(k1), "--no-labels", "--decide", "auto"]
+    assert cli.main(["import", project, str(file)]) == 0
+    assert cli.main(["run", "cluster", project, *clustering]) == 0
+    assert cli.main(["export", project, "assignments", "-o", str(out)]) == 0
+    found = {line["id"]: line["cluster"] for line in map(json.loads, out.read_text().splitlines())}
+    names = sorted(set(found.values()), key=str)
+    program = np.array([names.index(found[record["id"]]) for record in records], dtype=np.int32)
+
+    embedder = TfidfEmbedder()
+    embedder.fit(texts)
+    gold = np.zeros(len(texts), dtype=np.int32)
+    one = measure(embedder.embed(texts), texts, gold, embedder, 0, k1, desk=False)
+    assert same_partition(program, one.labels)
+    assert len(names) < k1

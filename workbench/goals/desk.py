@@ -23,9 +23,10 @@ from engine.goals.vectors import Numbers
 from engine.goals.words import distinctive_words
 from engine.stages.goal_data import LazyTexts, source_of
 from engine.stages.goal_view import GoalView
-from engine.stages.kept_desk import WORDS, KeptDesk, Plan
+from engine.stages.kept_desk import KeptDesk, Plan
 from engine.stages.settling import settling
 from engine.stages.standing import Standing
+from engine.store.clusterings import word_label
 from engine.store.project import Project
 from workbench.goals.queue import GoalQueue
 
@@ -165,7 +166,7 @@ class GoalDesk(GoalQueue):
             labels[np.isin(members, part)] = number
         words = self._words(view, members, labels)
         description = view.desk.groups[group_id].description
-        names = tuple((" · ".join(words[n][:WORDS]), description) for n in sorted(words))
+        names = tuple((word_label(words[n]), description) for n in sorted(words))
         decision = DeskDecision("split", (group_id,), names, tuple(wanted))
         return self._decide(lambda desk: [decision])
 
