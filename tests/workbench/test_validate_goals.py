@@ -61,12 +61,12 @@ def test_another_clustering(path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same as lines; a filter chooses the conversations."""
-    assert main(["validate", str(path), "goals", "--filter", "flight"]) == 0
+    assert main(["validate", str(path), "goals", "--filter", "rome"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "8 conversations of 1 gold goals" in lines[0]
+    assert "4 conversations of 4 gold goals" in lines[0]
     assert lines[-3].startswith("as it stands")
     assert "V of as it stands" in lines[-2]
-    assert "no difference can be told, n = 8" in lines[-2]
+    assert "no difference can be told, n = 4" in lines[-2]
 
 
 def test_nothing_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,6 +79,14 @@ def test_nothing_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         cluster(project)
     assert main(["validate", str(path), "goals"]) == 2
     assert "truth.goal" in capsys.readouterr().err
+
+
+def test_one_gold_goal(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where all that is known is one goal, no group is right or wrong, and no figure is given."""
+    assert main(["validate", str(path), "goals", "--filter", "flight"]) == 2
+    shown = capsys.readouterr()
+    assert "have the same one" in shown.err
+    assert "ARI" not in shown.out
 
 
 def test_all_tells_what_there_is(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,7 +50,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
     """Reads the clustering that is shown, and truth, and holds one against the other.
 
     Raises:
-        UsageError: Nothing was clustered, or nothing that was has a gold goal.
+        UsageError: Nothing was clustered, nothing that was has a gold goal, or all has the same one.
     """
     with project.reading() as conn, snapshot(conn):
         stored = stored_clustering(conn, None)
@@ -80,6 +80,11 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
             "Gold goals come with the import, as `truth.goal`; `workbench run cluster` clusters.",
         )
     names = [gold[key] for key in known]
+    if len(set(names)) == 1:
+        raise UsageError(
+            f"All {len(names):,} conversations with a gold goal have the same one, so it tells no groups apart.",
+            "Import conversations with other goals, or look at them without --filter.",
+        )
     ways: dict[str, Labels] = {}
     if all(key in before for key in known):  # not where some were assigned later
         ways[BEFORE] = _labels(before, known)
