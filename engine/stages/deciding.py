@@ -27,7 +27,8 @@ from engine.store.project import Project
 Rule = Literal["auto", "llm"]
 THRESHOLD = 0.5
 MARGIN = 0.2
-"""How far below the threshold a pair is still worth asking the model about: what it says may lift it above."""
+"""How far from the threshold a pair is still worth asking the model about: what it says may lift it above, or take it
+below. Farther off that is rare, and an answer takes a small model on a CPU half a minute."""
 
 
 class DecideStage:
@@ -177,11 +178,13 @@ class DecideStage:
 
     def _worth_asking(self, moment: Moment, left: list[Pair]) -> list[Pair]:
         """The next pairs that the model is to be asked about before anything is decided; none where the first of all
-        was asked about already."""
+        is clear, or was asked about already."""
         if self._asking is None:
             return []
         near = left[: 4 * BLOCK]
         if self._rule == "auto":
+            if moment.probability(left[0]) >= self._threshold + MARGIN:
+                return []
             least = self._threshold - MARGIN
             near = [pair for pair in near if moment.probability(pair) >= least]
         else:

@@ -17,7 +17,7 @@ import pytest
 from engine.goal_rows import DeskDecision
 from engine.jobs import JobCancelled, JobDone, JobRunner
 from engine.stages import labelling
-from engine.stages.deciding import DecideStage
+from engine.stages.deciding import MARGIN, DecideStage
 from engine.stages.goal_data import source_of, stored_clustering
 from engine.stages.kept_desk import KeptDesk
 from engine.stages.standing import Standing
@@ -200,7 +200,7 @@ def test_the_models_word_alone(done: Project, process: ModelProcess) -> None:
 
 
 def test_probability_with_a_model(done: Project, process: ModelProcess) -> None:
-    """`auto` asks about what is near the threshold before it decides, and every merge was asked about."""
+    """`auto` asks about what is near the threshold before it decides: every merge of such a pair was asked about."""
     desks = KeptDesk(done)
     asking = goal_runs.propose(done, process, desks)
     standing = Standing(done, desks)
@@ -213,6 +213,25 @@ def test_probability_with_a_model(done: Project, process: ModelProcess) -> None:
     assert stage.merged == len(given) > 0
     assert all((decision.evidence or {})["yes"] is not None for decision in given)
     assert all(decision.model == scored.model().label for decision in given)
+
+
+def test_what_is_clear_is_not_asked_about(done: Project, process: ModelProcess) -> None:
+    """A pair whose probability lies far above the threshold is merged without a question."""
+    desks = KeptDesk(done)
+    with done.reading() as conn:
+        key = stored_clustering(conn, None).id
+    moment = Standing(done, desks).now(key)
+    likeliest = moment.probability(moment.left("probability")[0])
+    asking = goal_runs.propose(done, process, desks)
+    threshold = likeliest - MARGIN - 1e-9
+    stage = DecideStage(
+        done, desks, Standing(done, desks), "auto", lambda: None, asking=asking, threshold=threshold
+    )
+    goal_runs.run(done, [stage])
+    given = [decision for decision in desks.standing(key) if decision.kind == "merge"]
+    first = given[0].evidence or {}
+    assert (first["yes"], given[0].model) == (None, "")
+    assert first["probability"] == pytest.approx(likeliest)
 
 
 def _run_id(project: Project) -> int:
