@@ -12,7 +12,7 @@ from engine.store.project import Project
 from screens.desk import MergeDeskScreen
 from tests.screens.driving import lines, press, settle, text
 from tests.screens.test_real_store import services
-from tests.workbench.goal_project import cluster, fill_topics, stored_goals, topic_of
+from tests.workbench.goal_project import cluster, fill_topics, stored_goals
 from workbench.app import WorkbenchApp
 
 
@@ -44,11 +44,9 @@ async def test_a_session(tmp_path: Path) -> None:
     with Project.open(path, create=True) as project:
         fill_topics(project)
         cluster(project)
-        goals = stored_goals(project)
         async with on_file(project, "6") as pilot:
             first = pair(pilot)
             assert first is not None
-            assert topic_of(goals, first[0]) == topic_of(goals, first[1])
             await press(pilot, "e", "ctrl+u", *"What they asked", "enter", "y")
             assert "1 decided (1 merged, 0 refused)" in text(pilot)
             await press(pilot, "n", "N", "u", "u")
