@@ -176,6 +176,16 @@ class TestAsked:
         )
         assert (by.options, by.required) == (("train", "ship"), False)
 
+    def test_alike_in_two_sections(self) -> None:
+        """Where fields of two sections have one label, each is named with its section."""
+        name = {"type": "text-field", "required": True, "answer": None}
+        form = read_form(
+            "f", "travel", {"Card": {"Name": name, "Age": name}, "Birth": {"Name": name}}
+        )
+        line = LiveLine("question_generation", "assistant", '{"fields": ["Card", "Birth"]}')
+        labels = [field.label for field in asked_for(form, [line])]
+        assert labels == ["Card: Name", "Age", "Birth: Name"]
+
     def test_the_latest_question(self) -> None:
         """Only the module that makes questions is listened to, and its last word counts."""
         first, last = '{"fields": ["Town"]}', '{"fields": ["Day"]}'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -168,7 +169,16 @@ def asked_for(form: Form, lines: Sequence[LiveLine]) -> tuple[AskedField, ...]:
     if not isinstance(labels, list):
         return ()
     found = fields_under(form.content, [label for label in labels if isinstance(label, str)])
-    return tuple(AskedField(field.path[-1], field.required, field.options) for field in found)
+    alike = Counter(field.path[-1] for field in found)
+    return tuple(
+        AskedField(
+            # A form may ask for a "Last Name" in several sections.
+            ": ".join(field.path[-2:]) if alike[field.path[-1]] > 1 else field.path[-1],
+            field.required,
+            field.options,
+        )
+        for field in found
+    )
 
 
 def _told(over: Played) -> str:
