@@ -44,6 +44,11 @@ class Scenario(Protocol):
     def key(self) -> str:
         """Names it among all scenarios of one run, e.g. `sharded/math/GSM8K-17/recap/3`."""
 
+    @property
+    def expected(self) -> float:
+        """Roughly how many replies it takes. Only the proportion to others of its run counts: estimates are corrected
+        by those that are over."""
+
     def play(self) -> Play:
         """A new play of it."""
 
@@ -120,14 +125,14 @@ class Playing:
         self._fill()
 
     @property
-    def waiting(self) -> int:
-        """Plays that have not begun."""
-        return len(self._waiting)
+    def waiting(self) -> list[str]:
+        """The keys of plays that have not begun."""
+        return [scenario.key for _, scenario in self._waiting]
 
     @property
-    def live(self) -> list[int]:
-        """How many replies each play that is on has had."""
-        return [len(one.lines) for one in self._live]
+    def live(self) -> dict[str, int]:
+        """How many replies each play that is on has had, by its key."""
+        return {one.key: len(one.lines) for one in self._live}
 
     def over(self) -> list[Played]:
         """Plays that are over since this was asked last, in order of the scenarios."""

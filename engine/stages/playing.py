@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
 from typing import Any, Literal
@@ -27,6 +27,9 @@ from engine.worker.client import ModelProcess
 
 PARALLEL = 32
 """Plays that are on at once, unless something else is asked for."""
+
+LONGER = 0.25
+"""What is left of a play that took more replies than was expected: this share of them."""
 
 
 class PlayStage:
@@ -142,13 +145,14 @@ class PlayStage:
         self._project.write(lambda conn: plays.register(conn, setting))
         with self._project.reading() as conn:
             settled = plays.settled(conn, self.config_hash)
+        scenarios = [scenario for scenario in self.scenarios if scenario.key not in settled]
         playing = Playing(
-            [scenario for scenario in self.scenarios if scenario.key not in settled],
+            scenarios,
             parallel=self._parallel,
             model_of=self._answering.model_of,
             heard=self.heard,
         )
-        pace = _Pace(playing, missing)
+        pace = _Pace(playing, scenarios, missing)
         while True:
             for played in playing.over():
                 pace.note(played)
@@ -220,30 +224,37 @@ class PlayStage:
 
 
 class _Pace:
-    """How far plays have come, in replies: what is left is told from what plays took so far."""
+    """How far plays have come, in replies: what is left is told from what was expected of plays, and from what those
+    took that are over."""
 
-    def __init__(self, playing: Playing, missing: set[str]) -> None:
+    def __init__(
+        self, playing: Playing, scenarios: Sequence[Scenario], missing: Collection[str]
+    ) -> None:
         self._playing, self._missing = playing, missing
-        self._over = self._kept = self._lines = 0
-        self._all = len(missing)
+        self._expected = {scenario.key: scenario.expected for scenario in scenarios}
+        self._taken = self._foreseen = 0.0
+        self._kept = 0
 
     def note(self, played: Played) -> None:
         """Takes a play that is over."""
-        self._over += 1
-        self._lines += len(played.transcript)
+        self._taken += len(played.transcript)
+        self._foreseen += self._expected[played.key]
         self._kept += played.key in self._missing
 
     def total(self, asked: int) -> int | None:
         """Replies of the whole run; None while no play is over."""
-        if not self._over:
+        if not self._foreseen:
             return None
-        usual = self._lines / self._over
-        left = sum(max(usual - lines, 1) for lines in self._playing.live)
-        return asked + round(left + usual * self._playing.waiting)
+        scale = self._taken / self._foreseen
+        left = scale * sum(self._expected[key] for key in self._playing.waiting)
+        for key, lines in self._playing.live.items():
+            rest = scale * self._expected[key] - lines
+            left += rest if rest > 0 else max(LONGER * lines, 1)
+        return asked + round(left)
 
     def progress(self, asked: int) -> Progress:
         """Where the run stands."""
-        note = f"{self._kept:,} of {self._all:,} played"
+        note = f"{self._kept:,} of {len(self._missing):,} played"
         return Progress(asked, self.total(asked), note)
 
 

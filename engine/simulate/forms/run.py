@@ -48,6 +48,12 @@ class FormRun:
         """Names it among the runs of one simulation."""
         return f"forms/{self.form.key}/{self.variant}/{self.run}"
 
+    @property
+    def expected(self) -> float:
+        """A reply for each field; of modules, more than one."""
+        each = 3.0 if self.variant == "modular" else 1.0
+        return each * sum(1 for _ in fields(self.form.content))
+
     def play(self) -> Play:
         """A new play of it; its result holds the scores and the files of the run."""
         rng = Random(f"{self.seed}/{self.form.key}/{self.run}")

@@ -77,6 +77,10 @@ class Reading:
     def key(self) -> str:
         return f"behaviour/{self.conversation}"
 
+    @property
+    def expected(self) -> float:
+        return float(self.runs * len(self.schemas))
+
     def play(self) -> Play:
         labelled = {}
         for schema in self.schemas:

@@ -39,6 +39,10 @@ class Guess:
     def key(self) -> str:
         return f"profile/{self.conversation}"
 
+    @property
+    def expected(self) -> float:
+        return float(len(self.choices))
+
     def play(self) -> Play:
         guessed: dict[str, list[str]] = {}
         for name, choices in self.choices.items():

@@ -69,6 +69,10 @@ class Meeting:
             f"/{self.setting.language}/{self.run}"
         )
 
+    @property
+    def expected(self) -> float:
+        return 1.0
+
     def play(self) -> Play:
         return (yield from _Stage(self).played())
 

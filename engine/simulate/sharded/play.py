@@ -36,6 +36,12 @@ class ShardedScenario:
         """Names it in its simulation."""
         return self.case.key
 
+    @property
+    def expected(self) -> float:
+        """One reply at once; else user, assistant and judge once for each shard."""
+        case = self.case
+        return 1.0 if case.condition in ONE_TURN else 3.0 * len(case.instruction.shards)
+
     def play(self) -> Play:
         """A new play of it; its record is a log in the published format."""
         case = self.case

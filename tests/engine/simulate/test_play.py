@@ -18,6 +18,11 @@ class Talk:
     fault: int = -1
     closed: list[str] = field(default_factory=list)
 
+    @property
+    def expected(self) -> float:
+        """A reply for each role."""
+        return float(len(self.roles))
+
     def play(self) -> Play:
         """Fails instead of asking for the call with the number `fault`."""
         said = []
@@ -89,11 +94,11 @@ class TestModels:
         assert [call.role for call in playing.calls()] == ["user", "assistant"]
 
     def test_where_it_stands(self) -> None:
-        """How many plays wait, and how many replies those that are on have had, are told."""
+        """Which plays wait, and how many replies those that are on have had, are told."""
         playing = Playing([Talk(key, ["user"] * 2) for key in "abc"], parallel=2)
-        assert (playing.waiting, playing.live) == (1, [0, 0])
+        assert (playing.waiting, playing.live) == (["c"], {"a": 0, "b": 0})
         playing.answer(echo(playing.calls()))
-        assert (playing.waiting, playing.live) == (1, [1, 1])
+        assert (playing.waiting, playing.live) == (["c"], {"a": 1, "b": 1})
 
 
 class TestBreakingOff:

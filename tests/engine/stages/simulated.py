@@ -36,6 +36,11 @@ class Chat:
         """After its subject."""
         return f"chat/{self.subject}"
 
+    @property
+    def expected(self) -> float:
+        """Both speak in each turn."""
+        return 2.0 * self.turns
+
     def play(self) -> Play:
         """The longer, the longer."""
         messages: list[ChatMessage] = []

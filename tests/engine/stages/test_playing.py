@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from engine.errors import RequestRefused
+from engine.events import Event, JobProgress
 from engine.jobs import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.model.catalog import RunnableModel
 from engine.model.talking import Call, Role, Said
@@ -354,6 +355,35 @@ def test_a_cancel_before_the_start(project: Project, process: ModelProcess) -> N
     stage.interrupt()
     assert isinstance(JobRunner(project, lambda event: None).run(stage), JobCancelled)
     assert process.pid is None
+
+
+class TestTold:
+    """How many replies a run is said to take while it goes on."""
+
+    def totals(self, project: Project, process: ModelProcess, scenarios: list[Chat]) -> list[int]:
+        """Each total that is told."""
+        events: list[Event] = []
+        JobRunner(project, events.append).run(
+            simulated.stage(project, process, made=lambda _: scenarios)
+        )
+        told = [one.total for one in events if isinstance(one, JobProgress)]
+        return [total for total in told if total is not None]
+
+    def test_short_ones_end_first(self, project: Project, scripted: Scripted) -> None:
+        """That short plays are over first makes nobody believe that the long ones are short."""
+        made = [Chat(subject, 10 if at % 2 else 1) for at, subject in enumerate(simulated.SUBJECTS)]
+        assert set(self.totals(project, scripted, made)) == {4 * 20 + 5 * 2}
+
+    def test_longer_than_expected(self, project: Project, scripted: Scripted) -> None:
+        """Where all take more than was expected of them, what is told follows after the first."""
+
+        class Long(Chat):
+            @property
+            def expected(self) -> float:
+                return super().expected / 5
+
+        made = [Long(subject, 2) for subject in simulated.SUBJECTS]
+        assert set(self.totals(project, scripted, list(made))) == {9 * 4}
 
 
 def test_estimate(project: Project, scripted: Scripted) -> None:

@@ -56,6 +56,11 @@ class MakingScenario:
         digest = f"{seed_from(self.text, as_json(self.source)):08x}"
         return f"shards/{self.source['task']}/{self.source['task_id']}@{digest}/{self.checks}"
 
+    @property
+    def expected(self) -> float:
+        """Of longer texts more pieces are made, and asked about."""
+        return float(len(self.text))
+
     def play(self) -> Play:
         """A new play of it; the result is the record of a draft, and there is no conversation."""
         pieces, segmented = yield from self._segmented()
