@@ -77,14 +77,14 @@ class Answering:
         run_id: int,
         calls: Sequence[Call],
         take: Callable[[Sequence[Said | Unsaid]], None],
-        total: Callable[[int], int | None],
+        total: int | None,
     ) -> Iterator[int]:
         """Answers calls of one model. Equal calls are asked once, and none that was asked before.
 
         Args:
             run_id: Its counter goes with what is committed.
             take: Gets the replies, in order, before the iterator ends.
-            total: Replies of the whole run, as far as is known when so many were asked for.
+            total: Replies of the whole run, as far as that is known.
 
         Yields:
             Replies of the request under way that are written.
@@ -109,7 +109,7 @@ class Answering:
             kept = {key: one for key, one in new.items() if isinstance(one, Said)}
             self.asked += len(kept)
             self._project.write(
-                partial(_commit, run_id=run_id, said=kept, done=self.asked, total=total(self.asked))
+                partial(_commit, run_id=run_id, said=kept, done=self.asked, total=total)
             )
             said |= new
             yield 0

@@ -155,16 +155,18 @@ class PlayStage:
         pace = _Pace(playing, scenarios, missing)
         while True:
             for played in playing.over():
-                pace.note(played)
+                pace.take(played)
                 if played.key in missing:
-                    self._keep(run_id, played, pace.total(self._answering.asked))
-                    yield pace.progress(self._answering.asked)
+                    total = pace.total(self._answering.asked)
+                    self._keep(run_id, played, total)
+                    yield Progress(self._answering.asked, total, pace.note)
             calls = playing.calls()
             if not calls:
                 return
             replies: list[Said | Unsaid] = []
-            for count in self._answering.answers(run_id, calls, replies.extend, pace.total):
-                yield pace.progress(self._answering.asked + count)
+            total = pace.total(self._answering.asked)
+            for count in self._answering.answers(run_id, calls, replies.extend, total):
+                yield Progress(self._answering.asked + count, total, pace.note)
             playing.answer(replies)
 
     def interrupt(self) -> None:
@@ -235,14 +237,19 @@ class _Pace:
         self._taken = self._foreseen = 0.0
         self._kept = 0
 
-    def note(self, played: Played) -> None:
+    @property
+    def note(self) -> str:
+        """Of the plays that were missing, how many are over."""
+        return f"{self._kept:,} of {len(self._missing):,} played"
+
+    def take(self, played: Played) -> None:
         """Takes a play that is over."""
         self._taken += len(played.transcript)
         self._foreseen += self._expected[played.key]
         self._kept += played.key in self._missing
 
     def total(self, asked: int) -> int | None:
-        """Replies of the whole run; None while no play is over."""
+        """Replies of the whole run when the plays have had so many; None while none of them is over."""
         if not self._foreseen:
             return None
         scale = self._taken / self._foreseen
@@ -251,11 +258,6 @@ class _Pace:
             rest = scale * self._expected[key] - lines
             left += rest if rest > 0 else max(LONGER * lines, 1)
         return asked + round(left)
-
-    def progress(self, asked: int) -> Progress:
-        """Where the run stands."""
-        note = f"{self._kept:,} of {len(self._missing):,} played"
-        return Progress(asked, self.total(asked), note)
 
 
 def _line(line: Line) -> TranscriptLine:

@@ -147,7 +147,7 @@ class PersonStage(PlayStage):
 
     def _reply(self, run_id: int, call: Call) -> Generator[Progress, None, Said | Unsaid]:
         replies: list[Said | Unsaid] = []
-        for count in self._answering.answers(run_id, [call], replies.extend, lambda asked: None):
+        for count in self._answering.answers(run_id, [call], replies.extend, None):
             yield Progress(self._answering.asked + count, None, call.module)
         return replies[0]
 
