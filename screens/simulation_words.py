@@ -206,7 +206,7 @@ def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
     """The newest replies of the newest plays, as many as there is room for; the newest play has half of it."""
     if not plays:
         return Content.styled(
-            "Nothing has been said yet: the model is loaded, then a reply is shown once it is whole.",
+            "Nothing is being said yet. What this program plays is shown here, each reply once it is whole.",
             "$tone-muted",
         )
     parts: list[Content] = []

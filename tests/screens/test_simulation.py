@@ -274,7 +274,7 @@ class TestLive:
         """L shows what was said last, and goes back."""
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "l")
-            assert "Nothing has been said yet" in text(pilot)
+            assert "Nothing is being said yet" in text(pilot)
             await press(pilot, "l")
             assert "what came of it" in text(pilot)
 

@@ -21,7 +21,7 @@ from screens.simulation_port import FormTalk, LiveLine, SimulationWish, TalkStat
 from workbench.services import Workspace
 from workbench.simulation.drafts import opened_drafts
 from workbench.simulation.live import LINES, PLAYS, LivePlays
-from workbench.simulation.sheets import sheets_of
+from workbench.simulation.sheets import item_of, sheets_of
 from workbench.simulation.talk import asked_for
 from workbench.simulation.wishes import as_wish, wish_as_json
 
@@ -241,6 +241,11 @@ class TestTables:
         by_condition = sheets_of("sharded", [play(0, "full", 1.0)])[0]
         assert by_condition.rows[0].cells[-1] == "–"
         assert "not known" in by_condition.said
+
+    def test_a_play(self) -> None:
+        """Turns and shards are told where a play goes by turns; where all is said at once, the score alone."""
+        assert item_of(play(0, "full", 0.0)).told == "score 0"
+        assert item_of(play(1, "recap", 1.0)).told == "score 100 · 2 turns · 2 of 2 shards"
 
     def test_what_broke_off(self) -> None:
         """A play that broke off is in no table."""

@@ -11,7 +11,7 @@ from engine.simulate.forms.table import table_of
 from engine.simulate.recsim.table import by_task
 from engine.simulate.sharded.log import CATEGORIES
 from engine.simulate.sharded.making.draft import as_draft
-from engine.simulate.sharded.scenario import ALL_CONDITIONS
+from engine.simulate.sharded.scenario import ALL_CONDITIONS, ONE_TURN
 from engine.validate.aptitude import Aptitude, aptitudes
 from engine.validate.short_figures import short
 from engine.validate.turns import by_turns
@@ -147,6 +147,8 @@ def _place(conv_type: str) -> int:
 def _told_sharded(result: Mapping[str, Any]) -> str:
     score = result["score"]
     told = "no attempt" if score is None else f"score {100 * score:.0f}"
+    if result["condition"] in ONE_TURN:
+        return told
     return f"{told} · {counted(result['turns'], 'turn')} · {result['revealed']} of {result['shards']} shards"
 
 
