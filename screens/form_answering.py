@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -30,6 +30,7 @@ from screens.simulation_port import (
 )
 from screens.widgets.cycle import Cycle
 from screens.widgets.wrap import wrap
+from screens.wish_dialog import field_line
 
 POLL_SECONDS = 0.2
 LONGEST = 2_000
@@ -80,9 +81,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Fill a form yourself")
             for name, widget in fields:
-                with Horizontal(classes="field", id=f"field-{widget.id}"):
-                    yield Static(Content.styled(name, "$tone-muted"), classes="name")
-                    yield widget
+                yield field_line(name, widget)
             yield Static(
                 Content.styled(
                     "You answer, the model asks. Other work of the model waits until it is over.",

@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, get_args
 
-from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.binding import BindingType
 from textual.content import Content
-from textual.timer import Timer
-from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from engine.errors import WorkbenchError
 from engine.play_rows import PlayEstimate
 from engine.text import display_safe, one_line
 from screens import simulation_words as words
-from screens.background import background
-from screens.dialogs import Dialog, hint_line
-from screens.run_dialog import refusal_content
 from screens.simulation_port import (
     Kind,
     SimulationOffers,
@@ -29,9 +22,8 @@ from screens.simulation_port import (
     chosen_models,
 )
 from screens.widgets.cycle import Cycle
+from screens.wish_dialog import KEYS, WishDialog, field_line, whole_number
 
-TYPING_REST = 0.25
-"""Seconds without a key before it is asked what the simulation would cost."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 FIELDS: dict[Kind, tuple[str, ...]] = {
     "sharded": ("judge", "instructions", "conditions", "user-temperature"),
@@ -65,204 +57,127 @@ HELP = {
 }
 
 
-class SimulationRunDialog(Dialog[SimulationWish | None]):
+class SimulationRunDialog(WishDialog[SimulationWish, PlayEstimate]):
     """Asks what to play; estimates the calls and the time as the fields change."""
 
     PLACE = "simulation-new"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "Leave"),
-        Binding("enter", "start", "Start", priority=True),
-        Binding("down", "app.focus_next", "Next field", show=False),
-        Binding("up", "app.focus_previous", "Field before", show=False),
-    ]
+    ASKS = "Simulate conversations"
+    FIRST = "kind"
+    BINDINGS: ClassVar[list[BindingType]] = KEYS
 
     def __init__(self, simulations: Simulations, offers: SimulationOffers) -> None:
         super().__init__()
         self._simulations, self._offers = simulations, offers
-        self._timer: Timer | None = None
-        self._known: SimulationWish | None = None
 
-    def compose(self) -> ComposeResult:
-        """Fields, help for the one in focus, estimate, keys; filled with what was asked for last."""
+    def fields(self) -> ComposeResult:
+        """See the base; filled with what was asked for last."""
         offers, last = self._offers, self._offers.last or SimulationWish("sharded")
         models = offers.models
         variants = ("both", *offers.variants)
         variant = variants.index(last.variants[0]) if len(last.variants) == 1 else 0
-        with Vertical(classes="dialog") as box:
-            box.border_title = Content("Simulate conversations")
-            yield _line(
-                "kind",
-                Cycle([words.KINDS[kind] for kind in KINDS], KINDS.index(last.kind), id="kind"),
-            )
-            yield _line(
-                "model", _model("model", f"{models[0]} (the project's)", models, last.model)
-            )
-            yield _line("user", _model("user", "the same", models, last.user_model))
-            yield _line("judge", _model("judge", "the same", models, last.judge_model))
-            yield _line("runs", _number("runs", last.runs), _number("limit", last.limit), "at most")
-            yield _line(
-                "seed",
-                _number("seed", last.seed),
-                _number("temperature", last.temperature),
-                "temperature",
-            )
-            yield _line("instructions", Input(display_safe(last.instructions), id="instructions"))
-            yield _line("conditions", _list("conditions", last.conditions, offers.usual_conditions))
-            yield _line("user temp.", _number("user-temperature", last.user_temperature))
-            yield _line("checks", _number("checks", last.checks))
-            yield _line("forms", _list("forms", last.forms, [name for name, _ in offers.forms]))
-            yield _line("variant", Cycle(variants, variant, id="variant"))
-            yield _line(
-                "user is",
-                Cycle(
-                    ("another for each question", "one for a run"),
-                    PROFILES.index(last.profile),
-                    id="profile",
-                ),
-            )
-            yield _line("tasks", _list("tasks", last.tasks, offers.tasks))
-            yield _line(
-                "language",
-                Cycle(offers.languages, offers.languages.index(last.language), id="language"),
-            )
-            yield _line("turns", _number("turns", last.turns))
-            yield Static(id="help")
-            yield Static(id="estimate")
-            keys = (("↑↓", "field"), ("←→", "value"), ("enter", "starts"), ("escape", "leaves it"))
-            yield Static(hint_line(*keys))
-
-    def on_mount(self) -> None:
-        """Begins at the kind, with the cost of what is proposed."""
-        self._show_fields()
-        self.query_one("#kind").focus()
-        self._estimate()
-
-    # What is asked for
+        yield field_line(
+            "kind",
+            Cycle([words.KINDS[kind] for kind in KINDS], KINDS.index(last.kind), id="kind"),
+        )
+        yield field_line(
+            "model", _model("model", f"{models[0]} (the project's)", models, last.model)
+        )
+        yield field_line("user", _model("user", "the same", models, last.user_model))
+        yield field_line("judge", _model("judge", "the same", models, last.judge_model))
+        yield field_line(
+            "runs", _number("runs", last.runs), _number("limit", last.limit), "at most"
+        )
+        yield field_line(
+            "seed",
+            _number("seed", last.seed),
+            _number("temperature", last.temperature),
+            "temperature",
+        )
+        yield field_line("instructions", Input(display_safe(last.instructions), id="instructions"))
+        yield field_line(
+            "conditions", _list("conditions", last.conditions, offers.usual_conditions)
+        )
+        yield field_line("user temp.", _number("user-temperature", last.user_temperature))
+        yield field_line("checks", _number("checks", last.checks))
+        yield field_line("forms", _list("forms", last.forms, [name for name, _ in offers.forms]))
+        yield field_line("variant", Cycle(variants, variant, id="variant"))
+        yield field_line(
+            "user is",
+            Cycle(
+                ("another for each question", "one for a run"),
+                PROFILES.index(last.profile),
+                id="profile",
+            ),
+        )
+        yield field_line("tasks", _list("tasks", last.tasks, offers.tasks))
+        yield field_line(
+            "language",
+            Cycle(offers.languages, offers.languages.index(last.language), id="language"),
+        )
+        yield field_line("turns", _number("turns", last.turns))
 
     @property
     def _kind(self) -> Kind:
-        return KINDS[self.query_one("#kind", Cycle).at]
+        return KINDS[self.at("kind")]
 
-    def _show_fields(self) -> None:
+    def show_lines(self) -> None:
+        """Each kind has its own lines."""
         for name in OF_KINDS:
             self.query_one(f"#field-{name}").display = name in FIELDS[self._kind]
 
-    def _text(self, name: str) -> str:
-        return display_safe(self.query_one(f"#{name}", Input).value.strip())
-
-    def _at(self, name: str) -> int:
-        return self.query_one(f"#{name}", Cycle).at
-
     def _names(self, name: str, known: Sequence[str], *, others: bool = False) -> tuple[str, ...]:
         """Names with commas between them; raises WorkbenchError for one that is not known."""
-        found = tuple(one.strip() for one in self._text(name).split(",") if one.strip())
+        found = tuple(one.strip() for one in self.text(name).split(",") if one.strip())
         for one in found:
             if one not in known and not others:
                 raise WorkbenchError(f"{name}: there is no {one!r}.", f"Known: {', '.join(known)}.")
         return tuple(dict.fromkeys(found))
 
-    def _wish(self) -> SimulationWish:
-        """What is asked for; raises WorkbenchError for what cannot be understood."""
+    def wish(self) -> SimulationWish:
+        """See the base."""
         offers = self._offers
         variants = ((), *((one,) for one in offers.variants))
         models = offers.models
         return SimulationWish(
             kind=self._kind,
-            model=chosen_models(models, self._at("model")),
-            user_model=chosen_models(models, self._at("user")),
-            judge_model=chosen_models(models, self._at("judge")),
-            runs=_whole("runs", self._text("runs"), 1) or 1,
-            limit=_whole("at most", self._text("limit"), 1),
-            seed=_whole("seed", self._text("seed"), 0) or 0,
-            temperature=_warmth("temperature", self._text("temperature")),
-            instructions=self._text("instructions"),
+            model=chosen_models(models, self.at("model")),
+            user_model=chosen_models(models, self.at("user")),
+            judge_model=chosen_models(models, self.at("judge")),
+            runs=whole_number("runs", self.text("runs"), 1) or 1,
+            limit=whole_number("at most", self.text("limit"), 1),
+            seed=whole_number("seed", self.text("seed"), 0) or 0,
+            temperature=_warmth("temperature", self.text("temperature")),
+            instructions=self.text("instructions"),
             conditions=self._names("conditions", offers.conditions),
-            user_temperature=_warmth("user temperature", self._text("user-temperature")) or 0.0,
-            checks=_whole("checks", self._text("checks"), 0) or 0,
+            user_temperature=_warmth("user temperature", self.text("user-temperature")) or 0.0,
+            checks=whole_number("checks", self.text("checks"), 0) or 0,
             forms=self._names("forms", [name for name, _ in offers.forms], others=True),
-            variants=variants[self._at("variant")],
-            profile=PROFILES[self._at("profile")],
+            variants=variants[self.at("variant")],
+            profile=PROFILES[self.at("profile")],
             tasks=self._names("tasks", offers.tasks),
-            language=offers.languages[self._at("language")],
-            turns=_whole("turns", self._text("turns"), 1) or 10,
+            language=offers.languages[self.at("language")],
+            turns=whole_number("turns", self.text("turns"), 1) or 10,
         )
 
-    def on_input_changed(self) -> None:
-        """Another field is another simulation; its cost is asked for once the typing rests."""
-        self._forget()
-        if self._timer is not None:
-            self._timer.stop()
-        self._timer = self.set_timer(TYPING_REST, self._estimate)
+    def cost(self, wish: SimulationWish) -> PlayEstimate:
+        """See the base."""
+        return self._simulations.estimate(wish)
 
-    def on_cycle_changed(self) -> None:
-        """So is another choice."""
-        self._show_fields()
-        self._show_help()
-        self._estimate()
+    def told(self, cost: PlayEstimate) -> Content:
+        """See the base."""
+        return words.estimate_content(cost)
 
-    # What it costs
-
-    def _forget(self) -> None:
-        """What was estimated is not what is asked for now; nothing starts until that is known."""
-        self._known = None
-        self._tell(Content.styled("estimating …", "$tone-muted"))
-
-    def _estimate(self) -> None:
-        self._forget()
-        try:
-            wish = self._wish()
-        except WorkbenchError as error:
-            self._tell(refusal_content(error))
-            return
-        background(
-            self,
-            lambda: self._simulations.estimate(wish),
-            lambda estimate: self._show_estimate(wish, estimate),
-            lambda error: self._tell(refusal_content(error)),
-            group="estimate",
-        )
-
-    def _show_estimate(self, wish: SimulationWish, estimate: PlayEstimate) -> None:
-        self._known = wish
-        self._tell(words.estimate_content(estimate))
-
-    def _tell(self, content: Content) -> None:
-        self.query_one("#estimate", Static).update(content)
-
-    def action_start(self) -> None:
-        """Answers with what was asked for, once it is known what it costs."""
-        if self._known is not None:
-            self.dismiss(self._known)
-
-    # Help
-
-    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Explains the field in focus."""
-        self._show_help()
-
-    def _show_help(self) -> None:
-        at = (self.focused.id if self.focused is not None else None) or ""
+    def help_of(self, field: str) -> str:
+        """See the base."""
         offers = self._offers
-        told = {
+        return {
             "kind": KIND_HELP[self._kind],
             "instructions": f"{', '.join(offers.instructions)}, or a JSON or JSONL file of instructions.",
             "conditions": f"Of {', '.join(offers.conditions)}, with commas between.",
             "forms": "; ".join(f"{name}: {what}" for name, what in offers.forms)
             + "; or JSON files.",
             "tasks": f"Of {', '.join(offers.tasks)}, with commas between.",
-        }.get(at, HELP.get(at, ""))
-        self.query_one("#help", Static).update(Content.styled(one_line(told, 400), "$tone-muted"))
-
-
-def _line(name: str, first: Widget, second: Widget | None = None, other: str = "") -> Horizontal:
-    """A line of the dialog: a name and its field, and perhaps another pair beside it."""
-    shown: list[Widget] = [
-        Static(Content.styled(f"{name:<13}", "$tone-muted"), classes="name"),
-        first,
-    ]
-    if second is not None:
-        shown += [Static(Content.styled(f"{other:<13}", "$tone-muted"), classes="name"), second]
-    return Horizontal(*shown, classes="field", id=f"field-{first.id}")
+        }.get(field, HELP.get(field, ""))
 
 
 def _model(name: str, none: str, models: Sequence[str], chosen: str | None) -> Cycle:
@@ -278,14 +193,6 @@ def _number(name: str, value: float | None) -> Input:
 def _list(name: str, chosen: Sequence[str], usual: Sequence[str]) -> Input:
     text = display_safe(", ".join(chosen))
     return Input(text, id=name, placeholder=one_line(", ".join(usual), 70))
-
-
-def _whole(name: str, text: str, least: int) -> int | None:
-    if not text:
-        return None
-    if not text.isdecimal() or int(text) < least:
-        raise WorkbenchError(f"{name}: a whole number from {least} on.")
-    return int(text)
 
 
 def _warmth(name: str, text: str) -> float | None:
