@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import ClassVar, TypeVar
@@ -27,6 +26,7 @@ from screens.ports import ExportKind
 from screens.widgets.find_line import FindLine
 from screens.widgets.group_map import GroupMap
 from screens.widgets.row_table import RowTable
+from screens.writing import ask_export
 
 T = TypeVar("T")
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
@@ -268,27 +268,7 @@ class GoalsScreen(GoalsView):
             self.notify("There is nothing to export.", markup=False)
             return
 
-        def to_file(kind: ExportKind, path: str | None) -> None:
-            if path is None or not path.strip():
-                return
-            place = os.path.expanduser(path.strip())
-            self.in_background(
-                lambda: self.services.exports.export(kind, (), place),
-                lambda count: self.notify(
-                    f"Wrote {figures.counted(count, 'line')} to {one_line(place, 120)}.",
-                    markup=False,
-                ),
-                group=f"export {place}",
-            )
-
-        def chosen(kind: ExportKind | None) -> None:
-            if kind is not None:
-                self.app.push_screen(
-                    TextDialog(f"Write {kind} to", value=f"{kind}.jsonl", placeholder="a new file"),
-                    partial(to_file, kind),
-                )
-
-        self.app.push_screen(ChoiceDialog("Export", EXPORT_KINDS), chosen)
+        ask_export(self, "Export", EXPORT_KINDS, ())
 
 
 def clustering_words(row: ClusteringRow) -> str:

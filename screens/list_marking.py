@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from textual.binding import Binding, BindingType
 
 from engine.rows import ConversationRow
@@ -12,11 +10,12 @@ from screens import figures
 from screens.background import write_in_order
 from screens.base import WorkbenchScreen
 from screens.bridge import EngineFeed
-from screens.dialogs import ChoiceDialog, TextDialog
+from screens.dialogs import TextDialog
 from screens.marking import Marking
 from screens.ports import ExportKind, Services
 from screens.widgets.marks import Marks
 from screens.widgets.row_table import RowTable
+from screens.writing import ask_export
 
 MOST_COPIED = 10_000
 """Names that are put on the clipboard: a terminal takes them as one escape sequence."""
@@ -104,24 +103,4 @@ class MarkingScreen(Marking, WorkbenchScreen[None]):
         which = "marked" if self.marks else "listed"
         number = f"{figures.counted(len(meant), 'conversation')} ({which})"
 
-        def to_file(kind: ExportKind, path: str | None) -> None:
-            if path is None or not path.strip():
-                return
-            place = os.path.expanduser(path.strip())
-            self.in_background(
-                lambda: self.services.exports.export(kind, meant, place),
-                lambda count: self.notify(
-                    f"Wrote {figures.counted(count, 'line')} to {one_line(place, 120)}.",
-                    markup=False,
-                ),
-                group=f"export {place}",
-            )
-
-        def chosen(kind: ExportKind | None) -> None:
-            if kind is not None:
-                self.app.push_screen(
-                    TextDialog(f"Write {kind} to", value=f"{kind}.jsonl", placeholder="a new file"),
-                    lambda path: to_file(kind, path),
-                )
-
-        self.app.push_screen(ChoiceDialog(f"Export {number}", EXPORT_KINDS), chosen)
+        ask_export(self, f"Export {number}", EXPORT_KINDS, meant)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Sequence
 from functools import partial
@@ -15,7 +14,6 @@ from textual.widgets import Static
 
 from engine.errors import WorkbenchError
 from engine.events import Event, JobEnded, JobStarted
-from engine.text import one_line
 from screens import simulation_words as words
 from screens.base import WorkbenchScreen
 from screens.bridge import EngineFeed
@@ -40,6 +38,7 @@ from screens.simulation_port import (
 )
 from screens.simulation_run import SimulationRunDialog
 from screens.widgets.row_table import RowTable
+from screens.writing import ask_file
 
 STAGE = "simulate"
 OTHER_LINES = 12
@@ -382,18 +381,8 @@ class SimulationScreen(WorkbenchScreen[None]):
             return
         simulations, key = self.services.simulations, self._shown
 
-        def chosen(path: str | None) -> None:
-            if path is None or not path.strip():
-                return
-            place = os.path.expanduser(path.strip())
-            self.in_background(
-                lambda: simulations.export(key, place),
-                lambda _: self.notify(f"Wrote {one_line(place, 120)}.", markup=False),
-                group="export",
-            )
-
         name = f"{self._sets[self._at].source}.json"
-        self.app.push_screen(TextDialog("Write this set to", value=name), chosen)
+        ask_file(self, "Write this set to", name, lambda path: simulations.export(key, path))
 
     def show_error(self, error: WorkbenchError) -> None:
         """Shows an error; what could not be started is not followed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from textual.app import ComposeResult
@@ -16,7 +15,6 @@ from engine.text import one_line
 from screens.base import TitleLine, WorkbenchScreen
 from screens.bridge import EngineFeed
 from screens.clipboard import copy
-from screens.dialogs import TextDialog
 from screens.ports import Services
 from screens.tree_answers import AnswersDialog
 from screens.tree_dialogs import TokensDialog
@@ -27,6 +25,7 @@ from screens.widgets.tree_layout import Folding
 from screens.widgets.tree_pane import TreePane
 from screens.widgets.tree_view import TreeView
 from screens.widgets.turn_line import TurnLine
+from screens.writing import ask_file
 
 
 class TreeWalk(WorkbenchScreen[None]):
@@ -166,18 +165,9 @@ class TreeWalk(WorkbenchScreen[None]):
         if opened is None:
             return
 
-        def chosen(path: str | None) -> None:
-            if path is None or not path.strip():
-                return
-            place = os.path.expanduser(path.strip())
-            self.in_background(
-                lambda: self.services.trees.export(opened.item, place),
-                lambda _: self.notify(f"Wrote the tree to {one_line(place, 120)}.", markup=False),
-                group="export",
-            )
-
-        self.app.push_screen(
-            TextDialog("Write this tree to", value="tree.jsonl", placeholder="a new file"), chosen
+        trees = self.services.trees
+        ask_file(
+            self, "Write this tree to", "tree.jsonl", lambda path: trees.export(opened.item, path)
         )
 
     # Finding

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Sequence
 from typing import ClassVar
@@ -19,11 +18,11 @@ from screens import validation_words as words
 from screens.base import TitleLine, WorkbenchScreen
 from screens.bridge import EngineFeed
 from screens.clipboard import copy
-from screens.dialogs import TextDialog
 from screens.ports import Services
 from screens.validation_port import Plot, Sheet, SheetRow, ValidationReport, Watch
 from screens.widgets.line_plot import Line, LinePlot, Scale
 from screens.widgets.row_table import RowTable
+from screens.writing import ask_file
 
 POLL_SECONDS = 0.2
 WHOLE = Scale(0.0, 1.0)
@@ -269,19 +268,12 @@ class ValidationScreen(WorkbenchScreen[None]):
         if report is None:
             return
 
-        def chosen(path: str | None) -> None:
-            if path is None or not path.strip():
-                return
-            place = os.path.expanduser(path.strip())
-            self.in_background(
-                lambda: self.services.validation.export(report, place),
-                lambda _: self.notify(f"Wrote {one_line(place, 120)}.", markup=False),
-                group="export",
-            )
-
-        self.app.push_screen(
-            TextDialog("Write all tables to", value="validation.json", placeholder="a new file"),
-            chosen,
+        validation = self.services.validation
+        ask_file(
+            self,
+            "Write all tables to",
+            "validation.json",
+            lambda path: validation.export(report, path),
         )
 
     def action_leave(self) -> None:
