@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -99,6 +99,26 @@ class ChoiceDialog(Dialog[T | None], Generic[T]):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Enter or a click answers."""
         self.dismiss(self._choices[event.option_index][0])
+
+
+def ask_order(
+    screen: Screen[Any],
+    choices: Sequence[tuple[T, str | Content]],
+    now: T | None,
+    sort: Callable[[T], None],
+) -> None:
+    """Asks by what a list is sorted.
+
+    Args:
+        now: What it is sorted by.
+        sort: Sorts it; by the same again, the other way round.
+    """
+
+    def chosen(by: T | None) -> None:
+        if by is not None:
+            sort(by)
+
+    screen.app.push_screen(ChoiceDialog("Sort by; again turns it round", choices, now), chosen)
 
 
 class TicksDialog(Dialog[list[T] | None], Generic[T]):

@@ -13,7 +13,7 @@ from engine.text import one_line
 from screens import figures, goal_words
 from screens.background import write_in_order
 from screens.clipboard import copy
-from screens.dialogs import ChoiceDialog, TextDialog
+from screens.dialogs import ChoiceDialog, TextDialog, ask_order
 from screens.goal_columns import ORDERS
 from screens.goal_dialogs import GroupPicker, split_group
 from screens.goal_drift import GoalDriftScreen
@@ -90,15 +90,8 @@ class GoalsScreen(GoalsView):
 
     def action_sort(self) -> None:
         """Asks for the order."""
-
-        def chosen(key: str | None) -> None:
-            if key is not None:
-                self._sort_by(key)
-
         choices = [(key, order.title) for key, order in ORDERS.items()]
-        self.app.push_screen(
-            ChoiceDialog("Sort by; again turns it round", choices, self.sort[0]), chosen
-        )
+        ask_order(self, choices, self.sort[0], self._sort_by)
 
     def _sort_by(self, key: str) -> None:
         if key not in ORDERS:

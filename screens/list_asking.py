@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from textual.binding import Binding, BindingType
 
-from engine.filters import FilterError, ListQuery, SortKey, parse_filter
+from engine.filters import FilterError, ListQuery, parse_filter
 from engine.text import display_safe, one_line
 from screens.background import write_in_order
 from screens.bridge import EngineFeed
-from screens.dialogs import ChoiceDialog, TextDialog, TicksDialog
+from screens.dialogs import TextDialog, TicksDialog, ask_order
 from screens.filter_editing import edit_filter
 from screens.list_columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED
 from screens.list_marking import MarkingScreen
@@ -98,14 +98,11 @@ class AskingScreen(MarkingScreen):
 
     def action_sort(self) -> None:
         """Asks for the column to sort by."""
-
-        def chosen(key: SortKey | None) -> None:
-            if key is not None:
-                self.ask(toggle_sort(self.query_shown, key))
-
-        choices = list(SORT_TITLES.items())
-        self.app.push_screen(
-            ChoiceDialog("Sort by; again turns it round", choices, self.query_shown.sort), chosen
+        ask_order(
+            self,
+            list(SORT_TITLES.items()),
+            self.query_shown.sort,
+            lambda key: self.ask(toggle_sort(self.query_shown, key)),
         )
 
     def action_columns(self) -> None:

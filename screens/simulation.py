@@ -18,7 +18,7 @@ from screens import simulation_words as words
 from screens.base import WorkbenchScreen
 from screens.bridge import EngineFeed
 from screens.clipboard import copy
-from screens.dialogs import ChoiceDialog, TextDialog
+from screens.dialogs import TextDialog, ask_order
 from screens.form_answering import FormChoice, FormChoiceDialog, FormTalkScreen
 from screens.ports import Services
 from screens.reader import ReaderScreen
@@ -239,14 +239,9 @@ class SimulationScreen(WorkbenchScreen[None]):
         sheet = self._sheet
         if sheet is None:
             return
-
-        def chosen(by: int | None) -> None:
-            if by is not None:
-                self._sort_by(by)
-
         choices = [(nth, words.column_content(one)) for nth, one in enumerate(sheet.columns)]
         now = None if self._sort is None else self._sort[0]
-        self.app.push_screen(ChoiceDialog[int]("Sort by", choices, now), chosen)
+        ask_order(self, choices, now, self._sort_by)
 
     def _sort_by(self, by: int) -> None:
         sheet = self._sheet

@@ -20,7 +20,7 @@ from engine.text import one_line
 from screens import figures
 from screens.base import WorkbenchScreen
 from screens.bridge import EngineFeed
-from screens.dialogs import ChoiceDialog
+from screens.dialogs import ChoiceDialog, ask_order
 from screens.filter_editing import edit_filter
 from screens.ports import Services
 from screens.tree_columns import (
@@ -218,15 +218,8 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def action_sort(self) -> None:
         """Asks for the order."""
-
-        def chosen(key: str | None) -> None:
-            if key is not None:
-                self._sort_by(key)
-
         choices = [(key, order.title) for key, order in ORDERS.items()]
-        self.app.push_screen(
-            ChoiceDialog("Sort by; again turns it round", choices, self._sort[0]), chosen
-        )
+        ask_order(self, choices, self._sort[0], self._sort_by)
 
     def _sort_by(self, key: str) -> None:
         same = self._sort[0] == key
