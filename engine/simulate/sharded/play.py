@@ -38,9 +38,10 @@ class ShardedScenario:
 
     @property
     def expected(self) -> float:
-        """One reply at once; else user, assistant and judge once for each shard."""
+        """At once an answer and what is copied out of it; else user, assistant and judge for each shard, and a turn now
+        and then that gives none away."""
         case = self.case
-        return 1.0 if case.condition in ONE_TURN else 3.0 * len(case.instruction.shards)
+        return 2.0 if case.condition in ONE_TURN else 4.0 * len(case.instruction.shards)
 
     def play(self) -> Play:
         """A new play of it; its record is a log in the published format."""
