@@ -52,7 +52,11 @@ class FormRun:
     def expected(self) -> float:
         """A reply for each field; of modules, more than one."""
         each = 3.0 if self.variant == "modular" else 1.0
-        return each * sum(1 for _ in fields(self.form.content))
+        return each * self._length
+
+    @property
+    def _length(self) -> int:
+        return sum(1 for _ in fields(self.form.content))
 
     def play(self) -> Play:
         """A new play of it; its result holds the scores and the files of the run."""
@@ -60,7 +64,6 @@ class FormRun:
         profiles = self.profiles
         if self.rules.profile == "run":
             profiles = (profiles[(self.run - 1) % len(profiles)],)
-        length = sum(1 for _ in fields(self.form.content))
         desk = Desk(
             self.texts,
             self.rules,
@@ -68,7 +71,7 @@ class FormRun:
             self.form.topic,
             profiles,
             self.form.name,
-            length,
+            self._length,
             self.person,
         )
         content = self.form.blank()
