@@ -117,7 +117,8 @@ class TrainingRun:
         seconds: Time that its processes worked, all together.
         step, steps, epoch, epochs: How far it is; None before the first step, `epoch` counts from 0.
         loss: Mean over the labels of the last steps.
-        tokens_per_s, seconds_left, memory: As the newest step event has them, memory in bytes.
+        tokens_per_s, seconds_left, memory: As the newest event has them, memory in bytes.
+        validated, to_validate: Conversations of the validation that is going on, read and in all; else None.
         auroc, f1, best_step: Of the best validation so far.
         pid: Of the process that works on it.
         stopping: It was asked to stop and has not ended yet.
@@ -142,6 +143,8 @@ class TrainingRun:
     tokens_per_s: float | None = None
     seconds_left: float | None = None
     memory: int | None = None
+    validated: int | None = None
+    to_validate: int | None = None
     auroc: float | None = None
     f1: float | None = None
     best_step: int | None = None
@@ -157,10 +160,12 @@ class TrainingRun:
         """What a run does that is not between its first and its last step, in a word; empty otherwise."""
         if self.stopping:
             return "stopping"
+        if self.to_validate:
+            return "validating"
         if self.state == "running" and self.step is None:
             return "starting"
         if self.state == "running" and self.step == self.steps:
-            return "finishing"  # validates, converts the adapter, compares it
+            return "finishing"  # converts the adapter and compares it
         return ""
 
 

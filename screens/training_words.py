@@ -86,10 +86,12 @@ def progress_parts(run: TrainingRun, available: int | None) -> list[str]:
     if run.step is not None:
         of = f"/{run.steps:,}" if run.steps is not None else ""
         parts.append(f"step {run.step:,}{of}")
+    if run.to_validate:
+        parts.append(f"validating {run.validated or 0:,}/{run.to_validate:,}")
     if run.state == "running":
         if run.tokens_per_s is not None:
             parts.append(f"{run.tokens_per_s:,.0f} tok/s")
-        if _is_number(run.seconds_left) and run.step != run.steps:
+        if _is_number(run.seconds_left) and (run.step != run.steps or run.to_validate):
             parts.append(f"{figures.duration(run.seconds_left)} left")
     else:
         parts.append(figures.duration(run.seconds))

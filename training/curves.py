@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,11 +78,19 @@ def _points(model: Any, reading: Reading, opening: Sequence[int], end: int) -> l
 
 
 def validate(
-    model: Any, tokenizer: HubTokenizer, logs: Sequence[Log], limit: int, seed: int
+    model: Any,
+    tokenizer: HubTokenizer,
+    logs: Sequence[Log],
+    limit: int,
+    seed: int,
+    tell: Callable[[int], None] = lambda done: None,
 ) -> Validation:
-    """Reads all logs and cuts each once, at a place drawn with `seed`."""
+    """Reads all logs and cuts each once, at a place drawn with `seed`; `tell` hears after each how many are read."""
     model.eval()
-    curves = {log.id: curve(model, tokenizer, log, limit) for log in logs}
+    curves = {}
+    for done, log in enumerate(logs, 1):
+        curves[log.id] = curve(model, tokenizer, log, limit)
+        tell(done)
     losses = []
     for points in curves.values():
         losses += [-point.log_continue for point in points[:-1]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 from training.base import HubTokenizer
 from training.config import EVALUATOR, TrainConfig
 from training.curves import Validation, validate
-from training.examples import DataError, Example, examples, read_logs
+from training.examples import DataError, Example, examples, read_logs, readings
 from training.protocol import EventLog, RunDirectory
-from training.replies import read_wanted, reply_examples, validate_replies
-from training.telling import tell_replies, tell_samples
+from training.replies import read_wanted, reply_example, reply_examples, validate_replies
+from training.saying import tell_replies, tell_samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +21,15 @@ class Material:
 
     Attributes:
         examples: What is trained on.
-        held_out: How many conversations or prompts are validated on.
-        validate: The figures of the model as it is now.
+        held_out, held_out_tokens: How many conversations or prompts are validated on, and how long they are together.
+        validate: The figures of the model as it is now; it tells how many of them it has read.
         tell: Writes what the model says of some of them after a step.
     """
 
     examples: Sequence[Example]
     held_out: int
-    validate: Callable[[Any], Validation]
+    held_out_tokens: int
+    validate: Callable[[Any, Callable[[int], None]], Validation]
     tell: Callable[[EventLog, int, Any], None]
 
 
@@ -52,7 +52,8 @@ def material(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenizer) ->
         return Material(
             reply_examples(tokenizer, wanted, limit),
             len(asked),
-            lambda model: validate_replies(model, tokenizer, asked, limit),
+            sum(len(reply_example(tokenizer, one, limit).tokens) for one in asked),
+            lambda model, told: validate_replies(model, tokenizer, asked, limit, told),
             tell,
         )
     logs, held_out = read_logs(run.train), read_logs(run.valid)
@@ -60,9 +61,8 @@ def material(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenizer) ->
     return Material(
         examples(tokenizer, logs, config.recipe, limit, balance=config.balance, words=config.words),
         len(held_out),
-        functools.partial(
-            validate, tokenizer=tokenizer, logs=held_out, limit=limit, seed=config.seed
-        ),
+        sum(len(one.tokens) for log in held_out for one in readings(tokenizer, log.item, limit)),
+        lambda model, told: validate(model, tokenizer, held_out, limit, config.seed, told),
         lambda events, step, model: tell_samples(events, step, model, tokenizer, held_out, limit),
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,14 +111,21 @@ def reply_examples(tokenizer: Tokenizer, many: Sequence[Wanted], limit: int) -> 
 
 
 def validate_replies(
-    model: Any, tokenizer: HubTokenizer, many: Sequence[Wanted], limit: int
+    model: Any,
+    tokenizer: HubTokenizer,
+    many: Sequence[Wanted],
+    limit: int,
+    tell: Callable[[int], None] = lambda done: None,
 ) -> Validation:
-    """Loss over examples that were not trained on, each counting as in training, and AUROC and F1 of the choices."""
+    """Loss over examples that were not trained on, each counting as in training, and AUROC and F1 of the choices.
+
+    `tell` hears after each how many are read.
+    """
     model.eval()
     lost = weighed = 0.0
     values: list[float] = []
     yes: list[bool] = []
-    for one in many:
+    for done, one in enumerate(many, 1):
         example = reply_example(tokenizer, one, limit)
         rows = _rows(model, example)
         places = range(len(example.targets))
@@ -132,6 +139,7 @@ def validate_replies(
             ]
             values.append(1 / (1 + math.exp(min(700.0, first[1] - first[0]))))
             yes.append(one.choice)
+        tell(done)
     loss = lost / weighed if weighed else 0.0
     if min(yes.count(True), yes.count(False)) < LEAST_CLASS:
         return Validation(loss, None, None, len(yes))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
@@ -55,13 +54,13 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     model = add_adapter(model, config)
     folder = run.checkpoints
     resumed = last_checkpoint(folder)
-    telling = Telling(events, sum(len(one.tokens) for one in found))
+    telling = Telling(events, data, run.stop.exists)
     stop = StopCallback(run.stop.exists, _terminated())
     callbacks: list[Any] = [telling, stop]
     if config.patience:
         callbacks.append(EarlyStoppingCallback(config.patience))
     trainer = AdapterTrainer(
-        validation=functools.partial(data.validate, model),
+        validation=lambda: data.validate(model, telling.validating),
         model=model,
         args=arguments(config, folder, _optimiser(events), cpu=cpu),
         train_dataset=Examples(found),

@@ -6,57 +6,46 @@ import math
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import TrainerCallback
+from transformers import TrainerCallback, TrainingArguments
 
-from engine.completeness.block import LogItem
-from training.base import HubTokenizer
-from training.curves import Point, curve
-from training.examples import Log, readings
 from training.loop import AdapterTrainer
+from training.material import Material
 from training.protocol import EventLog
-from training.replies import Wanted, written
 
-SAMPLED = 3
-"""Conversations whose words at a boundary are shown before and after."""
+READING = 2.0
+"""How many times as fast a log is read as trained on: of a validation's length before there was one."""
 
-SHOWN_CHARS = 160
-"""Characters before a boundary that are shown with it."""
-
-SAID_TOKENS = 24
-"""Tokens that the model writes there."""
+VALIDATING_SECONDS = 2.0
+"""Between two events that say how far a validation is."""
 
 
 class Telling(TrainerCallback):
     """Writes events as the loop goes; the trainer is given once it exists."""
 
-    def __init__(self, events: EventLog, tokens: int) -> None:
+    def __init__(self, events: EventLog, data: Material, stopping: Callable[[], bool]) -> None:
         """Prepares for a run.
 
         Args:
-            tokens: Tokens of one epoch.
+            data: What is trained and validated on.
+            stopping: Whether the run ends after the step or validation that it is at.
         """
-        self._events, self._epoch_tokens = events, tokens
+        self._events, self._data, self._stopping = events, data, stopping
+        self._epoch_tokens = sum(len(one.tokens) for one in data.examples)
         self.trainer: AdapterTrainer | None = None
-        self._valid_seconds = 0.0
+        self._valid_seconds: float | None = None
         self._valid_started: float | None = None
+        self._told = -math.inf
 
     def on_log(self, args: Any, state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
         """A step."""
         trainer = self.trainer
         if trainer is None or not state.is_world_process_zero or "loss" not in (logs or {}):
             return
-        speed = trainer.tokens / trainer.seconds if trainer.seconds else 0.0
-        ahead = state.max_steps - state.global_step
-        left = None
-        if speed:
-            reads = -(-ahead // args.eval_steps)
-            tokens = self._epoch_tokens * args.num_train_epochs * ahead / state.max_steps
-            left = round(tokens / speed + reads * self._valid_seconds, 1)
         self._events.write(
             "step",
             step=state.global_step,
@@ -64,12 +53,62 @@ class Telling(TrainerCallback):
             loss=float(logs["loss"]),
             learning_rate=float(logs["learning_rate"]),
             tokens=trainer.tokens,
-            tokens_per_s=round(speed, 1),
-            seconds_left=left,
+            tokens_per_s=round(self._speed(trainer), 1),
+            seconds_left=self._left(trainer, reading=self._reads_now(trainer)),
             memory=memory(),
         )
-        if state.global_step % args.eval_steps == 0:
-            self._valid_started = time.monotonic()
+
+    def validating(self, done: int) -> None:
+        """So many of what is held out are read."""
+        trainer, now = self.trainer, time.monotonic()
+        if self._valid_started is None:
+            self._valid_started = now
+        if trainer is None or now - self._told < VALIDATING_SECONDS:
+            return
+        self._told = now
+        of = self._data.held_out
+        passed = now - self._valid_started
+        # The first is over when the clock starts.
+        whole = passed / (done - 1) * of if done > 1 else self._valid(trainer)
+        rest = self._left(trainer)
+        self._events.write(
+            "validating",
+            step=trainer.state.global_step,
+            done=done,
+            of=of,
+            seconds_left=rest if rest is None else round(rest + max(0.0, whole - passed), 1),
+        )
+
+    def _speed(self, trainer: AdapterTrainer) -> float:
+        return trainer.tokens / trainer.seconds if trainer.seconds else 0.0
+
+    def _valid(self, trainer: AdapterTrainer) -> float:
+        """Seconds of a validation: of the last one, or by the speed of training."""
+        if self._valid_seconds is not None:
+            return self._valid_seconds
+        speed = self._speed(trainer)
+        return self._data.held_out_tokens / (READING * speed) if speed else 0.0
+
+    def _reads_now(self, trainer: AdapterTrainer) -> bool:
+        """Whether a validation comes before the next step."""
+        step, args = trainer.state.global_step, trainer.args
+        return self._stopping() or step % args.eval_steps == 0 or step >= trainer.state.max_steps
+
+    def _left(self, trainer: AdapterTrainer, *, reading: bool = False) -> float | None:
+        """Seconds to the end of the run, with the validation of this step where it is still to come."""
+        speed = self._speed(trainer)
+        if not speed:
+            return None
+        args: TrainingArguments = trainer.args
+        step, steps = trainer.state.global_step, max(1, trainer.state.max_steps)
+        ahead = 0 if self._stopping() else steps - step
+        tokens = self._epoch_tokens * args.num_train_epochs * ahead / steps
+        # At every so many steps, and after the last.
+        every = int(args.eval_steps)
+        reads = (step + ahead) // every - step // every
+        reads += int(ahead > 0 and steps % every > 0)
+        seconds: float = tokens / speed + (reads + reading) * self._valid(trainer)
+        return round(seconds, 1)
 
     def on_evaluate(
         self, args: Any, state: Any, _control: Any, metrics: Any = None, **_: Any
@@ -110,80 +149,3 @@ def memory() -> int:
         return int(torch.cuda.max_memory_allocated())
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
-
-
-def tell_samples(
-    events: EventLog,
-    step: int,
-    model: Any,
-    tokenizer: HubTokenizer,
-    logs: Sequence[Log],
-    limit: int,
-) -> None:
-    """Says of a few conversations what the model makes of a boundary in the middle and of the last one."""
-    chosen = [log for log in logs if len(log.item.boundaries) > 1][:SAMPLED]
-    model.eval()
-    for log in chosen:
-        middle = log.item.boundaries[(len(log.item.boundaries) - 1) // 2]
-        points = curve(model, tokenizer, log, limit)
-        for boundary in (middle, log.item.boundaries[-1]):
-            at = log.item.boundaries.index(boundary)
-            _tell(events, step, model, tokenizer, _until(log, at), points[at], limit)
-
-
-def tell_replies(
-    events: EventLog,
-    step: int,
-    model: Any,
-    tokenizer: HubTokenizer,
-    many: Sequence[Wanted],
-    limit: int,
-) -> None:
-    """Says what the model replies to one prompt of each kind."""
-    model.eval()
-    for one in {wanted.prompt.name: wanted for wanted in reversed(many)}.values():
-        events.write(
-            "reply",
-            step=step,
-            id=one.id,
-            text=one.texts[-1][-SHOWN_CHARS:],
-            wanted=one.prompt.reply + one.reply,
-            says=one.prompt.reply + written(model, tokenizer, one, limit, SAID_TOKENS),
-        )
-
-
-def _until(log: Log, at: int) -> Log:
-    boundaries = log.item.boundaries[: at + 1]
-    texts = (
-        log.item.texts
-        if at + 1 == len(log.item.boundaries)
-        else log.item.texts[: boundaries[-1] + 2]
-    )
-    return Log(log.id, LogItem(texts, boundaries, log.item.kept))
-
-
-def _tell(
-    events: EventLog, step: int, model: Any, tokenizer: HubTokenizer, log: Log, point: Point, limit: int,
-) -> None:  # fmt: skip
-    last = log.item.boundaries[-1]
-    *_, reading = readings(tokenizer, log.item, limit)
-    tokens = torch.tensor([reading.tokens], device=model.device)
-    with torch.inference_mode():
-        written = model.generate(
-            input_ids=tokens,
-            attention_mask=torch.ones_like(tokens),
-            max_new_tokens=SAID_TOKENS,
-            do_sample=False,
-            pad_token_id=tokenizer.end_token,
-            use_cache=True,
-        )
-    events.write(
-        "sample",
-        step=step,
-        id=log.id,
-        text=log.item.texts[last][-SHOWN_CHARS:],
-        ends=last + 1 >= len(log.item.texts),
-        p_end=math.exp(point.log_end),
-        p_continue=math.exp(point.log_continue),
-        says=tokenizer.text(written[0, tokens.shape[1] :].tolist()),
-    )

@@ -128,6 +128,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--context", type=positive, help="longest log in tokens")
     add_filter(sub)
+    sub.add_argument(
+        "--held-out-by", metavar="RUN", help="only what this training run was not trained on"
+    )
     sub.add_argument("--limit", type=positive, help="score only the first so many conversations")
     sub.add_argument("--no-tune", action="store_true", help="use the model file as it is")
     sub.add_argument("--no-remaining", action="store_true", help="do not spell out remaining tasks")

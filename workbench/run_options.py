@@ -23,6 +23,7 @@ class ScoringOptions:
         end_tag: Text tag of a tuned model; None is its end-of-text token.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
         filter: Which conversations.
+        held_out_by: Of them only those that this training run was not trained on.
         limit: The first so many of them.
         tune: Tune the model first if it never was on this machine.
         remaining: Spell out the remaining tasks of what is below the threshold.
@@ -35,6 +36,7 @@ class ScoringOptions:
     end_tag: str | None = None
     context: int | None = None
     filter: Filter = field(default_factory=Filter)
+    held_out_by: str | None = None
     limit: int | None = None
     tune: bool = True
     remaining: bool = True

@@ -46,6 +46,7 @@ from workbench.project_prompts import ProjectPrompts
 from workbench.run_options import ScoringOptions, TreeRunOptions
 from workbench.simulation.desk import SimulationDesk, priced_by
 from workbench.simulation.services import ProjectSimulations
+from workbench.training.files import held_out_by, run_named
 from workbench.training.services import ProjectTraining
 from workbench.trees.services import Like, ProjectTrees, wished_options
 from workbench.validation.services import ProjectValidation
@@ -188,9 +189,13 @@ class Workspace:
             options.mode,
             question,
             query=ListQuery(options.filter),
+            names=self._held_out(options.held_out_by),
             limit=options.limit,
             measured=self.catalog.record_speed,
         )
+
+    def _held_out(self, run: str | None) -> frozenset[str] | None:
+        return None if run is None else held_out_by(run_named(Path(self.project.path), run))
 
     def tree_stages(self, options: TreeRunOptions) -> list[Stage]:
         """The stages of a run that grows trees: tuning if it was never done, then the trees."""

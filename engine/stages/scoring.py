@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         question: Question,
         *,
         query: ListQuery | None = None,
+        names: Collection[str] | None = None,
         limit: int | None = None,
         measured: Callable[[RunnableModel, float, float], None] | None = None,
     ) -> None:
@@ -72,12 +73,13 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         Args:
             choose: Names the model when the stage's turn has come.
             query: Score only what it matches; None: all of the project.
+            names: Of those only the ones that are called so in their source; None: all.
             limit: Score only the first so many of them; None scores all.
             measured: Gets tokens a second and noise of a model that had no figures yet.
         """
         super().__init__(project, process, choose)
         self._mode, self._question = mode, question
-        self._query, self._limit = query or ListQuery(), limit
+        self._query, self._names, self._limit = query or ListQuery(), names, limit
         self._measured = measured
         self._remaining: RemainingStage | None = None
         self._written: dict[int, WrittenOn] = {}
@@ -150,7 +152,10 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
 
     def _selected(self, conn: sqlite3.Connection) -> Sequence[int]:
         """Ids of all conversations that the run is about, scored or not, in id order."""
-        return conversations.ids(conn, self._query)[: self._limit]
+        found = conversations.ids(conn, self._query)
+        if self._names is not None:
+            found = conversations.called(conn, found, self._names)
+        return found[: self._limit]
 
     def _measure(self, ids: Sequence[int]) -> float:
         """Speed and noise of the model on the project's own first logs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from engine.conversation import Conversation, Message, ToolCall, opens_turn
@@ -44,6 +44,16 @@ def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
         if len(result) < len(found):
             result += (found - found.of(result)).ascending()
         return result
+
+
+def called(conn: sqlite3.Connection, wanted: array[int], names: Collection[str]) -> array[int]:
+    """Those of the ids, in their order, whose conversations are called so in their source."""
+    found = {
+        key
+        for key, name in conn.execute("SELECT id, external_id FROM conversation")
+        if name in names
+    }
+    return array("q", (key for key in wanted if key in found))
 
 
 def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRow]:

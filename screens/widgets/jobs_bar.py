@@ -102,7 +102,9 @@ class JobsBar(Widget):
 
 def _training_line(run: TrainingRun) -> Content:
     facts = [run.phase] if run.phase else []
-    if not facts and run.step is not None and run.steps:
+    if run.to_validate:
+        facts.append(f"{run.validated or 0:,} of {run.to_validate:,} read")
+    elif not facts and run.step is not None and run.steps:
         facts.append(f"step {run.step:,} of {run.steps:,}")
         if run.seconds_left is not None:
             facts.append(f"{figures.duration(run.seconds_left)} left")

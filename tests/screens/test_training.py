@@ -118,7 +118,14 @@ class TestLive:
             fake.training.change("support-v4", step=500, epoch=500 / 640 * 3)
             await poll(pilot)
             assert "step 500/640" in text(pilot)
-            fake.training.change("support-v4", step=640, seconds_left=0.0)
+            fake.training.change(
+                "support-v4", step=640, seconds_left=9.0, validated=3, to_validate=40
+            )
+            await poll(pilot)
+            assert "▸ validating" in row(pilot, "support-v4")
+            assert "validating 3/40" in text(pilot)
+            assert "9 s left" in text(pilot)
+            fake.training.change("support-v4", validated=None, to_validate=None, seconds_left=0.0)
             await poll(pilot)
             assert "▸ finishing" in row(pilot, "support-v4")
             assert "left" not in text(pilot)

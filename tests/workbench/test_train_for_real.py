@@ -17,6 +17,7 @@ import pytest
 from engine.store.project import Project
 from tests.workbench.training_project import fill_with_talks, wait_for, wait_for_end
 from training.protocol import RunDirectory, read_events
+from workbench.exits import WITH_GAPS
 from workbench.training.files import runs_folder
 from workbench.training.process import Trainers, pid_of
 
@@ -91,10 +92,16 @@ def test_begun_killed_gone_on_and_used(
     assert told(run, "started")[1]["step"] == told(run, "checkpoint")[0]["step"]
     assert told(run, "parity")[0]["top1"] >= 0.99
 
-    named = workbench(
+    score = (
         "run", "complete", project, "--model", base, "--adapter", "mine", "--no-tune", "--no-remaining",
         "--json",
     )  # fmt: skip
+    held_out = json.loads(run.manifest.read_text("utf-8"))["held_out"]
+    some = workbench(*score, "--held-out-by", "mine")
+    assert some.returncode == WITH_GAPS, some.stderr
+    assert json.loads(some.stdout)["scored"] == len(held_out)
+    assert 0 < len(held_out) < 24
+    named = workbench(*score)
     assert named.returncode == 0, named.stderr
     assert json.loads(named.stdout)["scored"] == 24
     again = workbench(

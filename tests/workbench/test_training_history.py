@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.workbench.training_project import bare_run
-from training.protocol import EventLog, RunDirectory
+from training.protocol import EventLog, RunDirectory, locked
 from workbench.training.history import CURVE_POINTS, RunHistory
 
 
@@ -65,6 +65,26 @@ class TestCurves:
         with run.events.open("a") as file:
             file.write('ss": 0.25}\n')
         assert [point.step for point in history.detail().loss] == [1, 2, 3, 4]
+
+    def test_a_validation_that_goes_on(self, run: RunDirectory) -> None:
+        """How far a validation is shows while it lasts and a process works, with the time left that it tells."""
+        history = RunHistory(run)
+        say(
+            run,
+            started(),
+            step(10),
+            ("validating", {"step": 10, "done": 3, "of": 9, "seconds_left": 7.0}),
+        )
+        assert history.row().validated is None
+        with locked(run) as had:
+            assert had
+            row = history.row()
+            assert (row.validated, row.to_validate, row.phase) == (3, 9, "validating")
+            assert row.seconds_left == 7.0
+            say(run, valid(10, 0.7, True))
+            row = history.row()
+            assert (row.validated, row.to_validate, row.phase) == (None, None, "")
+            assert row.seconds_left == 60.0
 
     def test_what_is_done_again_is_told_once(self, run: RunDirectory) -> None:
         """After a resume the steps since the checkpoint come again: the curve shows the second time, and where."""

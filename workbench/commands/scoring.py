@@ -34,6 +34,7 @@ def options_from(arguments: argparse.Namespace) -> ScoringOptions:
         end_tag=arguments.end_tag,
         context=arguments.context,
         filter=asked_filter(arguments.filter),
+        held_out_by=arguments.held_out_by,
         limit=arguments.limit,
         tune=not arguments.no_tune,
         remaining=not arguments.no_remaining,

@@ -114,7 +114,8 @@ def stop(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.run_name} is not running.")
     runs.trainers.stop(history.run)
     tell(f"{arguments.run_name} ends after its step and keeps the best checkpoint.")
-    while process.works(history.run):
+    narrator = _Narrator(history, _size(history.run.events))
+    while narrator.look():
         time.sleep(LOOK_SECONDS)
     try:
         return _said(history, arguments.json)
@@ -154,16 +155,10 @@ def _watch(runs: Runs, name: str, arguments: argparse.Namespace, told: int = 0) 
         else:
             say(f"{name} runs by itself; `workbench train status` says how it stands.")
         return DONE
-    narrator = _Narrator(name)
+    narrator = _Narrator(history, told)
     asked = 0
     with _interrupts() as pressed:
-        while True:
-            works = process.works(history.run)
-            events, told = read_events(history.run.events, told)
-            for event in events:
-                narrator(event)
-            if not works:
-                break
+        while narrator.look():
             if pressed[0] > asked:
                 asked = pressed[0]
                 if asked == 1:
@@ -201,32 +196,46 @@ def _said(history: RunHistory, as_json: bool, killed: bool = False) -> int:
 
 
 class _Narrator:
-    """Tells the events of a run on standard error."""
+    """Tells the events of a run on standard error, from a byte of its events on."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, history: RunHistory, told: int) -> None:
+        self._run, self._told = history.run, told
         self._spoken = 0.0
-        self._steps: int | None = None
+        self._steps = history.row().steps
+        self._validated: int | None = None
 
-    def __call__(self, event: Event) -> None:
-        said = self._words(event)
-        if said:
-            tell(said)
+    def look(self) -> bool:
+        """Tells what happened since the last look; False once nothing works on the run any more."""
+        works = process.works(self._run)
+        events, self._told = read_events(self._run.events, self._told)
+        for event in events:
+            said = self._words(event)
+            if said:
+                tell(said)
+        return works
 
     def _words(self, event: Event) -> str:
         kind, step = event["event"], event.get("step")
         if kind == "started":
             self._steps = event.get("steps")
             return (
-                f"{self._name}: {event.get('examples', 0):,} conversations,"
+                f"{self._run.path.name}: {event.get('examples', 0):,} conversations,"
                 f" {event.get('tokens', 0):,} tokens an epoch, {self._steps} steps"
                 + (f", on from step {step}" if step else "")
             )
         if kind == "step":
-            if time.monotonic() - self._spoken < STEP_SECONDS and step != self._steps:
+            if not self._again() and step != self._steps:
                 return ""
-            self._spoken = time.monotonic()
             return f"  step {step} of {self._steps} · {_step_words(event)}"
+        if kind == "validating":
+            first = step != self._validated
+            if not self._again() and not first:
+                return ""
+            self._validated = step
+            far = f"{event.get('done', 0):,} of {event.get('of', 0):,} held out"
+            return " · ".join(
+                [f"  step {step} of {self._steps} · reading {far}", *_time_left(event)]
+            )
         if kind == "valid":
             best = " · best so far" if event.get("best") else ""
             return f"  step {step} · held out: {_valid_words(event)}{best}"
@@ -241,6 +250,13 @@ class _Narrator:
             )
         return ""
 
+    def _again(self) -> bool:
+        """Whether it is time to say once more how far it is."""
+        if time.monotonic() - self._spoken < STEP_SECONDS:
+            return False
+        self._spoken = time.monotonic()
+        return True
+
 
 def _step_words(event: Event) -> str:
     parts = [f"loss {_figure(event.get('loss'), '.3f')}"]
@@ -248,9 +264,12 @@ def _step_words(event: Event) -> str:
         parts.append(f"{event['tokens_per_s']:,.0f} tokens/s")
     if event.get("memory"):
         parts.append(f"{event['memory'] / UNIT:.1f} GB")
-    if event.get("seconds_left") is not None:
-        parts.append(f"{duration(event['seconds_left'])} left")
-    return " · ".join(parts)
+    return " · ".join([*parts, *_time_left(event)])
+
+
+def _time_left(event: Event) -> list[str]:
+    left = event.get("seconds_left")
+    return [] if left is None else [f"{duration(left)} left"]
 
 
 def _valid_words(event: Event) -> str:

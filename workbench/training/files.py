@@ -180,6 +180,21 @@ def manifest_of(run: RunDirectory) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def held_out_by(run: RunDirectory) -> frozenset[str]:
+    """Names in their source of the conversations that a run was not trained on.
+
+    Raises:
+        UsageError: The run does not say.
+    """
+    names = manifest_of(run).get("held_out")
+    if not isinstance(names, list) or not names:
+        raise UsageError(
+            f"The run {run.path.name} does not say which conversations it held out.",
+            "Leave out the run to take all conversations.",
+        )
+    return frozenset(map(str, names))
+
+
 def about_data(run: RunDirectory) -> Mapping[str, Any]:
     """What the manifest says but for the names of conversations, which may be a million: screens ask twice a second."""
     try:

@@ -56,6 +56,7 @@ class _Read:
     parity: Parity | None = None
     started: Event | None = None
     newest: Event | None = None
+    validating: Event | None = None
     ending: Event | None = None
     decisive: Event | None = None
     best: ValidPoint | None = None
@@ -90,6 +91,7 @@ class RunHistory:
         config, manifest = self.config, about_data(self.run)
         counts = manifest.get("counts", {})
         newest = read.newest or {}
+        validating = read.validating or {} if works else {}
         done = read.ending if read.ending and read.ending["event"] == "done" else {}
         started = read.started or {}
         return TrainingRun(
@@ -107,7 +109,9 @@ class RunHistory:
             epochs=config.epochs if config else None,
             loss=newest.get("loss"),
             tokens_per_s=newest.get("tokens_per_s"),
-            seconds_left=newest.get("seconds_left") if works else None,
+            seconds_left={**newest, **validating}.get("seconds_left") if works else None,
+            validated=validating.get("done"),
+            to_validate=validating.get("of"),
             memory=newest.get("memory"),
             auroc=read.best.auroc if read.best else None,
             f1=read.best.f1 if read.best else None,
@@ -276,6 +280,8 @@ def _take(read: _Read, event: Event) -> None:
         read.ending = event
     if kind in ("started", "step", "checkpoint", "done", "error"):
         read.decisive = event
+    if kind in ("started", "step", "valid", "validating", "done", "error"):
+        read.validating = event if kind == "validating" else None
     read.last = max(read.last, time)
 
 

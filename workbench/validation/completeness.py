@@ -32,7 +32,7 @@ from engine.validate.keywords import sounds_complete
 from engine.validate.tables import Tell
 from engine.validation_rows import CompletenessTable, TruncationRow
 from training.protocol import RunDirectory
-from workbench.training.files import all_runs, manifest_of, run_named
+from workbench.training.files import all_runs, held_out_by, manifest_of, run_named
 from workbench.validation.adapters import Taught, taught
 
 KEYWORDS = "keyword rule"
@@ -89,7 +89,7 @@ def completeness_table(
         UsageError: There is no such run, there are no such scores, or nothing can be cut.
     """
     runs = {one.path.name: one for one in all_runs(Path(project.path))}
-    held_out = None if run is None else _held_out(run_named(Path(project.path), run))
+    held_out = None if run is None else held_out_by(run_named(Path(project.path), run))
     called = None if adapter is None else _called(catalog, adapter)
     with project.reading() as conn, snapshot(conn):
         every = scores.configs(conn)
@@ -142,16 +142,6 @@ def completeness_table(
         contrasts=cut_contrasts(ways, where, THRESHOLD),
         left_out=tuple((titles[c.config_hash], len(found[c.config_hash])) for c in left_out),
     )
-
-
-def _held_out(run: RunDirectory) -> frozenset[str]:
-    names = manifest_of(run).get("held_out")
-    if not isinstance(names, list) or not names:
-        raise UsageError(
-            f"The run {run.path.name} does not say which conversations it held out.",
-            "Leave out --run to test on all conversations.",
-        )
-    return frozenset(map(str, names))
 
 
 def _called(catalog: Catalog, adapter: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,12 +98,15 @@ def stages(
     telling: bool = False,
     limit: int | None = None,
     query: ListQuery | None = None,
+    names: Collection[str] | None = None,
 ) -> tuple[ScoringStage, RemainingStage]:
     """Scoring in mode `tuned`, and the remaining tasks for what it finds."""
     scoring_kind = _TellingScoring if telling else ScoringStage
     remaining_kind = _TellingRemaining if telling else RemainingStage
     question = question_for("tuned", {}, None)
-    scoring = scoring_kind(project, process, model, "tuned", question, limit=limit, query=query)
+    scoring = scoring_kind(
+        project, process, model, "tuned", question, limit=limit, query=query, names=names
+    )
     remaining = remaining_kind(project, process, model, prompt(), lambda: scoring.config_hash)
     scoring.spell_out(remaining)
     return scoring, remaining

@@ -256,6 +256,20 @@ def test_limit(project: Project, process: ModelProcess) -> None:
         assert found == [(1,), (2,), (3,)]
 
 
+def test_names(project: Project, process: ModelProcess) -> None:
+    """Names choose among what matches before the limit counts; those that nothing is called are no error."""
+    with project.reading() as conn:
+        every = conversations.ids(conn, ListQuery())
+        rows = conversations.rows(conn, every)
+    names = {row.external_id for row in rows[1:4]} | {"nobody"}
+    scoring, _ = scored.stages(project, process, limit=2, names=names)
+    outcome = JobRunner(project, lambda event: None).run(scoring)
+    assert isinstance(outcome, JobDone)
+    with project.reading() as conn:
+        found = conn.execute("SELECT conversation_id FROM score ORDER BY 1").fetchall()
+    assert [key for (key,) in found] == [row.id for row in rows[1:3]]
+
+
 def test_filter(project: Project, process: ModelProcess) -> None:
     """A filter scores what it matches, and the limit counts among that."""
     with project.reading() as conn:
