@@ -6,9 +6,10 @@ Tokens are those of scoring: the same pieces, tokenised one by one, the same win
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 from engine.completeness.block import LogItem
 from engine.completeness.logs import SMALLEST_ROOM, pieces_within
@@ -18,6 +19,8 @@ from engine.errors import WorkbenchError
 from engine.model.interface import Tokenizer
 from engine.model.prompting import frame, opening_tokens
 from training.config import WORDS, LogRecipe
+
+T = TypeVar("T")
 
 WIDTH_STEP = 64
 """Lengths of what is computed are multiples of this: libraries prepare kernels and memory for every shape that they
@@ -78,25 +81,35 @@ def read_logs(path: Path) -> list[Log]:
     Raises:
         DataError: The file is missing or a line is not of that form.
     """
+    return read_data(path, _log, "conversation")
+
+
+def _log(found: Any) -> Log:
+    item = LogItem(
+        tuple(map(str, found["texts"])), tuple(map(int, found["boundaries"])), int(found["kept"])
+    )
+    if not item.boundaries or item.boundaries[-1] >= len(item.texts):
+        raise ValueError("boundaries that are no pieces")
+    return Log(str(found["id"]), item)
+
+
+def read_data(path: Path, take: Callable[[Any], T], what: str) -> list[T]:
+    """What `take` makes of each line of a data file; a ValueError, KeyError or TypeError of it says it is no `what`.
+
+    Raises:
+        DataError: The file is missing or a line is not of that form.
+    """
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:
         raise DataError(f"{path.name} cannot be read: {error}.") from error
-    logs = []
+    taken = []
     for number, line in enumerate(lines, 1):
         try:
-            found = json.loads(line)
-            item = LogItem(
-                tuple(map(str, found["texts"])),
-                tuple(map(int, found["boundaries"])),
-                int(found["kept"]),
-            )
-            if not item.boundaries or item.boundaries[-1] >= len(item.texts):
-                raise ValueError("boundaries that are no pieces")
-            logs.append(Log(str(found["id"]), item))
+            taken.append(take(json.loads(line)))
         except (ValueError, KeyError, TypeError) as error:
-            raise DataError(f"Line {number} of {path.name} is no conversation: {error}.") from error
-    return logs
+            raise DataError(f"Line {number} of {path.name} is no {what}: {error}.") from error
+    return taken
 
 
 def readings(tokenizer: Tokenizer, item: LogItem, limit: int) -> Iterator[Reading]:

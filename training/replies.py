@@ -5,7 +5,6 @@ A prompt is laid around its text by the function that asks it, so what is learne
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from engine.model.prompting import Prompt, frame
 from engine.validate.classification import figures
 from training.base import HubTokenizer
 from training.curves import Validation
-from training.examples import DataError, Example, width
+from training.examples import DataError, Example, read_data, width
 
 CHOICE_WEIGHT = 8.0
 """A yes or no is one token; beside replies of some twenty it would count for nothing."""
@@ -58,30 +57,23 @@ def read_wanted(path: Path) -> list[Wanted]:
     Raises:
         DataError: The file is missing or a line is not of that form.
     """
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path.name} cannot be read: {error}.") from error
-    found = []
-    for number, line in enumerate(lines, 1):
-        try:
-            one = json.loads(line)
-            wanted = Wanted(
-                str(one["id"]),
-                Prompt.from_params(one["prompt"]),
-                tuple(map(str, one["texts"])),
-                int(one["kept"]),
-                str(one["reply"]),
-            )
-            if not wanted.texts or not wanted.reply:
-                raise ValueError("no text or no reply")
-            answers = (wanted.prompt.end, wanted.prompt.continuation)
-            if wanted.choice is not None and wanted.reply not in answers:
-                raise ValueError(f"{wanted.reply!r} is none of {' and '.join(map(repr, answers))}")
-            found.append(wanted)
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(f"Line {number} of {path.name} is no example: {error}.") from error
-    return found
+    return read_data(path, _wanted, "example")
+
+
+def _wanted(found: Any) -> Wanted:
+    wanted = Wanted(
+        str(found["id"]),
+        Prompt.from_params(found["prompt"]),
+        tuple(map(str, found["texts"])),
+        int(found["kept"]),
+        str(found["reply"]),
+    )
+    if not wanted.texts or not wanted.reply:
+        raise ValueError("no text or no reply")
+    answers = (wanted.prompt.end, wanted.prompt.continuation)
+    if wanted.choice is not None and wanted.reply not in answers:
+        raise ValueError(f"{wanted.reply!r} is none of {' and '.join(map(repr, answers))}")
+    return wanted
 
 
 def reply_example(tokenizer: Tokenizer, wanted: Wanted, limit: int) -> Example:
