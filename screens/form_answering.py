@@ -78,7 +78,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
             ("variant", Cycle(offers.variants, id="variant")),
             ("model", Cycle([f"{offers.models[0]} (the project's)", *offers.models], id="model")),
         )
-        with Vertical(classes="dialog") as box:
+        with Vertical(classes="dialog fields") as box:
             box.border_title = Content("Fill a form yourself")
             for name, widget in fields:
                 yield field_line(name, widget)

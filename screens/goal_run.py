@@ -5,145 +5,115 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.binding import BindingType
 from textual.content import Content
-from textual.widgets import Input, OptionList, Static
-from textual.widgets.option_list import Option
+from textual.widgets import Input
 
+from engine.errors import WorkbenchError
 from engine.goal_rows import ClusteringRow, Decide, GoalText, GoalWish
 from engine.rows import Estimate
 from engine.text import one_line
 from screens import figures
-from screens.background import background
-from screens.dialogs import Dialog, hint_line
 from screens.goal_port import Goals
-from screens.run_dialog import refusal_content
-from screens.widgets.choices import Choices
+from screens.widgets.cycle import Cycle
+from screens.wish_dialog import KEYS, WishDialog, field_line, whole_number
 
-TEXTS: dict[GoalText, str] = {
-    "first-user": "the first user message, where it states the goal",
-    "all-user": "all user messages together",
-    "all": "everything that user and assistant wrote",
-    "summary": "a summary that the model writes of each conversation",
+TEXTS: dict[GoalText, tuple[str, str]] = {
+    "first-user": (
+        "the first user message",
+        "It states the goal in many logs. No model reads anything.",
+    ),
+    "all-user": (
+        "all user messages",
+        "For goals that come out bit by bit. No model reads anything.",
+    ),
+    "all": (
+        "what both sides wrote",
+        "For goals that the assistant names. No model reads anything.",
+    ),
+    "summary": (
+        "a summary",
+        "The model writes what the user wants: one reply for each conversation.",
+    ),
 }
-DECIDES: dict[Decide, str] = {
-    "ask": "you decide on each merge, on the desk",
-    "auto": "merge what is probable enough, unattended",
-    "llm": "the model's word alone, as in the paper",
-    "none": "no proposals: plain clusters",
+"""What a goal is told by, in words and more of them."""
+
+DECIDES: dict[Decide, tuple[str, str]] = {
+    "ask": (
+        "you, on the desk",
+        "Every proposed merge waits for your yes or no, with its evidence.",
+    ),
+    "auto": ("by probability", "What is probable enough is merged unattended; all can be undone."),
+    "llm": ("by the model alone", "Its word decides, as in the paper; all can be undone."),
+    "none": ("no proposals", "Plain clusters; the model is asked for nothing but labels."),
 }
+"""Who decides on merges, likewise."""
+
 DEFAULT = GoalWish()
+HELP = {
+    "embedder": "tfidf (words), minilm (meaning, extra embed), mixed (both), a GGUF file, or the URL of an endpoint.",
+    "clusters": "More than there are goals: near ones are proposed as merges afterwards.",
+    "seed": "The same seed clusters the same way.",
+}
 
 
-class GoalRunDialog(Dialog[GoalWish | None]):
+class GoalRunDialog(WishDialog[GoalWish, Estimate]):
     """Asks for text, embedder, number of clusters, seed and who decides; says first how long it takes."""
 
     PLACE = "goal-run"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "start", "Start", priority=True),
-        Binding("escape", "dismiss(None)", "Leave"),
-    ]
+    ASKS = "Cluster conversations by what was wanted"
+    FIRST = "text"
+    BINDINGS: ClassVar[list[BindingType]] = KEYS
 
     def __init__(self, goals: Goals, last: ClusteringRow | None) -> None:
         """`last` is the clustering that is shown: what it was made with stands there already."""
         super().__init__()
         self._goals, self._last = goals, last
 
-    def compose(self) -> ComposeResult:
-        """Fields, estimate, keys."""
+    def fields(self) -> ComposeResult:
+        """See the base."""
         last = self._last
+        text = list(TEXTS).index(last.text if last is not None else DEFAULT.text)
+        embedder = one_line(last.embedder) if last is not None else DEFAULT.embedder
+        yield field_line("told by", Cycle([name for name, _ in TEXTS.values()], text, id="text"))
+        yield field_line("embedder", Input(embedder, id="embedder"))
         proposed = "proposed from the data"
         if last is not None:
-            proposed += (
-                f"; it was {last.k:,} for {figures.counted(last.conversations, 'conversation')}"
-            )
-        with Vertical(classes="dialog") as box:
-            box.border_title = "Cluster conversations by what was wanted"
-            yield Static(Content.styled("A goal is told by", "$tone-muted"), classes="name")
-            yield Choices(*[Option(Content(words)) for words in TEXTS.values()], id="text")
-            yield from _field("embedder", one_line(last.embedder) if last else DEFAULT.embedder, "")
-            yield from _field("clusters", "", proposed)
-            yield from _field("seed", str(DEFAULT.seed), "a whole number")
-            yield Static(Content.styled("Merges", "$tone-muted"), classes="name")
-            yield Choices(*[Option(Content(words)) for words in DECIDES.values()], id="decide")
-            yield Static(id="estimate")
-            keys = (
-                ("tab", "next field"),
-                ("↑↓", "choose"),
-                ("enter", "starts"),
-                ("escape", "leaves it"),
-            )
-            yield Static(hint_line(*keys))
+            made = figures.counted(last.conversations, "conversation")
+            proposed += f"; it was {last.k:,} for {made}"
+        yield field_line("clusters", Input(placeholder=proposed, id="clusters"))
+        yield field_line("seed", Input(str(DEFAULT.seed), id="seed"))
+        yield field_line("merges", Cycle([name for name, _ in DECIDES.values()], id="decide"))
 
-    def on_mount(self) -> None:
-        """Begins with what the clustering that is shown was made with."""
-        text = self._last.text if self._last is not None else DEFAULT.text
-        self.query_one("#text", Choices).highlighted = list(TEXTS).index(text)
-        self.query_one("#decide", Choices).highlighted = 0
-        self.query_one("#text").focus()
-
-    def _wish(self) -> GoalWish | str:
-        """What is asked for, or what is wrong with it."""
-        clusters = self.query_one("#clusters", Input).value.strip()
-        seed = self.query_one("#seed", Input).value.strip()
-        embedder = self.query_one("#embedder", Input).value.strip()
-        if clusters and not (clusters.isdecimal() and int(clusters) >= 2):
-            return "Clusters are a whole number from 2 on, or nothing."
-        if not seed.isdecimal():
-            return "The seed is a whole number."
+    def wish(self) -> GoalWish:
+        """See the base."""
+        embedder = self.text("embedder")
         if not embedder:
-            return (
-                "An embedder: tfidf, minilm, mixed (both), a GGUF file or the URL of an endpoint."
-            )
+            raise WorkbenchError("Say which embedder.", HELP["embedder"])
+        seed = whole_number("seed", self.text("seed"), 0)
         return GoalWish(
-            list(TEXTS)[self.query_one("#text", Choices).highlighted or 0],
+            [*TEXTS][self.at("text")],
             embedder,
-            int(clusters) if clusters else None,
-            int(seed),
-            list(DECIDES)[self.query_one("#decide", Choices).highlighted or 0],
+            whole_number("clusters", self.text("clusters"), 2),
+            DEFAULT.seed if seed is None else seed,
+            [*DECIDES][self.at("decide")],
         )
 
-    def on_input_changed(self) -> None:
-        """Another field is another run."""
-        self._estimate()
+    def cost(self, wish: GoalWish) -> Estimate:
+        """See the base."""
+        return self._goals.estimate(wish)
 
-    def on_option_list_option_highlighted(self) -> None:
-        """So is another choice."""
-        self._estimate()
+    def told(self, wish: GoalWish, cost: Estimate) -> Content:
+        """See the base."""
+        return estimate_content(cost, wish)
 
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """A click chooses; enter is taken before the list sees it."""
-        event.stop()
-
-    def _estimate(self) -> None:
-        wish = self._wish()
-        if isinstance(wish, str):
-            self._tell(Content.styled(wish, "$tone-incomplete"))
-            return
-        self._tell(Content.styled("estimating …", "$tone-muted"))
-        background(
-            self,
-            lambda: self._goals.estimate(wish),
-            lambda estimate: self._tell(estimate_content(estimate, wish)),
-            lambda error: self._tell(refusal_content(error)),
-            group="estimate",
-        )
-
-    def _tell(self, content: Content) -> None:
-        self.query_one("#estimate", Static).update(content)
-
-    def action_start(self) -> None:
-        """Answers with what was asked for; not while something is wrong with it."""
-        wish = self._wish()
-        if not isinstance(wish, str):
-            self.dismiss(wish)
-
-
-def _field(name: str, value: str, placeholder: str) -> ComposeResult:
-    with Horizontal(classes="field"):
-        yield Static(Content.styled(f"{name:<10}", "$tone-muted"), classes="name")
-        yield Input(value, placeholder=placeholder, id=name)
+    def help_of(self, field: str) -> str:
+        """See the base."""
+        if field == "text":
+            return [*TEXTS.values()][self.at("text")][1]
+        if field == "decide":
+            return [*DECIDES.values()][self.at("decide")][1]
+        return HELP.get(field, "")
 
 
 def estimate_content(estimate: Estimate, wish: GoalWish) -> Content:
@@ -157,6 +127,8 @@ def estimate_content(estimate: Estimate, wish: GoalWish) -> Content:
         (figures.counted(estimate.items, "conversation"), "bold"),
         f" · {time}",
     ]
-    if estimate.model and (wish.text == "summary" or wish.decide != "none"):
-        parts += ["\nlabels and merges asked of ", (one_line(estimate.model, 60), "bold")]
+    asked = (
+        ["summaries"] * (wish.text == "summary") + ["labels"] + ["merges"] * (wish.decide != "none")
+    )
+    parts += [f"\n{', '.join(asked)} asked of ", (one_line(estimate.model, 60), "bold")]
     return Content.assemble(*parts)

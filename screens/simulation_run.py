@@ -163,7 +163,7 @@ class SimulationRunDialog(WishDialog[SimulationWish, PlayEstimate]):
         """See the base."""
         return self._simulations.estimate(wish)
 
-    def told(self, cost: PlayEstimate) -> Content:
+    def told(self, wish: SimulationWish, cost: PlayEstimate) -> Content:
         """See the base."""
         return words.estimate_content(cost)
 

@@ -100,7 +100,7 @@ class TrainingRunDialog(WishDialog[TrainingWish, TrainingEstimate]):
         """See the base."""
         return self._training.estimate(wish)
 
-    def told(self, cost: TrainingEstimate) -> Content:
+    def told(self, wish: TrainingWish, cost: TrainingEstimate) -> Content:
         """See the base; the name that is proposed goes to its field."""
         self.query_one("#name", Input).placeholder = one_line(cost.name, 60)
         return words.estimate_content(cost)

@@ -47,6 +47,7 @@ class WishDialog(Dialog[Wish | None], Generic[Wish, Cost]):
         super().__init__()
         self._timer: Timer | None = None
         self._known: Wish | None = None
+        self._pressed = False
 
     # What a dialog is made of
 
@@ -65,7 +66,7 @@ class WishDialog(Dialog[Wish | None], Generic[Wish, Cost]):
         """Runs in a thread. What it costs; raises WorkbenchError where it cannot be run."""
         raise NotImplementedError
 
-    def told(self, cost: Cost) -> Content:
+    def told(self, wish: Wish, cost: Cost) -> Content:
         """The cost in words."""
         raise NotImplementedError
 
@@ -87,7 +88,7 @@ class WishDialog(Dialog[Wish | None], Generic[Wish, Cost]):
 
     def compose(self) -> ComposeResult:
         """Fields, help for the one in focus, cost, keys."""
-        with Vertical(classes="dialog") as box:
+        with Vertical(classes="dialog fields") as box:
             box.border_title = Content(self.ASKS)
             yield from self.fields()
             yield Static(id="help")
@@ -99,6 +100,7 @@ class WishDialog(Dialog[Wish | None], Generic[Wish, Cost]):
         """Begins with the cost of what is proposed."""
         self.show_lines()
         self.query_one(f"#{self.FIRST}").focus()
+        self._forget()
         self._estimate()
 
     def on_input_changed(self) -> None:
@@ -113,6 +115,7 @@ class WishDialog(Dialog[Wish | None], Generic[Wish, Cost]):
         """So is another choice."""
         self.show_lines()
         self._show_help()
+        self._forget()
         self._estimate()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
@@ -120,33 +123,39 @@ class WishDialog(Dialog[Wish | None], Generic[Wish, Cost]):
         self._show_help()
 
     def action_start(self) -> None:
-        """Answers with what was asked for, once it is known what it costs."""
+        """Answers with what was asked for, once it is known what it costs; not when that is changed meanwhile."""
         if self._known is not None:
             self.dismiss(self._known)
+        self._pressed = True
 
     def _forget(self) -> None:
         """What was estimated is not what is asked for now; nothing starts until that is known."""
-        self._known = None
+        self._known, self._pressed = None, False
         self._tell(Content.styled("estimating …", "$tone-muted"))
 
     def _estimate(self) -> None:
-        self._forget()
         try:
             wish = self.wish()
         except WorkbenchError as error:
-            self._tell(refusal_content(error))
+            self._refuse(error)
             return
         background(
             self,
             lambda: self.cost(wish),
             lambda cost: self._show_cost(wish, cost),
-            lambda error: self._tell(refusal_content(error)),
+            self._refuse,
             group="estimate",
         )
 
+    def _refuse(self, error: WorkbenchError) -> None:
+        self._pressed = False
+        self._tell(refusal_content(error))
+
     def _show_cost(self, wish: Wish, cost: Cost) -> None:
         self._known = wish
-        self._tell(self.told(cost))
+        self._tell(self.told(wish, cost))
+        if self._pressed:
+            self.dismiss(wish)
 
     def _tell(self, content: Content) -> None:
         self.query_one("#estimate", Static).update(content)

@@ -13,7 +13,7 @@ from engine.goal_rows import GoalWish
 from screens.goal_members import GoalMembersScreen
 from screens.goals import GoalsScreen
 from screens.reader import ReaderScreen
-from tests.screens.driving import lines, opened, press, text
+from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.fake_goals import CLUSTERS, OUTLIERS
 from tests.screens.fakes import project
 from tests.screens.goal_project import clustered
@@ -246,7 +246,10 @@ class TestJobs:
             await press(pilot, "r")
             assert "36 conversations · about 5 s" in text(pilot)
             assert "it was 7 for 31 conversations" in text(pilot)
-            await press(pilot, "down", "tab", *"minilm", "tab", *"40", "tab", *"3", "tab", "down")
+            assert "labels, merges asked of" in text(pilot)
+            await press(pilot, "right", "down", *"minilm", "down", *"40", "down", *"3", "down")
+            assert "Every proposed merge waits for your yes or no" in text(pilot)
+            await press(pilot, "right")
             assert fake.goals.wished == []
             await press(pilot, "enter")
             assert fake.goals.wished == [GoalWish("all-user", "minilm", 40, 3, "auto")]
@@ -255,11 +258,11 @@ class TestJobs:
         """A number that is none is told, and an embedder that is not here with what to do; enter starts nothing."""
         fake = clustered()
         async with opened(fake, mode="5") as pilot:
-            await press(pilot, "r", "tab", "tab", *"many", "enter")
-            assert "Clusters are a whole number" in text(pilot)
+            await press(pilot, "r", "down", "down", *"many", "enter")
+            await until(pilot, lambda: "clusters: a whole number from 2 on" in text(pilot))
             assert fake.goals.wished == []
-            await press(pilot, *["backspace"] * 4, "shift+tab", *"nowhere")
-            assert "There is no embedder nowhere." in text(pilot)
+            await press(pilot, *["backspace"] * 4, "up", *"nowhere")
+            await until(pilot, lambda: "There is no embedder nowhere." in text(pilot))
             await press(pilot, "escape")
             assert fake.goals.wished == []
 

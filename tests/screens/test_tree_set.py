@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from engine.rows import TreeRow
+from engine.filters import ListQuery
+from engine.rows import Estimate, TreeRow
 from engine.stages.trees import tree_row
 from engine.store import trees as stored
 from engine.store.project import Project
@@ -18,12 +20,12 @@ from engine.store.trees import TreeEntry
 from engine.trees.tree import TreeOptions
 from screens.ports import Services
 from screens.tree_columns import FEWEST, ORDERS, Deciles, ordered
-from screens.tree_rows import TreeItem
+from screens.tree_rows import TreeItem, TreeWish
 from screens.tree_set import TreeSetScreen
 from screens.trees import TreeScreen
 from screens.widgets.scatter import CURSOR
 from screens.widgets.tree_pane import TreePane
-from tests.screens.driving import lines, opened, press, settle, text
+from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.fakes import project as fake_project
 from tests.screens.test_real_store import services
 from tests.screens.tree_project import CONFIG, entry, grown, run_of, store, with_trees
@@ -170,8 +172,9 @@ class TestRun:
             await press(pilot, "r")
             assert "812 conversations" in text(pilot)
             assert "3 h 10 min" in text(pilot)
-            await press(pilot, "backspace", "backspace", "backspace", *".005", "down", "down")
-            await press(pilot, "enter")
+            await press(pilot, "backspace", "backspace", "backspace", *".005", "down")
+            await press(pilot, "right", "enter")
+            await until(pilot, lambda: len(fake.trees.wished) > 0)
             ((wish, query),) = fake.trees.wished
             assert (wish.alpha, wish.where, wish.mode) == (0.005, "end", "path")
             assert not query.filter
@@ -181,8 +184,31 @@ class TestRun:
         fake = fake_project()
         async with opened(fake, mode="4") as pilot:
             await press(pilot, "r", *["backspace"] * 4, "2", "enter")
-            assert "Alpha is above 0 and at most 1." in text(pilot)
+            await until(pilot, lambda: "Alpha is above 0 and at most 1." in text(pilot))
             assert not fake.trees.wished
+
+    async def test_enter_before_the_cost_is_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Enter while it is estimated starts once the cost is known; a change after it takes it back."""
+        fake = fake_project()
+        known, told = threading.Event(), fake.trees.estimate
+
+        def late(wish: TreeWish, query: ListQuery) -> Estimate:
+            known.wait(60)
+            return told(wish, query)
+
+        monkeypatch.setattr(fake.trees, "estimate", late)
+        async with opened(fake, mode="4") as pilot:
+            await pilot.press("r", "enter", "down", "right")
+            known.set()
+            await until(pilot, lambda: "3 h 10 min" in text(pilot))
+            assert not fake.trees.wished
+            known.clear()
+            await pilot.press("right", "enter")
+            await pilot.pause()
+            assert not fake.trees.wished
+            known.set()
+            await until(pilot, lambda: len(fake.trees.wished) > 0)
+            assert fake.trees.wished[0][0].where == "every"
 
     async def test_read_only(self) -> None:
         """A project that cannot be written grows nothing."""
