@@ -30,7 +30,7 @@ from screens.simulation_port import (
 )
 from screens.widgets.cycle import Cycle
 from screens.widgets.wrap import wrap
-from screens.wish_dialog import field_line
+from screens.wish_dialog import KEYS, field_line
 
 POLL_SECONDS = 0.2
 LONGEST = 2_000
@@ -57,12 +57,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
     """Asks for a form, a variant and a model."""
 
     PLACE = "form-choice"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "Leave"),
-        Binding("enter", "start", "Begin", priority=True),
-        Binding("down", "app.focus_next", "Next field", show=False),
-        Binding("up", "app.focus_previous", "Field before", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = KEYS
 
     def __init__(self, offers: SimulationOffers) -> None:
         super().__init__()
@@ -89,7 +84,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
                 ),
                 id="help",
             )
-            keys = (("↑↓", "field"), ("←→", "value"), ("enter", "begins"), ("escape", "leaves it"))
+            keys = (("↑↓", "field"), ("←→", "value"), ("enter", "starts"), ("escape", "leaves it"))
             yield Static(hint_line(*keys))
 
     def on_mount(self) -> None:
