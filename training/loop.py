@@ -3,11 +3,13 @@ truncation test, and checkpoints that are whole or not there."""
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +17,21 @@ import torch
 from torch.nn.functional import cross_entropy, pad
 from torch.nn.utils.rnn import pad_sequence
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainingArguments
+from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import get_last_checkpoint
 
 from engine.errors import ModelError
-from training.config import EVALUATOR, TrainConfig
+from training.choosing import best_of
+from training.config import TrainConfig
 from training.curves import Validation
 from training.examples import Example, width
+from training.protocol import write_atomically
 
 IGNORED = -100
 """The label of what is not to be predicted."""
+
+VALIDATION, BEST = "validation", "eval_rank"
+"""Keys of the figures of a validation in the trainer's history, and of its rank."""
 
 WHOLE = "whole"
 """A file that a checkpoint gets when all else of it is written."""
@@ -73,11 +81,14 @@ def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
 class AdapterTrainer(Trainer):
     """Trains an adapter; `validation` is asked for figures where `transformers` would read an evaluation set."""
 
-    def __init__(self, *, validation: Callable[[], Validation], **options: Any) -> None:
+    def __init__(
+        self, *, validation: Callable[[], Validation], by_loss: bool = False, **options: Any
+    ) -> None:
+        """As the base; `by_loss`: the best validation is that of the lowest loss, see `training.choosing`."""
         # Evaluation is asked for by naming a set; what it reads is the validation's affair.
         super().__init__(eval_dataset=Examples([]), **options)
         self.control: TrainerControl
-        self._validation = validation
+        self._validation, self._by_loss = validation, by_loss
         self.tokens = 0
         """Tokens read in training since the process began; each of several is taken to read as many."""
         self.seconds = 0.0
@@ -128,14 +139,15 @@ class AdapterTrainer(Trainer):
         return loss
 
     def evaluate(self, *_args: Any, **_options: Any) -> dict[str, float]:
-        """Figures of a validation; a truncation test without pairs counts as chance."""
-        found = self._validation()
-        figures = {
-            "eval_loss": found.loss,
-            "eval_auroc": 0.5 if found.auroc is None else found.auroc,
-            "eval_f1": 0.0 if found.f1 is None else found.f1,
-            "eval_pairs": found.pairs,
-        }
+        """Figures of a validation, and its rank: its step if it is the best so far, else 0."""
+        found = asdict(self._validation())
+        # Checkpoints carry this list, so that a run that goes on knows what it had.
+        self.state.log_history.append({"step": self.state.global_step, VALIDATION: found})
+        known = [
+            Validation(**one[VALIDATION]) for one in self.state.log_history if VALIDATION in one
+        ]
+        best = best_of(known, by_loss=self._by_loss) == len(known) - 1
+        figures = {**found, BEST: self.state.global_step if best else 0}
         self.control = self.callback_handler.on_evaluate(
             self.args, self.state, self.control, figures
         )
@@ -150,8 +162,6 @@ class AdapterTrainer(Trainer):
 def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -> TrainingArguments:
     """What `transformers` is told of a run."""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    # Choices are a part of what an evaluator learns; the loss is about all of it.
-    by_loss = config.recipe == EVALUATOR
     return TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=config.rows,
@@ -174,8 +184,8 @@ def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -
         save_steps=config.valid_every,
         save_total_limit=3,  # the best and the last two
         load_best_model_at_end=True,
-        metric_for_best_model="eval_loss" if by_loss else "eval_auroc",
-        greater_is_better=not by_loss,
+        metric_for_best_model=BEST,
+        greater_is_better=True,
         logging_steps=1,
         logging_nan_inf_filter=False,
         seed=config.seed,
@@ -189,14 +199,26 @@ def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The last checkpoint that is whole; what a killed process left half written is removed."""
+    """The last checkpoint that is whole, ready to go on with; what a killed process left half written is removed."""
     if not folder.is_dir():
         return None
     for path in folder.glob("checkpoint-*"):
         if not (path / WHOLE).exists():
             shutil.rmtree(path)
     found = get_last_checkpoint(str(folder))
-    return None if found is None else Path(found)
+    if found is None:
+        return None
+    _name_best(folder, Path(found) / TRAINER_STATE_NAME)
+    return Path(found)
+
+
+def _name_best(folder: Path, state: Path) -> None:
+    """A checkpoint names the best one by its whole path, which is no longer there where the project has moved."""
+    known = json.loads(state.read_text("utf-8"))
+    best = known.get("best_model_checkpoint")
+    if best and Path(best).parent != folder:
+        known["best_model_checkpoint"] = str(folder / Path(best).name)
+        write_atomically(state, json.dumps(known, indent=2) + "\n")
 
 
 class StopCallback(TrainerCallback):

@@ -9,7 +9,7 @@ step        step, epoch, loss (mean over the labels since the last), learning_ra
             process), tokens_per_s, seconds_left, memory (bytes, the most so far)
 validating  step, done, of (conversations, or prompts), seconds_left (of the run)
 valid       step, loss, auroc, f1 (at .5 on p_end / (p_end + p_continue)), n (pairs), best (whether it is the best yet,
-            by auroc; recipe `evaluator`: by loss, auroc and f1 of its choices, n those)
+            see `training.choosing`; recipe `evaluator`: by loss, auroc and f1 of its choices, n those)
 sample      step (0: before), id, text (the last words before the boundary), ends (whether the log ends there), p_end,
             p_continue, says (what the model writes there)
 reply       recipe `evaluator`, in place of `sample`: step, id, text (the last words of what is asked about), wanted,

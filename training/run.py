@@ -18,7 +18,7 @@ from transformers import EarlyStoppingCallback, set_seed
 from engine.errors import ModelError
 from engine.model.adapter_files import AdapterOrigin
 from training.base import HubTokenizer, add_adapter, load_base
-from training.config import TrainConfig
+from training.config import EVALUATOR, TrainConfig
 from training.examples import Example
 from training.gguf_adapter import architecture_of, convert, fingerprint_of
 from training.loop import (
@@ -61,6 +61,8 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
         callbacks.append(EarlyStoppingCallback(config.patience))
     trainer = AdapterTrainer(
         validation=lambda: data.validate(model, telling.validating),
+        # Choices are a part of what an evaluator learns; the loss is about all of it.
+        by_loss=config.recipe == EVALUATOR,
         model=model,
         args=arguments(config, folder, _optimiser(events), cpu=cpu),
         train_dataset=Examples(found),

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from transformers import TrainerCallback, TrainingArguments
 
-from training.loop import AdapterTrainer
+from training.choosing import CHANCE
+from training.loop import BEST, AdapterTrainer
 from training.material import Material
 from training.protocol import EventLog
 
@@ -111,7 +112,7 @@ class Telling(TrainerCallback):
         return round(seconds, 1)
 
     def on_evaluate(
-        self, args: Any, state: Any, _control: Any, metrics: Any = None, **_: Any
+        self, _args: Any, state: Any, _control: Any, metrics: Any = None, **_: Any
     ) -> None:
         """A validation."""
         if self._valid_started is not None:
@@ -119,16 +120,14 @@ class Telling(TrainerCallback):
             self._valid_started = None
         if not state.is_world_process_zero:
             return
-        gained = metrics[args.metric_for_best_model] - (state.best_metric or 0.0)
-        best = state.best_metric is None or (gained > 0 if args.greater_is_better else gained < 0)
         self._events.write(
             "valid",
             step=state.global_step,
-            loss=metrics["eval_loss"],
-            auroc=metrics["eval_auroc"],
-            f1=metrics["eval_f1"],
-            n=metrics["eval_pairs"],
-            best=best,
+            loss=metrics["loss"],
+            auroc=CHANCE if metrics["auroc"] is None else metrics["auroc"],
+            f1=metrics["f1"] or 0.0,
+            n=metrics["pairs"],
+            best=metrics[BEST] > 0,
         )
 
     def on_save(self, args: Any, state: Any, _control: Any, **_: Any) -> None:

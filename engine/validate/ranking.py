@@ -128,6 +128,14 @@ def average_precision(values: Sequence[float], positive: Sequence[bool]) -> floa
     return float((np.diff(found, prepend=0) * precision).sum() / found[-1])
 
 
+def auroc_error(area: float, highs: int, lows: int) -> float:
+    """Standard error of an area between so many values of one kind and of the other: Hanley & McNeil, with groups of
+    equal size in place of the smaller one (Newcombe 2006, Stat. Med. 25)."""
+    more = (highs + lows) / 2 - 1
+    spread = 1 + more * (1 - area) / (2 - area) + more * area / (1 + area)
+    return math.sqrt(area * (1 - area) * spread / (highs * lows))
+
+
 def _columns(
     values: Sequence[float], positive: Sequence[bool], groups: Sequence[int] | None
 ) -> tuple[Floats, Bools, Ints]:
@@ -164,12 +172,9 @@ def _logistic(x: float) -> float:
 
 def _score_interval(area: float, highs: int, lows: int) -> Interval:
     """The areas from which the one seen lies within `Z95` standard errors."""
-    more = (highs + lows) / 2 - 1
 
     def consistent(true: float) -> bool:
-        spread = 1 + more * (1 - true) / (2 - true) + more * true / (1 + true)
-        variance = true * (1 - true) * spread / (highs * lows)
-        return abs(true - area) <= Z95 * math.sqrt(variance)
+        return abs(true - area) <= Z95 * auroc_error(true, highs, lows)
 
     def end(outer: float) -> float:
         inner = area

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.training.tiny_runs import STEPS, events, finished, start, tiny_run
+from training.loop import last_checkpoint
 from training.protocol import RunDirectory, is_running, read_events, state_of
 
 
@@ -159,6 +160,25 @@ class TestBrokenOff:
         assert events(run, "done")[1]["step"] == STEPS
         steps = figures(run, "step", "loss")
         assert steps == figures(whole, "step", "loss")
+
+    def test_moved_and_resumed(self, whole: RunDirectory, tmp_path: Path) -> None:
+        """A run whose folder was moved between two processes still ends with the weights of its best validation."""
+        run = tiny_run(tmp_path / "run")
+        process = start(run)
+        _wait_for(run, "checkpoint", 2)
+        process.send_signal(SIGKILL)
+        process.wait()
+        there = tmp_path / "there"
+        run.path.rename(there)
+        run = RunDirectory(there)
+        run.config.write_text(run.config.read_text().replace(str(tmp_path / "run"), str(there)))
+
+        checkpoint = last_checkpoint(run.checkpoints)
+        assert checkpoint is not None
+        state = json.loads((checkpoint / "trainer_state.json").read_text())
+        assert Path(state["best_model_checkpoint"]).parent == run.checkpoints
+        assert finished(run) == 0, run.log.read_text()
+        same_outcome(run, whole)
 
     def test_terminated(self, tmp_path: Path) -> None:
         """SIGTERM ends a run soon and leaves it to be resumed."""

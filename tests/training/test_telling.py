@@ -10,7 +10,7 @@ import pytest
 
 from training.curves import Validation
 from training.examples import Example
-from training.loop import AdapterTrainer
+from training.loop import BEST, AdapterTrainer
 from training.material import Material
 from training.protocol import Event, EventLog, read_events
 from training.telling import READING, Telling
@@ -42,8 +42,6 @@ class Run:
         self._args = SimpleNamespace(
             eval_steps=8,
             num_train_epochs=1,
-            metric_for_best_model="eval_auroc",
-            greater_is_better=True,
         )
         self._state = SimpleNamespace(
             global_step=0, max_steps=20, epoch=0.0, is_world_process_zero=True, best_metric=None,
@@ -69,12 +67,7 @@ class Run:
 
     def validated(self) -> None:
         """The end of a validation."""
-        metrics: dict[str, Any] = {
-            "eval_loss": 0.5,
-            "eval_auroc": 0.5,
-            "eval_f1": 0.5,
-            "eval_pairs": 4,
-        }
+        metrics: dict[str, Any] = {"loss": 0.5, "auroc": None, "f1": None, "pairs": 0, BEST: 8}
         self._telling.on_evaluate(self._args, self._state, None, metrics=metrics)
 
     def _last(self) -> Event:
