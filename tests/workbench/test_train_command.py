@@ -121,6 +121,8 @@ class TestRuns:
         assert main(["train", "status", str(project), "--json"]) == 0
         (row,) = json.loads(capsys.readouterr().out)["runs"]
         assert (row["name"], row["state"], row["steps"]) == ("mine", "running", 400)
+        assert main(["train", "status", str(project)]) == 0
+        assert "1 s left" in capsys.readouterr().out
 
         assert main(["train", "stop", str(project), "mine"]) == 0
         assert not works(run)

@@ -349,6 +349,10 @@ def _headline(row: TrainingRun) -> str:
     parts = [f"{row.name:<24} {row.state:<11}"]
     if row.step is not None and row.steps:
         parts.append(f"step {row.step}/{row.steps}")
+    if row.to_validate:
+        parts.append(f"validating {row.validated}/{row.to_validate}")
+    if row.seconds_left is not None:
+        parts.append(f"{duration(row.seconds_left)} left")
     parts.append(f"{row.recipe} on {row.base}, {row.conversations:,} conversations")
     if row.auroc is not None:
         parts.append(f"AUROC {row.auroc:.3f} at step {row.best_step}")
