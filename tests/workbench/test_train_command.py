@@ -23,6 +23,7 @@ from workbench.cli import main
 from workbench.training import adapter_in_use, services
 from workbench.training.files import about_data, all_runs
 from workbench.training.process import works
+from workbench.training.services import Runs
 
 
 @pytest.fixture
@@ -142,6 +143,24 @@ class TestRuns:
         assert "keeping the best" in err
         assert "--resume mine" in err
         assert only_run(project).adapter_gguf.exists()
+
+    def test_ctrl_c_while_it_begins(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Pressed before anybody watches, ctrl+c is not lost, and leaves no run behind that nobody knows of."""
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        begin = Runs.begin
+
+        def begin_and_press(runs: Runs, run: RunDirectory) -> None:
+            begin(runs, run)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        monkeypatch.setattr(Runs, "begin", begin_and_press)
+        code = main(["train", str(project), "--name", "mine"])
+
+        assert code == 130
+        assert "keeping the best" in capsys.readouterr().err
+        assert not works(only_run(project))
 
     def test_ctrl_c_twice_kills(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

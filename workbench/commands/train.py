@@ -52,9 +52,10 @@ def start(arguments: argparse.Namespace) -> int:
         if arguments.estimate or arguments.filter:
             raise UsageError("A run goes on with the data that it began with.", "Leave that out.")
         told = _size(runs.history(arguments.resume).run.events)
-        runs.go_on(arguments.resume, _settings(arguments.set))
-        tell(f"{arguments.resume} goes on.")
-        return _watch(runs, arguments.resume, arguments, told)
+        with _interrupts() as pressed:
+            runs.go_on(arguments.resume, _settings(arguments.set))
+            tell(f"{arguments.resume} goes on.")
+            return _watch(runs, arguments.resume, arguments, pressed, told)
     with Workspace(home) as workspace:
         training = workspace.training
         plan = training.planner.plan(
@@ -73,8 +74,9 @@ def start(arguments: argparse.Namespace) -> int:
         name = training.prepare(plan).path.name
         runs = training.runs_beside
     # The project is closed by now: it is free for others while the run works.
-    runs.begin(runs.history(name).run)
-    return _watch(runs, name, arguments)
+    with _interrupts() as pressed:
+        runs.begin(runs.history(name).run)
+        return _watch(runs, name, arguments, pressed)
 
 
 def status(arguments: argparse.Namespace) -> int:
@@ -112,9 +114,9 @@ def stop(arguments: argparse.Namespace) -> int:
     history = runs.history(arguments.run_name)
     if not process.works(history.run):
         raise UsageError(f"{arguments.run_name} is not running.")
+    narrator = _Narrator(history, _size(history.run.events))
     runs.trainers.stop(history.run)
     tell(f"{arguments.run_name} ends after its step and keeps the best checkpoint.")
-    narrator = _Narrator(history, _size(history.run.events))
     while narrator.look():
         time.sleep(LOOK_SECONDS)
     try:
@@ -146,8 +148,13 @@ def estimate_text(estimate: TrainingEstimate) -> str:
 # Watching
 
 
-def _watch(runs: Runs, name: str, arguments: argparse.Namespace, told: int = 0) -> int:
-    """Tells what happens in a run, from a byte of its events on: those before it others were told."""
+def _watch(
+    runs: Runs, name: str, arguments: argparse.Namespace, pressed: Sequence[int], told: int = 0
+) -> int:
+    """Tells what happens in a run, from a byte of its events on: those before it others were told.
+
+    `pressed` counts ctrl+c since before the run began, so that none is lost between its beginning and this.
+    """
     history = runs.history(name)
     if arguments.detach:
         if arguments.json:
@@ -157,16 +164,15 @@ def _watch(runs: Runs, name: str, arguments: argparse.Namespace, told: int = 0) 
         return DONE
     narrator = _Narrator(history, told)
     asked = 0
-    with _interrupts() as pressed:
-        while narrator.look():
-            if pressed[0] > asked:
-                asked = pressed[0]
-                if asked == 1:
-                    runs.trainers.stop(history.run)
-                    tell("Stopping after this step, keeping the best. ctrl+c again kills it.")
-                else:
-                    runs.trainers.kill(history.run)
-            time.sleep(LOOK_SECONDS)
+    while narrator.look():
+        if pressed[0] > asked:
+            asked = pressed[0]
+            if asked == 1:
+                runs.trainers.stop(history.run)
+                tell("Stopping after this step, keeping the best. ctrl+c again kills it.")
+            else:
+                runs.trainers.kill(history.run)
+        time.sleep(LOOK_SECONDS)
     return _said(history, arguments.json, killed=asked > 1)
 
 
