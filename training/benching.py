@@ -25,7 +25,7 @@ from training.base import add_adapter, load_base
 from training.config import EVALUATOR, TrainConfig
 from training.curves import Validation
 from training.examples import Example, examples, read_logs
-from training.loop import AdapterTrainer, Examples, arguments, collate
+from training.loop import AdapterTrainer, Examples, arguments, collate, room_for
 from training.protocol import RunDirectory
 
 _PLAIN = ("input_ids", "attention_mask", "labels")
@@ -99,6 +99,7 @@ def _ours(model: Any, found: Sequence[Example], config: TrainConfig, run: RunDir
     told.num_train_epochs = 1
     trainer = AdapterTrainer(
         validation=lambda: Validation(0.0, None, None, 0),
+        room=room_for(config, found),
         model=model,
         args=told,
         train_dataset=Examples(found),

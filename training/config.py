@@ -84,7 +84,9 @@ class TrainConfig:
     batch: int = field(default=8, metadata={"help": "Conversations a step, over all its parts."})
     rows: int = field(
         default=1,
-        metadata={"help": "Conversations that are in memory together; `batch` / `rows` parts."},
+        metadata={
+            "help": "Conversations as long as the longest that are in memory together; shorter ones in greater number."
+        },
     )
     precision: Precision = field(
         default="bf16",
@@ -130,8 +132,6 @@ class TrainConfig:
         ):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0")
-        if self.batch % self.rows:
-            raise ConfigError(f"batch ({self.batch}) must be a multiple of rows ({self.rows})")
 
     def save(self, path: Path) -> None:
         """Writes the config as JSON."""

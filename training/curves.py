@@ -12,7 +12,8 @@ from engine.model.prompting import opening_tokens
 from engine.validate.classification import figures
 from engine.validate.truncation import truncate
 from training.base import HubTokenizer
-from training.examples import Log, Reading, readings, width
+from training.examples import Log, Reading, readings
+from training.parts import width
 
 
 @dataclass(frozen=True, slots=True)

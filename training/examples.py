@@ -22,10 +22,6 @@ from training.config import WORDS, LogRecipe
 
 T = TypeVar("T")
 
-WIDTH_STEP = 64
-"""Lengths of what is computed are multiples of this: libraries prepare kernels and memory for every shape that they
-meet, and keep them. On a CPU a conversation of 60 to 400 tokens cost 25 MB at a length of its own, 4 MB at these."""
-
 
 class DataError(WorkbenchError):
     """The data of a run cannot be trained on; the message says what is wrong with it."""
@@ -68,11 +64,6 @@ class Example:
     tokens: list[int]
     targets: list[int]
     weights: list[float]
-
-
-def width(tokens: int) -> int:
-    """The length that so many tokens are padded to."""
-    return -(-tokens // WIDTH_STEP) * WIDTH_STEP
 
 
 def read_logs(path: Path) -> list[Log]:

@@ -8,7 +8,8 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ from engine.errors import ModelError
 from training.choosing import best_of
 from training.config import TrainConfig
 from training.curves import Validation
-from training.examples import Example, width
+from training.examples import Example
+from training.parts import parts, room_of, width
 from training.protocol import write_atomically
 
 IGNORED = -100
@@ -62,7 +64,12 @@ class Examples(torch.utils.data.Dataset[dict[str, Any]]):
 
 
 def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-    """Examples as one batch, padded at the end, to a length that comes again."""
+    """Examples as one batch, padded at the end, to a length that comes again.
+
+    Returns:
+        `input_ids`, `labels` and `attention_mask`, shape (rows, tokens), and `weights` of the same shape: what each
+        label counts in the loss.
+    """
     tokens = pad_sequence([row["input_ids"] for row in rows], batch_first=True)
     labels = pad_sequence([row["labels"] for row in rows], batch_first=True, padding_value=IGNORED)
     room = (0, width(tokens.shape[1]) - tokens.shape[1])
@@ -82,13 +89,23 @@ class AdapterTrainer(Trainer):
     """Trains an adapter; `validation` is asked for figures where `transformers` would read an evaluation set."""
 
     def __init__(
-        self, *, validation: Callable[[], Validation], by_loss: bool = False, **options: Any
+        self,
+        *,
+        validation: Callable[[], Validation],
+        room: int,
+        by_loss: bool = False,
+        **options: Any,
     ) -> None:
-        """As the base; `by_loss`: the best validation is that of the lowest loss, see `training.choosing`."""
+        """As the base.
+
+        Args:
+            room: Tokens that are in memory together, see `training.parts`.
+            by_loss: Whether the best validation is that of the lowest loss, see `training.choosing`.
+        """
         # Evaluation is asked for by naming a set; what it reads is the validation's affair.
         super().__init__(eval_dataset=Examples([]), **options)
         self.control: TrainerControl
-        self._validation, self._by_loss = validation, by_loss
+        self._validation, self._room, self._by_loss = validation, room, by_loss
         self.tokens = 0
         """Tokens read in training since the process began; each of several is taken to read as many."""
         self.seconds = 0.0
@@ -103,22 +120,14 @@ class AdapterTrainer(Trainer):
     ) -> Any:
         """Weighed mean of -log p over the labels of the whole step. Only where there is one is the vocabulary projected
         on."""
-        labels = inputs["labels"][:, 1:]
-        asked = labels != IGNORED
-        places = asked.any(0).nonzero().squeeze(1)
+        asked = inputs["labels"] != IGNORED
+        wanted, weights = inputs["labels"][asked], inputs["weights"][asked]
+        before = asked.roll(-1, 1)
         # No mask: padding stands at the end, where no token that counts attends to it, and without a mask attention
         # takes its fastest way.
-        outputs = model(
-            input_ids=inputs["input_ids"],
-            logits_to_keep=places,
-            use_cache=False,
-        )
-        kept = asked[:, places]
-        wanted = labels[:, places][kept]
-        weights = inputs["weights"][:, 1:][:, places][kept]
-        loss = (
-            cross_entropy(outputs.logits[kept].float(), wanted, reduction="none") * weights
-        ).sum()
+        with _projected(self.accelerator.unwrap_model(model), before):
+            outputs = model(input_ids=inputs["input_ids"], use_cache=False)
+        loss = (cross_entropy(outputs.logits.float(), wanted, reduction="none") * weights).sum()
         if num_items_in_batch is None:
             loss = loss / wanted.numel()
         else:
@@ -126,17 +135,34 @@ class AdapterTrainer(Trainer):
             loss = loss * self.accelerator.num_processes / num_items_in_batch
         return (loss, outputs) if return_outputs else loss
 
-    def training_step(self, *args: Any, **options: Any) -> torch.Tensor:
-        """One forward and backward, counted and timed."""
+    def training_step(
+        self,
+        model: Any,
+        inputs: dict[str, Any],
+        num_items_in_batch: torch.Tensor | int | None = None,
+    ) -> torch.Tensor:
+        """Forward and backward of one step, part by part, counted and timed."""
         start = time.perf_counter()
-        loss = super().training_step(*args, **options)
-        if not math.isfinite(float(loss)):
-            raise ModelError("The loss is no number any more.", "Lower learning_rate.")
+        lengths = inputs["attention_mask"].sum(1).tolist()
+        split = parts(lengths, self._room)
+        total = torch.zeros(())
+        for number, rows in enumerate(split, 1):
+            longest = width(max(lengths[row] for row in rows))
+            part = {name: found[rows, :longest] for name, found in inputs.items()}
+            # Several processes add up their gradients once a step.
+            apart = self.accelerator.no_sync(model) if number < len(split) else nullcontext()
+            with apart:
+                loss = super().training_step(model, part, num_items_in_batch)
+            if not math.isfinite(float(loss)):
+                raise ModelError("The loss is no number any more.", "Lower learning_rate.")
+            total = total.to(loss.device) + loss
+            if number < len(split):
+                self.control = self.callback_handler.on_substep_end(
+                    self.args, self.state, self.control
+                )
         self.seconds += time.perf_counter() - start
-        inputs = options.get("inputs", args[1] if len(args) > 1 else None)
-        assert inputs is not None
-        self.tokens += int(inputs["attention_mask"].sum()) * self.accelerator.num_processes
-        return loss
+        self.tokens += sum(lengths) * self.accelerator.num_processes
+        return total
 
     def evaluate(self, *_args: Any, **_options: Any) -> dict[str, float]:
         """Figures of a validation, and its rank: its step if it is the best so far, else 0."""
@@ -159,13 +185,32 @@ class AdapterTrainer(Trainer):
         (path / WHOLE).write_text("")
 
 
+@contextmanager
+def _projected(model: Any, places: torch.Tensor) -> Iterator[None]:
+    """Lets the output projection of a model see the states at some places only, shape (rows, tokens); its logits are
+    then of shape (places, vocabulary)."""
+    hook = model.get_output_embeddings().register_forward_pre_hook(
+        lambda _module, given: (given[0][places],)
+    )
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def room_for(config: TrainConfig, examples: Sequence[Example]) -> int:
+    """Tokens that are in memory together in a run over these examples."""
+    longest = max(len(one.tokens) for one in examples)
+    return room_of(config.rows, config.batch, longest)
+
+
 def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -> TrainingArguments:
     """What `transformers` is told of a run."""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     return TrainingArguments(
         output_dir=str(folder),
-        per_device_train_batch_size=config.rows,
-        gradient_accumulation_steps=max(1, config.batch // (config.rows * processes)),
+        # A whole step; the trainer splits it.
+        per_device_train_batch_size=max(1, config.batch // processes),
         num_train_epochs=config.epochs,
         learning_rate=config.learning_rate,
         weight_decay=config.weight_decay,
@@ -174,9 +219,6 @@ def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -
         optim=optimiser,
         activation_checkpointing=config.recompute,
         activation_checkpointing_kwargs={"use_reentrant": False},
-        # Rows of like length stand together, so that little is padded.
-        train_sampling_strategy="group_by_length" if config.rows > 1 else "random",
-        length_column_name="length",
         remove_unused_columns=False,
         eval_strategy="steps",
         eval_steps=config.valid_every,

@@ -17,7 +17,8 @@ from engine.model.prompting import Prompt, frame
 from engine.validate.classification import figures
 from training.base import HubTokenizer
 from training.curves import Validation
-from training.examples import DataError, Example, read_data, width
+from training.examples import DataError, Example, read_data
+from training.parts import width
 
 CHOICE_WEIGHT = 8.0
 """A yes or no is one token; beside replies of some twenty it would count for nothing."""

@@ -28,6 +28,7 @@ from training.loop import (
     arguments,
     collate,
     last_checkpoint,
+    room_for,
 )
 from training.material import material
 from training.parity import ParitySkipped, check
@@ -63,6 +64,7 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
         validation=lambda: data.validate(model, telling.validating),
         # Choices are a part of what an evaluator learns; the loss is about all of it.
         by_loss=config.recipe == EVALUATOR,
+        room=room_for(config, found),
         model=model,
         args=arguments(config, folder, _optimiser(events), cpu=cpu),
         train_dataset=Examples(found),

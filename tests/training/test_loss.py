@@ -21,11 +21,10 @@ ROWS = [
 ]
 
 
-@pytest.fixture
-def trainer(tmp_path: Path) -> AdapterTrainer:
-    """On a tiny model with an adapter that changes something."""
-    hub, _ = tiny_base(tmp_path)
-    config = TrainConfig(base=str(hub), precision="f32", rows=2, batch=2)
+def trainer_with(folder: Path, room: int) -> AdapterTrainer:
+    """On a tiny model with an adapter that changes something, and room for so many tokens."""
+    hub, _ = tiny_base(folder)
+    config = TrainConfig(base=str(hub), precision="f32", batch=2)
     model, _ = load_base(config)
     model = add_adapter(model, config)
     for name, weight in model.named_parameters():
@@ -33,11 +32,18 @@ def trainer(tmp_path: Path) -> AdapterTrainer:
             torch.nn.init.normal_(weight, std=0.1, generator=torch.Generator().manual_seed(1))
     return AdapterTrainer(
         validation=lambda: Validation(0.0, None, None, 0),
+        room=room,
         model=model,
-        args=arguments(config, tmp_path / "run", "adamw_torch", cpu=True),
+        args=arguments(config, folder / "run", "adamw_torch", cpu=True),
         train_dataset=Examples(ROWS),
         data_collator=collate,
     )
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> AdapterTrainer:
+    """With room for all."""
+    return trainer_with(tmp_path, 1024)
 
 
 def by_hand(model: Any) -> float:
@@ -59,11 +65,41 @@ def test_padding_and_other_rows_change_nothing(trainer: AdapterTrainer) -> None:
     assert loss.item() == pytest.approx(by_hand(trainer.model), abs=1e-5)
 
 
-def test_a_step_in_parts(trainer: AdapterTrainer) -> None:
-    """Parts of a step, each divided by the labels of the whole, add up to the loss of the whole."""
+@pytest.mark.parametrize(("room", "passes"), [(1024, 1), (1, 2)])
+def test_a_step_in_parts(
+    room: int, passes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step has the loss of all its rows, however many of them there is room for; its tokens are counted once."""
+    trainer = trainer_with(tmp_path, room)
+    expected = by_hand(trainer.model)
     labels = torch.tensor(sum(len(row.targets) for row in ROWS))
-    parts = [
-        trainer.compute_loss(trainer.model, collate([row]), num_items_in_batch=labels)
-        for row in (Examples(ROWS)[0], Examples(ROWS)[1])
-    ]
-    assert torch.stack(parts).sum().item() == pytest.approx(by_hand(trainer.model), abs=1e-5)
+    seen: list[tuple[int, ...]] = []
+    compute = AdapterTrainer.compute_loss
+
+    def look(trainer: AdapterTrainer, model: Any, inputs: Any, **options: Any) -> Any:
+        seen.append(tuple(inputs["input_ids"].shape))
+        return compute(trainer, model, inputs, **options)
+
+    monkeypatch.setattr(AdapterTrainer, "compute_loss", look)
+    loss = trainer.training_step(
+        trainer.model, collate([*map(Examples(ROWS).__getitem__, (0, 1))]), labels
+    )
+
+    assert loss.item() == pytest.approx(expected, abs=1e-5)
+    assert seen == [(2 // passes, 64)] * passes
+    assert trainer.tokens == 11
+
+
+def test_parts_teach_the_same(tmp_path: Path) -> None:
+    """The gradients of a step are the same whether its rows are read together or each for itself."""
+    gradients: list[list[torch.Tensor]] = []
+    for room in (1024, 1):
+        trainer = trainer_with(tmp_path / str(room), room)
+        batch = collate([*map(Examples(ROWS).__getitem__, (0, 1))])
+        trainer.training_step(trainer.model, batch, torch.tensor(4))
+        gradients.append([one.grad for one in trainer.model.parameters() if one.grad is not None])
+    together, apart = gradients
+
+    assert len(together) == len(apart) > 0
+    for one, other in zip(together, apart, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)

@@ -64,7 +64,8 @@ def tiny_run(folder: Path, **fields: Any) -> RunDirectory:
     folder.mkdir(parents=True, exist_ok=True)
     base, base_gguf = tiny_base(folder)
     run = RunDirectory(folder)
-    items = [item(number, 2 + number % 2) for number in range(18)]
+    # Some so long that a step is read in parts.
+    items = [item(number, 2 if number % 3 else 8) for number in range(18)]
     for path, part in ((run.train, items[:12]), (run.valid, items[12:])):
         path.write_text("".join(json.dumps(one) + "\n" for one in part), "utf-8")
     given: dict[str, Any] = {

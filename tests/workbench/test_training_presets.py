@@ -175,7 +175,7 @@ class TestSettings:
         ("name", "value"),
         [
             ("ranks", "3"), ("rank", "many"), ("rank", "0"), ("recompute", "perhaps"), ("epochs", "nan"),
-            ("precision", "f8"), ("rows", "3"),
+            ("precision", "f8"), ("rows", "0"),
         ],
     )  # fmt: skip
     def test_what_cannot_be_is_refused(self, name: str, value: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from engine.errors import UsageError
 from training.config import ConfigError, TrainConfig
+from training.parts import room_of
 
 GIB = 1 << 30
 
@@ -110,7 +111,8 @@ def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, g
         labels: Positions with a label in such a log.
     """
     width = 2 if config.precision == "bf16" else 4
-    tokens = config.rows * min(longest, config.max_tokens)
+    read = max(1, min(longest, config.max_tokens))
+    tokens = room_of(config.rows, config.batch, read)
     # Four bits and the scales of their blocks.
     linear = shape.linear * (0.5625 if config.four_bit else width)
     layer = _kept_in_a_layer(shape, config.rank, width)
@@ -123,7 +125,7 @@ def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, g
         adapter=16 * shape.adapter(config.rank),
         activations=int(tokens * kept * (1 if gpu else CPU_KEPT)),
         # Logits, their softmax and their gradient, in single precision.
-        logits=12 * shape.vocabulary * config.rows * labels,
+        logits=int(12 * shape.vocabulary * labels * tokens / read),
         libraries=LIBRARIES if gpu else CPU_LIBRARIES,
     )
 
@@ -241,7 +243,7 @@ def fitted(
         set_to(rows=rows, recompute=recompute, four_bit=four_bit)
         for recompute, four_bit in ((False, False), (True, False), (True, True))
         for rows in (ROWS if preset.gpu else (1,))
-        if (preset.gpu or not four_bit) and ("rows" in chosen or config.batch % rows == 0)
+        if (preset.gpu or not four_bit) and rows <= config.batch
     ]
     budget = preset.memory or available
     if shape is None or budget is None:
