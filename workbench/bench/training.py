@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,18 @@ from training.protocol import RunDirectory
 
 EXAMPLES, BATCH = 32, 8
 
+EQUAL = 256
+"""Tokens of conversations of equal length: most samples are longer, and keep their end."""
+
 
 def bench_training(
     progress: Callable[[str], None], *, examples: int = EXAMPLES, batch: int = BATCH
 ) -> dict[str, Any]:
-    """Trains an adapter for the default model on sample conversations of unequal length, once read.
+    """Trains an adapter for the default model on sample conversations, once read.
 
     Returns:
-        See `training.benching.bench`; `{"skipped": why}` without the libraries.
+        See `training.benching.bench`, with another such under `equal_lengths`, where long conversations are cut to the
+        length of the short ones; `{"skipped": why}` without the libraries.
 
     Raises:
         WorkbenchError: The process failed.
@@ -38,9 +42,16 @@ def bench_training(
     if importlib.util.find_spec("peft") is None:
         return {"skipped": "pip install 'conversation-workbench[train]'"}
     progress("training an adapter, and the same with a plain loop")
+    base = TrainConfig(base=str(embedded_model()), batch=batch)
+    found = _measured(base, examples)
+    progress("the same on conversations of equal length")
+    return {**found, "equal_lengths": _measured(replace(base, max_tokens=EQUAL), examples)}
+
+
+def _measured(config: TrainConfig, examples: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="workbench-bench-") as folder:
         run = RunDirectory(Path(folder))
-        TrainConfig(base=str(embedded_model()), batch=batch).save(run.config)
+        config.save(run.config)
         items = [log_item(render_log(one.messages)) for one in sample_conversations(examples)]
         run.train.write_text(
             "".join(
