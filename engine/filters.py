@@ -55,6 +55,7 @@ FIELDS: Mapping[str, Field] = {
         Field("date", "date", "when it took place, 2026-03 or 2026-03-14"),
         Field("tag", "text", "your tag, or any or none"),
         Field("note", "choice", "whether you left a note", (ANY, NONE)),
+        Field("draw", "number", "a number drawn for each, 0 to 1: draw<.1 is a tenth at random"),
     )
 }
 TEXT = "text"
@@ -212,6 +213,8 @@ def _term(word: _Word) -> Term:
     ends = tuple(raw[0].split("..")) if len(raw) == 1 and op == ":" else ()
     if len(ends) == 2 and all(ends) and field.kind in ("number", "date"):
         return Term(field.name, op, tuple(_value(field, v, at) for v in ends), negated, span=True)
+    if field.name == "draw" and op == ":":
+        raise FilterError("“draw” is never just that number.", _expects(field), at)
     return Term(field.name, op, tuple(_value(field, v, at) for v in raw), negated)
 
 
@@ -243,10 +246,13 @@ def _value(field: Field, value: str, at: int) -> str:
 
 
 def _expects(field: Field) -> str:
+    name = field.name
     example = {
-        "number": f"Like {field.name}>5, {field.name}:3..7" if field.name != "p" else "Like p<.3",
+        "number": {"p": "Like p<.3", "draw": "Like draw<.1, draw:0.1..0.2"}.get(
+            name, f"Like {name}>5, {name}:3..7"
+        ),
         "date": "Like date:2026-03, date>=2026-03-14",
-        "text": f"Like {field.name}:web, or quoted when it has spaces",
+        "text": f"Like {name}:web, or quoted when it has spaces",
         "choice": f"One of {', '.join(field.choices)}",
     }
     return example[field.kind] + "."

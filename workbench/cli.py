@@ -131,7 +131,11 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--held-out-by", metavar="RUN", help="only what this training run was not trained on"
     )
-    sub.add_argument("--limit", type=positive, help="score only the first so many conversations")
+    sub.add_argument(
+        "--limit",
+        type=positive,
+        help="score only the first so many conversations; --filter 'draw<.1' scores a tenth at random",
+    )
     sub.add_argument("--no-tune", action="store_true", help="use the model file as it is")
     sub.add_argument("--no-remaining", action="store_true", help="do not spell out remaining tasks")
     sub.add_argument("--estimate", action="store_true", help="say what it would cost and stop")

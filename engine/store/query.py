@@ -6,11 +6,13 @@ SQLite's own over several terms would look at the wide rows of the conversations
 
 from __future__ import annotations
 
+import operator
 import sqlite3
 import unicodedata
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 from engine.errors import WorkbenchError
@@ -40,6 +42,9 @@ _STANDING = {
     "note": (STANDING_NOTES, "note"),
 }
 _OF_FEW = {TEXT, *_STANDING}
+_COMPARED: Mapping[Op, Callable[[float, float], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +187,8 @@ def _holds(
         return found
     if term.field in _STANDING:
         return _standing(conn, term, among)
+    if term.field == "draw":
+        return _drawn(term, among)
     if term.field == TEXT:
         hits = among - among
         for index, words in matches(term):
@@ -201,6 +208,18 @@ def _holds(
         condition = {"name": _name, "date": _date}.get(term.field, _number)(column, term)
     sql = f"SELECT id AS conversation_id FROM conversation WHERE {condition.text}"
     return _select(conn, among, sql, condition.values)
+
+
+def _drawn(term: Term, among: IdSet) -> IdSet:
+    """By the number of each conversation: the one at the place of its id in a row that is the same in every project."""
+    low, *rest = sorted(map(float, term.values))
+    if rest:
+        holds: Callable[[float], bool] = lambda drawn: low <= drawn <= rest[0]  # noqa: E731
+    else:
+        compared = _COMPARED[term.op]
+        holds = lambda drawn: compared(drawn, low)  # noqa: E731
+    draw = Random(0).random
+    return IdSet(bytes(holds(draw()) and flag for flag in among.flags))
 
 
 def _standing(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:

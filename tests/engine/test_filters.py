@@ -74,6 +74,7 @@ class TestRefusing:
             ("date>tomorrow", 5, "no value"),
             ("turns>-1", 6, "no value"),
             ("p:nan", 2, "no value"),
+            ("-draw:.1", 6, "never just that"),
             ('""', 0, "Nothing"),
         ],
     )

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 from typing import Any, get_args
 
 from hypothesis import given, settings
@@ -34,6 +35,9 @@ NO_SCORE = "no score"
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+SOURCE = Random(0)
+DRAWN = [SOURCE.random() for _ in range(20)]
+"""By the id of a conversation."""
 STATES = (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE, State.UNSCORED)
 
 
@@ -72,6 +76,7 @@ terms = st.sampled_from(
     [
         *("state:complete", "state:incomplete,unscored", "state:borderline", "state:unscored"),
         *("p<.4", "p<=.4", "p>.6", "p:.5,1", "p:0.2...5", "p>=0"),
+        *("draw<.5", "draw>=.8", "draw:0.2..0.4"),
         *("turns>1", "turns:1", "turns:2..9", "messages<=2", "messages:1,3", "length>12"),
         *("source:a", "source:b.jsonl,nowhere", "name:A", "name:é,b", "name:-2"),
         *("date:2026", "date:2026-03", "date:2025,2026-04", "date>2026-03-14", "date>=2026-03-14"),
@@ -86,7 +91,7 @@ filters = st.lists(st.tuples(terms, st.booleans()), max_size=3).map(
 )
 
 
-def holds(term: Term, it: Known, rule: DecisionRule) -> bool:
+def holds(term: Term, key: int, it: Known, rule: DecisionRule) -> bool:
     """One term, evaluated in the plainest way."""
     if term.field == "text":
         phrase = term.values[0].split()
@@ -122,6 +127,7 @@ def holds(term: Term, it: Known, rule: DecisionRule) -> bool:
         "turns": turns(it),
         "messages": len(it.texts),
         "length": sum(map(len, it.texts)),
+        "draw": DRAWN[key],
     }[term.field]
     return value is not None and _compares(term, value, [float(v) for v in term.values])
 
@@ -161,7 +167,7 @@ def expected(all_known: list[Known], query: ListQuery, rule: DecisionRule) -> li
     found = [
         key
         for key, it in enumerate(all_known, start=1)
-        if all(holds(term, it, rule) != term.negated for term in counted(query.filter))
+        if all(holds(term, key, it, rule) != term.negated for term in counted(query.filter))
     ]
     with_value = [key for key in found if value(key) is not None]
     with_value.sort(key=value)
@@ -239,6 +245,30 @@ def test_against_a_plain_evaluation(
             assert store.histogram(query, 5) == Histogram(
                 tuple(bins[place] for place in range(5)), len(rows) - len(scored)
             )
+
+
+class TestDraw:
+    def test_a_share_at_random(self, project: Project) -> None:
+        """A share is about as large as asked, in any part of the order; what is left out is the rest."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1000)])
+        store = ConversationStore(project)
+        drawn = list(store.ids(ListQuery(parse_filter("draw<.2"))))
+
+        assert 160 <= len(drawn) <= 240
+        assert all(sum(low < key <= low + 500 for key in drawn) >= 60 for low in (0, 500))
+        rest = store.ids(ListQuery(parse_filter("draw>=.2")))
+        assert sorted([*drawn, *rest]) == list(range(1, 1001))
+
+    def test_it_stays(self, project: Project) -> None:
+        """What was drawn stays drawn when more conversations come, and a larger share holds the smaller."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(50)])
+        store = ConversationStore(project)
+        before = set(store.ids(ListQuery(parse_filter("draw<.3"))))
+        fill(project, [talk(f"more {n}", f"more {n}") for n in range(50)], "b.jsonl")
+
+        after = set(store.ids(ListQuery(parse_filter("draw<.3"))))
+        assert before == {key for key in after if key <= 50}
+        assert after < set(store.ids(ListQuery(parse_filter("draw<.6"))))
 
 
 class TestIdSet:
