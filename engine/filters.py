@@ -55,7 +55,7 @@ FIELDS: Mapping[str, Field] = {
         Field("date", "date", "when it took place, 2026-03 or 2026-03-14"),
         Field("tag", "text", "your tag, or any or none"),
         Field("note", "choice", "whether you left a note", (ANY, NONE)),
-        Field("draw", "number", "a number drawn for each, 0 to 1: draw<.1 is a tenth at random"),
+        Field("draw", "number", "drawn for each, 0 to 1: draw<.1 is a tenth at random"),
     )
 }
 TEXT = "text"
