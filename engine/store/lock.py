@@ -74,6 +74,23 @@ class WriteLock:
             return False
 
 
+def is_held(project_path: str) -> bool:
+    """Whether anybody has the right to write a project now, by the lock itself and not by what the side file says."""
+    try:
+        fd = os.open(project_path + ".lock", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return False
+
+
 def lives(pid: int) -> bool:
     """Whether a process of this machine runs."""
     try:

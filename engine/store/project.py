@@ -15,7 +15,7 @@ from typing import TypeVar
 from engine.errors import ProjectError, ProjectLocked, ProjectReadOnly
 from engine.store import runs
 from engine.store.failures import told, told_by_sqlite
-from engine.store.lock import WriteLock
+from engine.store.lock import WriteLock, is_held
 from engine.store.migrations import APPLICATION_ID, SCHEMA, migrate
 from engine.store.writer import Writer
 
@@ -166,6 +166,10 @@ class Project:
                     )
                 return project
         raise AssertionError("the last attempt returns or raises")
+
+    def is_written(self) -> bool:
+        """Whether this or another process has the project open for writing, so that its runs may be running."""
+        return is_held(self._real)
 
     def write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """Runs `fn` on the writer's thread in one transaction and returns its result once that is committed.

@@ -1,4 +1,4 @@
-"""`list`, and `--filter` wherever a command takes it, as a script sees them."""
+"""`list`, `status`, and `--filter` wherever a command takes it, as a script sees them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 
 from engine.conversation import Conversation, Message
 from engine.simulate.samples import write_jsonl
+from engine.store import runs
+from engine.store.project import Project
 from tests.workbench.test_cli import data, workbench
 
 TABLE = """\
@@ -94,6 +96,28 @@ class TestList:
         done = workbench("list", project, "--filter", "zebra")
 
         assert (done.returncode, done.stdout.count(b"\n")) == (0, 1)
+
+
+class TestStatus:
+    def test_a_run_runs_while_somebody_writes(self, project: Path) -> None:
+        """A run that nobody finished is running while its project is open for writing, and interrupted after that."""
+        with Project.open(project) as opened:
+            opened.write(
+                lambda conn: runs.create(
+                    conn,
+                    stage="complete",
+                    config_hash="x",
+                    params={},
+                    fingerprints={},
+                    code_version="1",
+                )
+            )
+            during = data(workbench("status", project, "--json"))["runs"][0]["state"]
+            assert opened.is_written()
+        after = data(workbench("status", project, "--json"))["runs"][0]["state"]
+
+        assert (during, after) == ("running", "interrupted")
+        assert "complete interrupted" in workbench("status", project).stdout.decode()
 
 
 class TestFilterOption:

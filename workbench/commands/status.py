@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from engine.filters import ListQuery
-from engine.rows import Counts
+from engine.rows import Counts, RunRow
 from engine.store import imports, runs
+from engine.store.project import Project
 from engine.text import one_line
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import say, show
@@ -22,7 +24,7 @@ def status(arguments: argparse.Namespace) -> int:
         services = workspace.services()
         counts = services.conversations.counts(ListQuery(wanted) if wanted else None)
         with workspace.project.reading() as conn:
-            history = runs.all_runs(conn)
+            history = _truly(runs.all_runs(conn), workspace.project)
             quarantined = imports.quarantined(conn, limit=20)
         if arguments.json:
             show(
@@ -55,6 +57,13 @@ def status(arguments: argparse.Namespace) -> int:
             message = one_line(run.message or "")
             say(f"  run {run.id} {run.stage} {run.state} {run.started_at[:16]} {message}")
     return 0
+
+
+def _truly(many: list[RunRow], project: Project) -> list[RunRow]:
+    """Runs that stand as running in a project that nobody writes were cut off with their process."""
+    if project.is_written():
+        return many
+    return [replace(run, state="interrupted") if run.state == "running" else run for run in many]
 
 
 def headline(counts: Counts) -> str:
