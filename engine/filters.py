@@ -33,12 +33,14 @@ class Field:
     Attributes:
         choices: The only values it can have; empty where any will do.
         help: What it is, for completion and documentation.
+        example: Terms that say how it is used; empty where those of its kind do.
     """
 
     name: str
     kind: Kind
     help: str
     choices: tuple[str, ...] = ()
+    example: str = ""
 
 
 FIELDS: Mapping[str, Field] = {
@@ -46,7 +48,7 @@ FIELDS: Mapping[str, Field] = {
     for field in (
         Field("state", "choice", "what the score says", tuple(State)),
         Field("verdict", "choice", "what you said", (*Verdict, ANY, NONE)),
-        Field("p", "number", "normalised probability of the end, 0 to 1"),
+        Field("p", "number", "normalised probability of the end, 0 to 1", example="p<.3"),
         Field("turns", "number", "number of turns"),
         Field("messages", "number", "number of messages"),
         Field("length", "number", "characters of all messages"),
@@ -55,7 +57,12 @@ FIELDS: Mapping[str, Field] = {
         Field("date", "date", "when it took place, 2026-03 or 2026-03-14"),
         Field("tag", "text", "your tag, or any or none"),
         Field("note", "choice", "whether you left a note", (ANY, NONE)),
-        Field("draw", "number", "drawn for each, 0 to 1: draw<.1 is a tenth at random"),
+        Field(
+            "draw",
+            "number",
+            "drawn for each, 0 to 1: draw<.1 is a tenth at random",
+            example="draw<.1, draw:0.1..0.2",
+        ),
     )
 }
 TEXT = "text"
@@ -246,13 +253,12 @@ def _value(field: Field, value: str, at: int) -> str:
 
 
 def _expects(field: Field) -> str:
-    name = field.name
+    if field.example:
+        return f"Like {field.example}."
     example = {
-        "number": {"p": "Like p<.3", "draw": "Like draw<.1, draw:0.1..0.2"}.get(
-            name, f"Like {name}>5, {name}:3..7"
-        ),
+        "number": f"Like {field.name}>5, {field.name}:3..7",
         "date": "Like date:2026-03, date>=2026-03-14",
-        "text": f"Like {name}:web, or quoted when it has spaces",
+        "text": f"Like {field.name}:web, or quoted when it has spaces",
         "choice": f"One of {', '.join(field.choices)}",
     }
     return example[field.kind] + "."

@@ -145,7 +145,7 @@ class AdapterTrainer(Trainer):
         start = time.perf_counter()
         lengths = inputs["attention_mask"].sum(1).tolist()
         split = parts(lengths, self._room)
-        total = torch.zeros(())
+        losses: list[torch.Tensor] = []
         for number, rows in enumerate(split, 1):
             longest = width(max(lengths[row] for row in rows))
             part = {name: found[rows, :longest] for name, found in inputs.items()}
@@ -155,14 +155,14 @@ class AdapterTrainer(Trainer):
                 loss = super().training_step(model, part, num_items_in_batch)
             if not math.isfinite(float(loss)):
                 raise ModelError("The loss is no number any more.", "Lower learning_rate.")
-            total = total.to(loss.device) + loss
+            losses.append(loss)
             if number < len(split):
                 self.control = self.callback_handler.on_substep_end(
                     self.args, self.state, self.control
                 )
         self.seconds += time.perf_counter() - start
         self.tokens += sum(lengths) * self.accelerator.num_processes
-        return total
+        return torch.stack(losses).sum()
 
     def evaluate(self, *_args: Any, **_options: Any) -> dict[str, float]:
         """Figures of a validation, and its rank: its step if it is the best so far, else 0."""

@@ -30,7 +30,7 @@ def room_of(rows: int, batch: int, longest: int) -> int:
         batch: Conversations a step.
         longest: Tokens of the longest conversation of the run.
     """
-    return max(rows * width(longest), min(batch * width(longest), SHORT))
+    return min(batch * width(longest), max(rows * width(longest), SHORT))
 
 
 def parts(lengths: Sequence[int], room: int) -> list[list[int]]:

@@ -212,12 +212,13 @@ def _holds(
 
 def _drawn(term: Term, among: IdSet) -> IdSet:
     """By the number of each conversation: the one at the place of its id in a row that is the same in every project."""
-    low, *rest = sorted(map(float, term.values))
-    if rest:
-        holds: Callable[[float], bool] = lambda drawn: low <= drawn <= rest[0]  # noqa: E731
-    else:
-        compared = _COMPARED[term.op]
-        holds = lambda drawn: compared(drawn, low)  # noqa: E731
+    numbers = sorted(map(float, term.values))
+
+    def holds(drawn: float) -> bool:
+        if term.span:
+            return numbers[0] <= drawn <= numbers[1]
+        return _COMPARED[term.op](drawn, numbers[0])
+
     draw = Random(0).random
     return IdSet(bytes(holds(draw()) and flag for flag in among.flags))
 

@@ -40,10 +40,10 @@ def trainer_with(folder: Path, room: int) -> AdapterTrainer:
     )
 
 
-@pytest.fixture
-def trainer(tmp_path: Path) -> AdapterTrainer:
-    """With room for all."""
-    return trainer_with(tmp_path, 1024)
+def step() -> dict[str, torch.Tensor]:
+    """All rows as one batch."""
+    rows = Examples(ROWS)
+    return collate([rows[at] for at in range(len(rows))])
 
 
 def by_hand(model: Any) -> float:
@@ -57,9 +57,10 @@ def by_hand(model: Any) -> float:
     return total / sum(len(row.targets) for row in ROWS)
 
 
-def test_padding_and_other_rows_change_nothing(trainer: AdapterTrainer) -> None:
+def test_padding_and_other_rows_change_nothing(tmp_path: Path) -> None:
     """Rows of different lengths in one batch give the weighed mean over their labels, as each gives alone."""
-    inputs = collate([Examples(ROWS)[0], Examples(ROWS)[1]])
+    trainer = trainer_with(tmp_path, 1024)
+    inputs = step()
     assert inputs["input_ids"].shape == (2, 64)
     loss = trainer.compute_loss(trainer.model, inputs)
     assert loss.item() == pytest.approx(by_hand(trainer.model), abs=1e-5)
@@ -81,9 +82,7 @@ def test_a_step_in_parts(
         return compute(trainer, model, inputs, **options)
 
     monkeypatch.setattr(AdapterTrainer, "compute_loss", look)
-    loss = trainer.training_step(
-        trainer.model, collate([*map(Examples(ROWS).__getitem__, (0, 1))]), labels
-    )
+    loss = trainer.training_step(trainer.model, step(), labels)
 
     assert loss.item() == pytest.approx(expected, abs=1e-5)
     assert seen == [(2 // passes, 64)] * passes
@@ -95,8 +94,7 @@ def test_parts_teach_the_same(tmp_path: Path) -> None:
     gradients: list[list[torch.Tensor]] = []
     for room in (1024, 1):
         trainer = trainer_with(tmp_path / str(room), room)
-        batch = collate([*map(Examples(ROWS).__getitem__, (0, 1))])
-        trainer.training_step(trainer.model, batch, torch.tensor(4))
+        trainer.training_step(trainer.model, step(), torch.tensor(4))
         gradients.append([one.grad for one in trainer.model.parameters() if one.grad is not None])
     together, apart = gradients
 

@@ -64,7 +64,8 @@ def test_short_rows_go_together_and_a_long_one_alone() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "batch", "longest", "room"),
-    [(1, 8, 2048, 2048), (4, 8, 2000, 8192), (1, 8, 100, SHORT), (1, 2, 100, 256), (1, 8, 5000, 5056)],
+    [(1, 8, 2048, 2048), (4, 8, 2000, 8192), (1, 8, 100, SHORT), (1, 2, 100, 256), (1, 8, 5000, 5056),
+     (16, 8, 2048, 16_384)],
 )  # fmt: skip
 def test_room(rows: int, batch: int, longest: int, room: int) -> None:
     """There is room for so many of the longest, for short ones up to a length, never for more than a step."""

@@ -61,7 +61,7 @@ def status(arguments: argparse.Namespace) -> int:
 
 def _truly(many: list[RunRow], project: Project) -> list[RunRow]:
     """Runs that stand as running in a project that nobody writes were cut off with their process."""
-    if project.is_written():
+    if not any(run.state == "running" for run in many) or project.is_written():
         return many
     return [replace(run, state="interrupted") if run.state == "running" else run for run in many]
 
