@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.errors import WorkbenchError
-from engine.rows import State, Verdict
+from engine.records.conversations import State, Verdict
 
 Op = Literal[":", "<", "<=", ">", ">="]
 Kind = Literal["choice", "text", "number", "date"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import offline
+from engine import network_guard
 from engine.model.catalog import embedded_model
 
 os.environ.setdefault(
@@ -19,18 +19,18 @@ os.environ.setdefault(
 LONGEST = (
     "terminal/test_screens.py",
     "engine/stages/test_goal_questions.py",
-    "screens/test_shell.py",
+    "screens/shell/test_shell.py",
     "engine/stages/test_scoring.py",
-    "screens/test_desk.py",
+    "screens/merge_review/test_merge_review.py",
     "workbench/test_cli.py",
     "screens/test_hostile_text.py",
     "engine/completeness/test_real_model.py",
-    "screens/test_goals.py",
+    "screens/goals/test_goals.py",
     "engine/trees/test_real_model.py",
-    "screens/test_reader.py",
+    "screens/reader/test_reader.py",
     "workbench/test_bench.py",
-    "screens/test_goals_hostile.py",
-    "screens/test_training.py",
+    "screens/goals/test_hostile.py",
+    "screens/training/test_training.py",
 )
 """Files that take half a minute and more, those that wait and those that compute by turns."""
 
@@ -68,8 +68,8 @@ def nobodys_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
 def no_guard_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that runs in the process of the tests installs no guard, which nothing could take off again: the tests
     after it have clients of servers on this machine. The guard is tested in processes of its own."""
-    monkeypatch.setattr(offline, "install", lambda: None)
-    monkeypatch.delenv(offline.VARIABLE, raising=False)
+    monkeypatch.setattr(network_guard, "install", lambda: None)
+    monkeypatch.delenv(network_guard.VARIABLE, raising=False)
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ def foreign(names: set[str]) -> set[str]:
     return {name for name in names if name not in sys.stdlib_module_names} - own
 
 
-@pytest.mark.parametrize("module", ["workbench", "workbench.cli", "workbench.config"])
+@pytest.mark.parametrize("module", ["workbench", "workbench.cli", "engine.folders"])
 def test_the_command_line_is_light(module: str) -> None:
     """`workbench --help` needs nothing but the standard library, so it answers at once."""
     assert foreign(pulled_in(module)) == set()
@@ -43,9 +43,9 @@ def test_the_command_line_is_light(module: str) -> None:
         "engine.conversation",
         "engine.errors",
         "engine.events",
-        "engine.rows",
+        "engine.records.conversations",
         "engine.text",
-        "engine.offline",
+        "engine.network_guard",
         "engine.formats",
         "engine.store.project",
         "engine.simulate.samples",
@@ -58,7 +58,7 @@ def test_what_knows_no_model_needs_only_the_standard_library(module: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "module", ["engine.worker.client", "engine.stages.scoring", "workbench.services"]
+    "module", ["engine.worker.client", "engine.stages.scoring", "engine.services.workspace"]
 )
 def test_the_program_never_loads_llama_cpp(module: str) -> None:
     """The native library is loaded in the model process only: it writes to the descriptors the screens draw on."""
@@ -73,7 +73,9 @@ def test_the_pure_rooms_know_neither_the_database_nor_the_native_library() -> No
 
 def test_screens_know_no_database() -> None:
     """A screen reads rows from the services it is handed; SQLite is out of its reach."""
-    pulled = pulled_in("screens.conversations", "screens.triage", "screens.reader")
+    pulled = pulled_in(
+        "screens.conversations.screen", "screens.triage.screen", "screens.reader.screen"
+    )
     assert not pulled & {"sqlite3", "sqlite_utils", "llama_cpp", "numpy"}
 
 

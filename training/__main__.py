@@ -13,10 +13,10 @@ import time
 import traceback
 from pathlib import Path
 
-from engine import offline
+from engine import network_guard
 from engine.errors import WorkbenchError
-from training.config import ConfigError, TrainConfig
-from training.protocol import EventLog, RunDirectory, is_out_of_memory, locked
+from engine.run_directory.config import ConfigError, TrainConfig
+from engine.run_directory.events import EventLog, RunDirectory, is_out_of_memory, locked
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 143
 _LOCK_SECONDS = 2.0
@@ -30,7 +30,7 @@ def main(words: list[str]) -> int:
     run = RunDirectory(Path(words[0]).resolve())
     logging.basicConfig(level=logging.WARNING)
     # Nothing is fetched: weights and tokenizer are on the disk.
-    offline.install_in_child()
+    network_guard.install_in_child()
     os.environ.update(TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1")
     # Spinning threads come to a crawl as soon as anything else works on the machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")

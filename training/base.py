@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.errors import ModelError, ModelFileError
 from engine.model.gguf_file import read_gguf
-from training.config import TrainConfig
+from engine.run_directory.config import TrainConfig
 
 _DIGITS_APART = frozenset(
     ["smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"]

@@ -9,11 +9,11 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.model.prompting import opening_tokens
-from engine.validate.classification import figures
+from engine.run_directory.microbatches import width
+from engine.validate.statistics.classification import figures
 from engine.validate.truncation import truncate
 from training.base import HubTokenizer
 from training.examples import Log, Reading, readings
-from training.parts import width
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from engine.conversation import is_answer
 from engine.errors import WorkbenchError
 from engine.model.interface import Tokenizer
 from engine.model.prompting import frame, opening_tokens
-from training.config import WORDS, LogRecipe
+from engine.run_directory.config import WORDS, LogRecipe
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class Example:
 
 
 def read_logs(path: Path) -> list[Log]:
-    """Reads a data file, see `training.protocol.RunDirectory`.
+    """Reads a data file, see `engine.run_directory.events.RunDirectory`.
 
     Raises:
         DataError: The file is missing or a line is not of that form.

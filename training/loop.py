@@ -22,12 +22,12 @@ from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import get_last_checkpoint
 
 from engine.errors import ModelError
+from engine.run_directory.config import TrainConfig
+from engine.run_directory.events import write_atomically
+from engine.run_directory.microbatches import parts, room_of, width
 from training.choosing import best_of
-from training.config import TrainConfig
 from training.curves import Validation
 from training.examples import Example
-from training.parts import parts, room_of, width
-from training.protocol import write_atomically
 
 IGNORED = -100
 """The label of what is not to be predicted."""
@@ -99,7 +99,7 @@ class AdapterTrainer(Trainer):
         """As the base.
 
         Args:
-            room: Tokens that are in memory together, see `training.parts`.
+            room: Tokens that are in memory together, see `engine.run_directory.microbatches`.
             by_loss: Whether the best validation is that of the lowest loss, see `training.choosing`.
         """
         # Evaluation is asked for by naming a set; what it reads is the validation's affair.

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from engine.errors import ModelError
 from engine.model.interface import LoadOptions
+from engine.run_directory.config import EVALUATOR, TrainConfig
+from engine.run_directory.events import RunDirectory
 from engine.worker.client import ModelProcess
 from engine.worker.reading import Reading
 from training.base import load_base, load_tokenizer
-from training.config import EVALUATOR, TrainConfig
 from training.examples import read_logs
-from training.protocol import RunDirectory
 from training.replies import read_wanted
 
 TOKENS, LOG_TOKENS = 600, 200

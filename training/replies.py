@@ -14,11 +14,11 @@ from typing import Any
 from engine.completeness.logs import SMALLEST_ROOM, log_tokens
 from engine.model.interface import Tokenizer
 from engine.model.prompting import Prompt, frame
-from engine.validate.classification import figures
+from engine.run_directory.microbatches import width
+from engine.validate.statistics.classification import figures
 from training.base import HubTokenizer
 from training.curves import Validation
 from training.examples import DataError, Example, read_data
-from training.parts import width
 
 CHOICE_WEIGHT = 8.0
 """A yes or no is one token; beside replies of some twenty it would count for nothing."""
@@ -53,7 +53,7 @@ class Wanted:
 
 
 def read_wanted(path: Path) -> list[Wanted]:
-    """Reads a data file of the recipe `evaluator`, see `training.protocol.RunDirectory`.
+    """Reads a data file of the recipe `evaluator`, see `engine.run_directory.events.RunDirectory`.
 
     Raises:
         DataError: The file is missing or a line is not of that form.

@@ -17,8 +17,11 @@ from transformers import EarlyStoppingCallback, set_seed
 
 from engine.errors import ModelError
 from engine.model.adapter_files import AdapterOrigin
+from engine.run_directory.config import EVALUATOR, TrainConfig
+from engine.run_directory.events import EventLog, RunDirectory, read_events, write_atomically
 from training.base import HubTokenizer, add_adapter, load_base
-from training.config import EVALUATOR, TrainConfig
+from training.datasets import datasets
+from training.event_writer import EventWriter
 from training.examples import Example
 from training.gguf_adapter import architecture_of, convert, fingerprint_of
 from training.loop import (
@@ -30,10 +33,7 @@ from training.loop import (
     last_checkpoint,
     room_for,
 )
-from training.material import material
 from training.parity import ParitySkipped, check
-from training.protocol import EventLog, RunDirectory, read_events, write_atomically
-from training.telling import Telling
 
 
 def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
@@ -50,12 +50,12 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available())
     model, tokenizer = load_base(config)
     architecture_of(model.config)
-    data = material(run, config, tokenizer)
+    data = datasets(run, config, tokenizer)
     found = data.examples
     model = add_adapter(model, config)
     folder = run.checkpoints
     resumed = last_checkpoint(folder)
-    telling = Telling(events, data, run.stop.exists)
+    telling = EventWriter(events, data, run.stop.exists)
     stop = StopCallback(run.stop.exists, _terminated())
     callbacks: list[Any] = [telling, stop]
     if config.patience:

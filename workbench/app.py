@@ -15,27 +15,27 @@ from textual.widget import Widget
 import screens
 from engine.errors import WorkbenchError
 from engine.events import JobEnded, Listener
+from engine.services.ports import Services
 from engine.text import one_line
-from screens.background import all_written, in_thread
-from screens.base import MODES, TitleLine
-from screens.bridge import EngineFeed, EngineMessage
-from screens.control_guard import ControlGuard
-from screens.conversations import ConversationsScreen
-from screens.desk import MergeDeskScreen
-from screens.dialogs import ErrorDialog
-from screens.faults import FaultTellingApp
-from screens.goals import GoalsScreen
-from screens.keyed import Keyed
-from screens.models import ModelsScreen
-from screens.overview import OverviewScreen
-from screens.ports import Services
-from screens.shell import Shell
-from screens.simulation import SimulationScreen
-from screens.staying_offline import told_of
-from screens.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
-from screens.training import TrainingScreen
-from screens.tree_set import TreeSetScreen
-from screens.triage import TriageScreen
+from screens.conversations.screen import ConversationsScreen
+from screens.goals.screen import GoalsScreen
+from screens.merge_review.screen import MergeDeskScreen
+from screens.models.screen import ModelsScreen
+from screens.overview.screen import OverviewScreen
+from screens.shell.control_guard import ControlGuard
+from screens.shell.dialogs import ErrorDialog
+from screens.shell.fault_reporting import FaultTellingApp
+from screens.shell.offline import offline_notice
+from screens.shell.recent_projects import Shell
+from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
+from screens.shell.workbench_screen import MODES, TitleLine
+from screens.simulation.screen import SimulationScreen
+from screens.training.screen import TrainingScreen
+from screens.trees.list_screen import TreeSetScreen
+from screens.triage.screen import TriageScreen
+from screens.widgets.background import all_written, in_thread
+from screens.widgets.engine_feed import EngineFeed, EngineMessage
+from screens.widgets.keyed import Keyed
 
 Subscribe = Callable[[Listener], Callable[[], None]]
 """Adds a listener to the engine's events and returns what takes it off again."""
@@ -46,7 +46,7 @@ QUIT_SECONDS = 2.0
 
 def _commands() -> type[Provider]:
     """The palette's commands, imported when it is opened first."""
-    from screens.palette import WorkbenchCommands
+    from screens.shell.palette import WorkbenchCommands
 
     return WorkbenchCommands
 
@@ -59,7 +59,7 @@ class WorkbenchApp(Keyed, FaultTellingApp[None], inherit_bindings=False):
     """
 
     TITLE = "Conversation Workbench"
-    CSS_PATH = Path(screens.__file__).parent / "common.tcss"
+    CSS_PATH = Path(screens.__file__).parent / "shell" / "common.tcss"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
     PLACE = "app"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -197,11 +197,11 @@ class WorkbenchApp(Keyed, FaultTellingApp[None], inherit_bindings=False):
             return
         for line in self.screen.query(TitleLine):
             line.refresh()
-        self.notify(one_line(told_of(network)), title="Offline", markup=False)
+        self.notify(one_line(offline_notice(network)), title="Offline", markup=False)
 
     def action_validation(self) -> None:
         """Shows every metric against what is known of the conversations."""
-        from screens.validation import ValidationScreen
+        from screens.validation.screen import ValidationScreen
 
         mode = self.current_mode
         if not any(isinstance(screen, ValidationScreen) for screen in self.screen_stack):
@@ -209,7 +209,7 @@ class WorkbenchApp(Keyed, FaultTellingApp[None], inherit_bindings=False):
 
     def action_jump(self) -> None:
         """Puts a letter on every pane; the letter goes there."""
-        from screens.jump import JumpScreen
+        from screens.shell.jump import JumpScreen
 
         def chosen(target: Widget | None) -> None:
             if target is not None:
@@ -219,14 +219,14 @@ class WorkbenchApp(Keyed, FaultTellingApp[None], inherit_bindings=False):
 
     def action_command_palette(self) -> None:
         """Opens the palette unless it is open."""
-        from screens.palette import Palette
+        from screens.shell.palette import Palette
 
         if not isinstance(self.screen, Palette):
             self.push_screen(Palette())
 
     def action_help(self) -> None:
         """Shows the keys that work here."""
-        from screens.help import HelpScreen
+        from screens.shell.help import HelpScreen
 
         self.push_screen(HelpScreen(self.screen))
 

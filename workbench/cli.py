@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NoReturn, get_args
 
-from engine import offline
+from engine import network_guard
 from engine.errors import Cancelled, UsageError, WorkbenchError
 from engine.filters import SortKey
 from engine.text import display_safe
@@ -29,8 +29,8 @@ from workbench.cli_options import (
     positive,
     share,
 )
+from workbench.commands.simulate_options import add_simulations
 from workbench.exits import CANCELLED, FAILED, USAGE
-from workbench.simulation.arguments import add_simulations
 
 DESCRIPTION = """\
 Offline terminal workbench for conversations between users and LLM systems: what users wanted, whether they
@@ -43,7 +43,7 @@ Standard output is data, standard error is narration; every command takes --json
 
 
 THEMES = ("dark", "light", "high-contrast", "ansi")
-"""Those of `screens.themes`, named here so that `--help` need not import a screen."""
+"""Those of `screens.shell.themes`, named here so that `--help` need not import a screen."""
 
 
 EXPORTS = (
@@ -78,7 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    parser.add_argument(offline.FLAG, action="store_true", help=_OFFLINE)
+    parser.add_argument(network_guard.FLAG, action="store_true", help=_OFFLINE)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
     def command(
@@ -89,7 +89,7 @@ def build_parser() -> argparse.ArgumentParser:
         sub.add_argument("--json", action="store_true", help="print the result as JSON")
         # Without a default of its own: that would undo the same word before the command.
         sub.add_argument(
-            offline.FLAG, action="store_true", default=argparse.SUPPRESS, help=_OFFLINE
+            network_guard.FLAG, action="store_true", default=argparse.SUPPRESS, help=_OFFLINE
         )
         return sub
 
@@ -321,7 +321,7 @@ def _joined(words: Sequence[str]) -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    first = words[:1] == [offline.FLAG]
+    first = words[:1] == [network_guard.FLAG]
     if first:
         del words[0]
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
@@ -336,7 +336,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return int(stop.code or 0)
     if arguments.version:
-        from workbench.config import version
+        from engine.folders import version
 
         print(version())
         return 0
@@ -344,8 +344,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return USAGE
     if first or arguments.offline:
-        os.environ[offline.VARIABLE] = offline.FLAG
-    offline.install()
+        os.environ[network_guard.VARIABLE] = network_guard.FLAG
+    network_guard.install()
     module, function = arguments.run.split(":")
     try:
         return int(_function(module, function)(arguments))

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import get_args
 
-from engine.goal_rows import USUAL_TEXT, Decide, GoalText
-from engine.rows import Mode
-from screens.models_port import WORKS
+from engine.records.conversations import Mode
+from engine.records.goals import USUAL_TEXT, Decide, GoalText
+from engine.records.models import WORKS
 
 
 def add_models(command: Callable[[str, str, str], argparse.ArgumentParser]) -> None:

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Literal
 
 from engine.errors import ProjectError, WorkbenchError
+from engine.folders import APP
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
 from engine.model.catalog_file import cpu_name
 from engine.model.hub.pulling import unfinished
+from engine.services.models.facts import ModelFacts, model_facts
+from engine.services.models.memory import room
 from engine.store.health import examine, sqlite_facts
 from engine.text import one_line
 from engine.worker.client import ModelProcess
-from workbench.config import APP
-from workbench.models.facts import ModelFacts, model_facts
-from workbench.models.memory import room
 
 Status = Literal["ok", "warn", "bad"]
 

@@ -15,16 +15,24 @@ from random import Random
 from engine.completeness.training_data import drawn, text_digest
 from engine.conversation import Conversation
 from engine.errors import FormatError, ProjectError, UsageError
+from engine.folders import version
 from engine.formats import Parsed, open_inputs
-from engine.goals.phrasing import commanded, wished
-from engine.goals.teaching import KINDS, Kind, Known, Lesson, Unfinished, lessons, remaining_reply
+from engine.goals.questions.phrasing import as_wish_phrase, commanded
+from engine.goals.questions.teaching import (
+    KINDS,
+    Kind,
+    Known,
+    Lesson,
+    Unfinished,
+    lessons,
+    remaining_reply,
+)
 from engine.model.prompting import Prompt, parse_prompt, prompt_text
+from engine.run_directory.config import TrainConfig
+from engine.run_directory.events import RunDirectory
 from engine.simulate.samples import Task, sample_conversations, sample_tasks
 from engine.stages.remaining import remaining_item
 from engine.stages.summarising import summary_item
-from training.config import TrainConfig
-from training.protocol import RunDirectory
-from workbench.config import version
 
 SHARES: Mapping[Kind, float] = {"summary": 0.3, "label": 0.1, "merge": 0.4, "remaining": 0.2}
 """Of the examples."""
@@ -182,7 +190,7 @@ def _known(conversation: Conversation, source: str, wish: str | None = None) -> 
     texts, kept = summary_item(conversation.messages)
     opening = next((m.seen for m in conversation.messages if m.role == "user"), "")
     name = f"{source}:{conversation.external_id}"
-    told = wish or wished(goal, text if isinstance(text, str) else None)
+    told = wish or as_wish_phrase(goal, text if isinstance(text, str) else None)
     return Known(name, source, texts, kept, opening, goal, told)
 
 

@@ -7,19 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from engine import offline
+from engine import network_guard
 from engine.errors import WorkbenchError
 from engine.model.http.book import EndpointBook
 from engine.model.hub.access import DEFAULT_HUB
+from engine.services.network import KEY
 from engine.store import settings
 from engine.store.project import Project
 from engine.text import one_line
 from workbench.doctor import Check
-from workbench.network import KEY
 
-SWITCHES = (
-    f"`{offline.FLAG}`, {offline.VARIABLE}=1 or `workbench offline PROJECT on` refuse these too"
-)
+SWITCHES = f"`{network_guard.FLAG}`, {network_guard.VARIABLE}=1 or `workbench offline PROJECT on` refuse these too"
 
 
 def network_checks(data: Path, project: Path | None = None) -> Iterator[Check]:
@@ -29,7 +27,7 @@ def network_checks(data: Path, project: Path | None = None) -> Iterator[Check]:
         data: The folder with the list of endpoints.
         project: A project whose own setting counts too.
     """
-    if offline.is_installed():
+    if network_guard.is_installed():
         yield Check("guard", "ok", "on, here and in the processes that are started from here")
     else:
         yield Check("guard", "bad", "off", "Start the program as `workbench`.")
@@ -38,7 +36,7 @@ def network_checks(data: Path, project: Path | None = None) -> Iterator[Check]:
     except (WorkbenchError, ValueError) as error:
         yield Check("network", "warn", f"what may be reached cannot be told: {error}")
         return
-    on = [switch.said for switch in offline.switches()]
+    on = [switch.said for switch in network_guard.switches()]
     if project is not None and _stays_offline(project):
         on.append("this project's setting")
     if on:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
 from engine.completeness.boundaries import boundaries
+from engine.completeness.inline_remaining import InlineWriter, RemainingRequest
 from engine.completeness.logs import SMALLEST_ROOM, pieces_within
 from engine.completeness.packing import Segment
 from engine.completeness.scoring import BoundaryScorer, Probe, Progress, Reading
-from engine.completeness.spelling_out import Spelling, SpellingOut
 from engine.completeness.windows import Window, plan_windows
 from engine.conversation import LogPiece
 from engine.model.generation import GenerativeModel, Stopped
@@ -102,7 +102,7 @@ def score_block(
     progress: Progress | None = None,
     *,
     writer: GenerativeModel | None = None,
-    spelling: Spelling | None = None,
+    spelling: RemainingRequest | None = None,
 ) -> list[ItemScore]:
     """Scores every boundary of every conversation of a block, decoded together.
 
@@ -130,7 +130,7 @@ def score_block(
     out = None
     if writer is not None and spelling is not None:
         asked = frame(spelling.prompt, model)
-        out = SpellingOut(writer, spelling, asked.tail)
+        out = InlineWriter(writer, spelling, asked.tail)
         for item, one, start in zip(items, prepared, starts, strict=False):
             if one.whole and asked.head == around.head:
                 after = map(model.tokenize, item.texts[item.boundaries[-1] + 1 :])

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from engine.calibration_rows import (
+from engine.records.calibration import (
     ENOUGH,
     LEAST_OF_EACH,
     Accuracy,

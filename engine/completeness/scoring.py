@@ -56,7 +56,7 @@ class Reading:
     log_continue: float = 0.0
 
 
-class Keeper(Protocol):
+class SequenceRetainer(Protocol):
     """Takes over sequences that would be dropped when their segment is read."""
 
     def growth(self, segment: int, decoded: int) -> int:
@@ -105,7 +105,7 @@ class BoundaryScorer:
         segments: Sequence[Segment],
         probe: Probe,
         progress: Progress | None = None,
-        keeper: Keeper | None = None,
+        keeper: SequenceRetainer | None = None,
     ) -> list[list[Reading]]:
         """Reads the probe at every mark of every segment.
 
@@ -190,7 +190,7 @@ class _Packer:
         probe: Probe,
         shared: int,
         progress: Progress | None,
-        keeper: Keeper | None,
+        keeper: SequenceRetainer | None,
     ) -> None:
         capacity = model.capacity
         self._model, self._probe, self._shared, self._progress = model, probe, shared, progress
@@ -264,17 +264,17 @@ class _Packer:
         if self._keeper:
             self._write(self._keeper)
 
-    def _write(self, keeper: Keeper) -> None:
+    def _write(self, keeper: SequenceRetainer) -> None:
         self._free.extend(keeper.write(self._progress))
         self._kept = 0
 
-    def _fits(self, keeper: Keeper, member: _Member) -> bool:
+    def _fits(self, keeper: SequenceRetainer, member: _Member) -> bool:
         """Whether there is a batch of cells beside what is held, were one more member kept with all that is read."""
         read = [finished for finished, _ in self._finished]
         filled = sum(self._fills(keeper, one) for one in [*read, member])
         return self._shared + self._kept + filled + self._batch <= self._cells
 
-    def _fills(self, keeper: Keeper, member: _Member) -> int:
+    def _fills(self, keeper: SequenceRetainer, member: _Member) -> int:
         """Cells of its own that a member may come to fill."""
         length = len(member.tokens)
         return length - self._shared + keeper.growth(member.index, length)

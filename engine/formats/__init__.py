@@ -2,8 +2,8 @@
 
 from engine.formats.detect import FORMATS
 from engine.formats.inputs import open_inputs
-from engine.formats.records import Detection, Input, Leak, Parsed, Rejected
 from engine.formats.single import parse_made
+from engine.records.imports import Detection, Input, Leak, Parsed, Rejected
 
 __all__ = [
     "FORMATS",

@@ -11,8 +11,8 @@ from engine.errors import FormatError
 from engine.formats.framing import Frame, Framing, Values, lines
 from engine.formats.normalise import kind_of, looks_like_message
 from engine.formats.readers import READERS, Reader, recognised
-from engine.formats.records import Detection
 from engine.formats.source import Source
+from engine.records.imports import Detection
 
 RECORDS_LOOKED_AT = 20
 BYTES_LOOKED_AT = 1 << 20

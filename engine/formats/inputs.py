@@ -14,9 +14,9 @@ from engine.errors import FormatError
 from engine.formats.detect import FORMATS, examine, frames
 from engine.formats.framing import KEPT_OF_OVERSIZED, Frame, Framing
 from engine.formats.readers import Reader
-from engine.formats.records import Detection, Input, Parsed, Rejected
 from engine.formats.single import parse
 from engine.formats.source import Source
+from engine.records.imports import Detection, Input, Parsed, Rejected
 
 SUFFIXES = (".json", ".jsonl", ".ndjson")
 STANDARD_INPUT = "standard input"

@@ -17,7 +17,7 @@ from typing import Any
 
 from engine.conversation import Conversation, Message, ToolCall, with_calls
 from engine.formats.normalise import MAX_DEPTH, nested_deeper, storable
-from engine.formats.records import Leak
+from engine.records.imports import Leak
 
 STOP_TOKENS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
 

@@ -10,7 +10,7 @@ from engine.conversation import MOST_MESSAGES
 from engine.formats.leaks import guard
 from engine.formats.normalise import BadRecord
 from engine.formats.readers import READERS, Reader
-from engine.formats.records import Parsed, Rejected
+from engine.records.imports import Parsed, Rejected
 
 
 def parse(

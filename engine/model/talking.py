@@ -56,7 +56,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Completion:
     """A reply.
 
     Attributes:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from engine.model.talking import Call, Role, Said
+from engine.model.talking import Call, Completion, Role
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class Ending:
     result: Mapping[str, Any] = field(default_factory=dict)
 
 
-Play = Generator[Call, Said, Ending]
+Play = Generator[Call, Completion, Ending]
 
 
 class Scenario(Protocol):
@@ -58,11 +58,11 @@ class Line:
     """One call of a play with its reply, for the transcript."""
 
     call: Call
-    said: Said
+    said: Completion
 
 
 @dataclass(frozen=True, slots=True)
-class Unsaid:
+class FailedCall:
     """In place of a reply: why no model gave one. The play breaks off."""
 
     reason: str
@@ -144,10 +144,10 @@ class Playing:
         """The calls to answer now, all of one model; none when all plays are over."""
         return [one.call for one in self._asking()]
 
-    def answer(self, replies: Sequence[Said | Unsaid]) -> None:
+    def answer(self, replies: Sequence[Completion | FailedCall]) -> None:
         """Takes the replies to `calls`, in order."""
         for one, reply in zip(self._asking(), replies, strict=True):
-            if isinstance(reply, Unsaid):
+            if isinstance(reply, FailedCall):
                 one.play.close()
                 self._break_off(one, reply.reason)
             else:
@@ -173,7 +173,7 @@ class Playing:
             self._live.append(one)
             self._go_on(one, None)
 
-    def _go_on(self, one: _Live, reply: Said | None) -> None:
+    def _go_on(self, one: _Live, reply: Completion | None) -> None:
         try:
             one.call = next(one.play) if reply is None else one.play.send(reply)
         except StopIteration as stop:
@@ -192,7 +192,7 @@ class Playing:
 
 def play_all(
     scenarios: Sequence[Scenario],
-    say: Callable[[Sequence[Call]], Sequence[Said | Unsaid]],
+    say: Callable[[Sequence[Call]], Sequence[Completion | FailedCall]],
     *,
     parallel: int,
 ) -> Iterator[Played]:

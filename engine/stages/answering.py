@@ -11,8 +11,8 @@ from typing import Any
 from engine.conversation import without_surrogates
 from engine.errors import RequestRefused
 from engine.model.catalog import RunnableModel
-from engine.model.talking import Call, Role, Said
-from engine.simulate.play import Unsaid
+from engine.model.talking import Call, Completion, Role
+from engine.simulate.play import FailedCall
 from engine.stages.model_work import ModelWork
 from engine.store import plays, runs
 from engine.store.project import Project
@@ -76,7 +76,7 @@ class Answering:
         self,
         run_id: int,
         calls: Sequence[Call],
-        take: Callable[[Sequence[Said | Unsaid]], None],
+        take: Callable[[Sequence[Completion | FailedCall]], None],
         total: int | None,
     ) -> Iterator[int]:
         """Answers calls of one model. Equal calls are asked once, and none that was asked before.
@@ -94,8 +94,8 @@ class Answering:
         keys = [call.key(identity) for call in calls]
         with self._project.reading() as conn:
             found = plays.replies(conn, list(dict.fromkeys(keys)))
-        said: dict[str, Said | Unsaid] = {
-            key: Said(text, stopped, note)  # type: ignore[arg-type]  # the table checks it
+        said: dict[str, Completion | FailedCall] = {
+            key: Completion(text, stopped, note)  # type: ignore[arg-type]  # the table checks it
             for key, (text, stopped, note) in found.items()
         }
         unknown = {key: call for key, call in zip(keys, calls, strict=True) if key not in said}
@@ -103,10 +103,10 @@ class Answering:
         wanted = list(unknown)
         for start in range(0, len(wanted), AT_ONCE):
             some = wanted[start : start + AT_ONCE]
-            replies: list[Said | Unsaid] = []
+            replies: list[Completion | FailedCall] = []
             yield from self._ask(work, [unknown[key] for key in some], replies.extend)
             new = dict(zip(some, replies, strict=True))
-            kept = {key: one for key, one in new.items() if isinstance(one, Said)}
+            kept = {key: one for key, one in new.items() if isinstance(one, Completion)}
             self.asked += len(kept)
             self._project.write(
                 partial(_commit, run_id=run_id, said=kept, done=self.asked, total=total)
@@ -119,7 +119,7 @@ class Answering:
         self,
         work: ModelWork,
         calls: Sequence[Call],
-        take: Callable[[Sequence[Said | Unsaid]], None],
+        take: Callable[[Sequence[Completion | FailedCall]], None],
     ) -> Iterator[int]:
         work.check()
         # Endpoints begin a new account when they are loaded; the process knows what it has loaded.
@@ -127,16 +127,16 @@ class Answering:
             work.load()
             self._loaded.add(id(work))
 
-        def answer(report: OnProgress) -> list[Said | Unsaid]:
+        def answer(report: OnProgress) -> list[Completion | FailedCall]:
             try:
                 return work.each(
                     calls,
                     lambda some: [_storable(one) for one in work.process.chat(some, report)],
-                    Unsaid,
+                    FailedCall,
                 )
             except RequestRefused as error:
                 # Each of them alone: a run goes on without plays that say what an endpoint does not take.
-                return [Unsaid(error.message) for _ in calls]
+                return [FailedCall(error.message) for _ in calls]
 
         yield from (count for count, _ in work.live(answer, take))
 
@@ -155,13 +155,18 @@ def _identity(work: ModelWork) -> dict[str, Any]:
     return {**work.model.fingerprints, "context": work.model.options.context}
 
 
-def _storable(said: Said) -> Said:
+def _storable(said: Completion) -> Completion:
     """A reply that was cut off inside of a sign, as endpoints send it, made text."""
     return replace(said, text=without_surrogates(said.text))
 
 
 def _commit(
-    conn: sqlite3.Connection, *, run_id: int, said: Mapping[str, Said], done: int, total: int | None
+    conn: sqlite3.Connection,
+    *,
+    run_id: int,
+    said: Mapping[str, Completion],
+    done: int,
+    total: int | None,
 ) -> None:
     plays.add_replies(conn, ((key, (one.text, one.stopped, one.note)) for key, one in said.items()))
     runs.count(conn, run_id, done, total)

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from engine.goals.membership import Membership, assign, membership_of
-from engine.jobs import Progress
+from engine.goals.clusters.membership import Membership, assign, membership_of
+from engine.jobs.runner import Progress
 from engine.stages.cpu_stage import CpuStage
-from engine.stages.goal_data import read_vectors, stored_clustering
-from engine.stages.kept_desk import KeptDesk
 from engine.store import clusterings, goal_decisions, runs
 from engine.store.clusterings import Assigned, StoredClustering
 from engine.store.project import Project
+from engine.views.decision_log import DecisionLog
+from engine.views.goal_inputs import read_vectors, stored_clustering
 from engine.worker.client import OnProgress
 
 BATCH = 4_096
@@ -31,7 +31,7 @@ class AssignStage(CpuStage):
     def __init__(
         self,
         project: Project,
-        desks: KeptDesk,
+        desks: DecisionLog,
         clustering_id: Callable[[], int | None] = lambda: None,
     ) -> None:
         """Prepares a run; `clustering_id` gives the clustering when its turn has come, None the one that is shown."""

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from engine.jobs import Progress, config_hash
+from engine.jobs.runner import Progress, config_hash
 from engine.model.catalog import RunnableModel
 from engine.stages.model_work import ModelWork
 from engine.store import runs
@@ -21,7 +21,7 @@ Entry = TypeVar("Entry")
 
 
 class ModelStage(ABC):
-    """A stage whose answers come from a model; a `engine.jobs.Stage` once it has a `run` and a `summary`."""
+    """A stage whose answers come from a model; a `engine.jobs.runner.Stage` once it has a `run` and a `summary`."""
 
     name: ClassVar[str]
     unit: ClassVar[str] = "conversations"

@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from engine.goal_rows import USUAL_TEXT
-from engine.goals.clustering import Clusters, cluster
-from engine.goals.proposing_k import propose_k
-from engine.goals.vectors import Vectors, blocks
-from engine.goals.words import distinctive_words
-from engine.jobs import Progress
+from engine.goals.clusters.clustering import Clusters, cluster
+from engine.goals.clusters.proposing_k import propose_k
+from engine.goals.embedders.vectors import Vectors, blocks
+from engine.goals.questions.distinctive_words import distinctive_words
+from engine.jobs.runner import Progress
+from engine.records.goals import USUAL_TEXT
 from engine.stages.cpu_stage import CpuStage
-from engine.stages.goal_data import Ids, LazyTexts, TextSource, digest_of, read_vectors
-from engine.stages.kept_desk import KeptDesk
 from engine.store import clusterings, runs, vectors
 from engine.store.clusterings import Member, NewCluster
 from engine.store.project import Project
+from engine.views.decision_log import DecisionLog
+from engine.views.goal_inputs import Ids, LazyTexts, TextSource, digest_of, read_vectors
 from engine.worker.client import OnProgress
 
 REACH = 0.99
@@ -47,7 +47,7 @@ class ClusterStage(CpuStage):
     def __init__(
         self,
         project: Project,
-        desks: KeptDesk,
+        desks: DecisionLog,
         vector_key: Callable[[], str],
         among: Callable[[], Sequence[int]],
         *,

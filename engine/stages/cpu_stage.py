@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from engine.errors import Cancelled
-from engine.jobs import Lane, config_hash
+from engine.jobs.runner import Lane, config_hash
 from engine.stages.model_work import Live
 from engine.store.project import Project
 from engine.worker.client import OnProgress
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 class CpuStage(ABC):
-    """A stage that needs no model; a `engine.jobs.Stage` once it has a `title`, a `run` and a `summary`."""
+    """A stage that needs no model; a `engine.jobs.runner.Stage` once it has a `title`, a `run` and a `summary`."""
 
     name: ClassVar[str]
     unit: ClassVar[str] = "conversations"

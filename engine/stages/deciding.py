@@ -12,17 +12,17 @@ from functools import cached_property, partial
 from typing import Any, Literal
 
 from engine.errors import Cancelled, UsageError
-from engine.goal_rows import DeskDecision, Evidence, Pair, said_yes
-from engine.jobs import Lane, Progress, config_hash
-from engine.stages.goal_data import stored_clustering
-from engine.stages.kept_desk import KeptDesk
+from engine.jobs.runner import Lane, Progress, config_hash
+from engine.records.goals import DeskDecision, Evidence, Pair, said_yes
 from engine.stages.model_work import Live
-from engine.stages.pair_queue import kept_evidence
 from engine.stages.proposing import BLOCK, ProposeStage
-from engine.stages.settling import settling
-from engine.stages.standing import Moment, Standing
 from engine.store import runs
 from engine.store.project import Project
+from engine.views.decision_log import DecisionLog
+from engine.views.goal_inputs import stored_clustering
+from engine.views.merge_queue import kept_evidence
+from engine.views.merge_queue_cache import MergeQueueCache, QueueSnapshot
+from engine.views.settle_moves import settling
 
 Rule = Literal["auto", "llm"]
 THRESHOLD = 0.5
@@ -45,8 +45,8 @@ class DecideStage:
     def __init__(
         self,
         project: Project,
-        desks: KeptDesk,
-        standing: Standing,
+        desks: DecisionLog,
+        standing: MergeQueueCache,
         rule: Rule,
         clustering_id: Callable[[], int | None],
         *,
@@ -176,7 +176,7 @@ class DecideStage:
             return  # a person was quicker
         self.settled = sum(len(move.parts[0]) for move in moves)
 
-    def _worth_asking(self, moment: Moment, left: list[Pair]) -> list[Pair]:
+    def _worth_asking(self, moment: QueueSnapshot, left: list[Pair]) -> list[Pair]:
         """The next pairs that the model is to be asked about before anything is decided; none where the first of all
         is clear, or was asked about already."""
         if self._asking is None:
@@ -200,7 +200,7 @@ class DecideStage:
         for _ in asking.ask(run_id, pairs, None):
             yield Progress(done, None, f"asking about {len(pairs)} pairs")
 
-    def _decide(self, moment: Moment, pair: Pair, evidence: Evidence) -> None:
+    def _decide(self, moment: QueueSnapshot, pair: Pair, evidence: Evidence) -> None:
         merging = self._rule == "auto" or said_yes(evidence.yes, evidence.yes_reversed) is True
         decision = DeskDecision(
             "merge" if merging else "apart",

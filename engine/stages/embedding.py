@@ -14,15 +14,15 @@ import numpy as np
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from engine.goals.embedding import Embedder, embedder_from_state
-from engine.goals.vectors import Vectors, has_vector, same_space
-from engine.jobs import Lane, Progress
+from engine.goals.embedders.embedder import Embedder, embedder_from_state
+from engine.goals.embedders.vectors import Vectors, has_vector, same_space
+from engine.jobs.runner import Lane, Progress
 from engine.stages.cpu_stage import CpuStage
-from engine.stages.goal_data import TextSource, digest_of
 from engine.store import conversations, runs, vectors
 from engine.store.goals import GoalEntry
 from engine.store.project import Project
 from engine.store.vectors import VectorConfig
+from engine.views.goal_inputs import TextSource, digest_of
 from engine.worker.client import OnProgress
 
 QUICK_BATCH, SLOW_BATCH = 4_096, 256

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from engine.goals.clustering import cluster
-from engine.goals.embedding import Embedder
-from engine.goals.holding_out import HeldOut, held_out, judge
-from engine.goals.vectors import Vectors
-from engine.jobs import Progress
+from engine.goals.clusters.clustering import cluster
+from engine.goals.clusters.held_out import HeldOut, held_out, judge
+from engine.goals.embedders.embedder import Embedder
+from engine.goals.embedders.vectors import Vectors
+from engine.jobs.runner import Progress
 from engine.stages.cpu_stage import CpuStage
-from engine.stages.goal_data import Ids, read_vectors, source_of, stored_clustering
 from engine.store import clusterings
 from engine.store.clusterings import StoredClustering
 from engine.store.project import Project
+from engine.views.goal_inputs import Ids, read_vectors, source_of, stored_clustering
 from engine.worker.client import OnProgress
 
 

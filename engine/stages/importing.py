@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, Literal
 from engine.errors import Cancelled, FormatError
 from engine.formats import open_inputs
 from engine.formats.inputs import SUFFIXES
-from engine.formats.records import Input, Parsed, Rejected
-from engine.jobs import Progress
+from engine.jobs.runner import Progress
+from engine.records.imports import Input, Parsed, Rejected
 from engine.store import imports, runs
 from engine.store.project import Project
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.goals.questions import (
+from engine.goals.embedders.vectors import Vectors
+from engine.goals.questions.questions import (
     EXAMPLES,
     LABEL_GRAMMAR,
     Named,
@@ -17,15 +18,14 @@ from engine.goals.questions import (
     label_body,
     read_label,
 )
-from engine.goals.vectors import Vectors
-from engine.jobs import Progress
+from engine.jobs.runner import Progress
 from engine.model.catalog import RunnableModel
 from engine.model.prompting import Prompt
 from engine.stages.block_stage import BlockStage
-from engine.stages.goal_data import Ids, read_vectors, source_of, stored_clustering
 from engine.store import clusterings
 from engine.store.clusterings import LabelEntry, StoredCluster, StoredClustering
 from engine.store.project import Project
+from engine.views.goal_inputs import Ids, read_vectors, source_of, stored_clustering
 from engine.worker.asker import ProcessAsker
 from engine.worker.client import ModelProcess, OnProgress
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.goal_rows import Pair
-from engine.goals.asker import Asker, LogProb
-from engine.goals.desk import Desk
-from engine.goals.likelihood import likelihood_ratios, read_mixed
-from engine.goals.questions import (
+from engine.goals.merges.merge_state import MergeState
+from engine.goals.questions.asker import Asker, LogProb
+from engine.goals.questions.likelihood import likelihood_ratios, read_mixed
+from engine.goals.questions.questions import (
     EXAMPLES,
     REASON_GRAMMAR,
     MergeQuestion,
@@ -23,9 +22,10 @@ from engine.goals.questions import (
     read_reason,
 )
 from engine.model.prompting import Prompt
-from engine.stages.goal_data import TextSource
+from engine.records.goals import Pair
 from engine.store.goal_answers import PairAnswer
 from engine.store.project import Project
+from engine.views.goal_inputs import TextSource
 
 CALLS = 3
 """Requests that one pair takes: its yes, its likelihood ratio, its reason."""
@@ -70,7 +70,7 @@ class PairQuestions:
             "seed": self._seed,
         }
 
-    def ask(self, asker: Asker, desk: Desk, pairs: Sequence[Pair]) -> list[PairAnswer]:
+    def ask(self, asker: Asker, desk: MergeState, pairs: Sequence[Pair]) -> list[PairAnswer]:
         """Asks about a block of pairs of groups that stand."""
         began = time.monotonic()
         sides = sorted({key for pair in pairs for key in pair})
@@ -110,7 +110,7 @@ class PairQuestions:
             )  # fmt: skip
         return answers
 
-    def given_up(self, desk: Desk, pair: Pair, reason: str) -> PairAnswer:
+    def given_up(self, desk: MergeState, pair: Pair, reason: str) -> PairAnswer:
         """The answer on a pair that could not be asked about."""
         key = desk.sides_key(*pair)
         return PairAnswer(key, None, None, None, reason, "", "", self._model, 0, 0.0)
@@ -133,7 +133,7 @@ class PairQuestions:
     def _some(self, ids: Sequence[int]) -> list[int]:
         return choose(ids, EXAMPLES, self._seed)
 
-    def _outside(self, desk: Desk, but: Sequence[str]) -> list[int]:
+    def _outside(self, desk: MergeState, but: Sequence[str]) -> list[int]:
         """Conversations of none of these groups."""
         inside = np.concatenate([desk.members(key) for key in but])
         return self._some(np.setdiff1d(desk.everyone, inside, assume_unique=True).tolist())

@@ -14,11 +14,11 @@ from functools import cached_property, partial
 from typing import Any, Literal
 
 from engine.formats import Rejected, parse_made
-from engine.jobs import Progress, config_hash
+from engine.jobs.runner import Progress, config_hash
 from engine.model.catalog import RunnableModel
-from engine.model.talking import Role, Said
-from engine.play_rows import PlayEstimate, PlaySetting, TranscriptLine
-from engine.simulate.play import Line, Played, Playing, Scenario, Unsaid
+from engine.model.talking import Completion, Role
+from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
+from engine.simulate.play import FailedCall, Line, Played, Playing, Scenario
 from engine.stages.answering import Answering
 from engine.store import imports, plays, runs
 from engine.store.plays import PlayEntry
@@ -163,7 +163,7 @@ class PlayStage:
             calls = playing.calls()
             if not calls:
                 return
-            replies: list[Said | Unsaid] = []
+            replies: list[Completion | FailedCall] = []
             total = pace.total(self._answering.asked)
             for count in self._answering.answers(run_id, calls, replies.extend, total):
                 yield Progress(self._answering.asked + count, total, pace.note)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from engine.errors import Cancelled
-from engine.jobs import Progress
-from engine.model.talking import Call, Said
-from engine.play_rows import PlaySetting
-from engine.simulate.play import Ending, Line, Play, Played, Unsaid
+from engine.jobs.runner import Progress
+from engine.model.talking import Call, Completion
+from engine.records.simulation import PlaySetting
+from engine.simulate.play import Ending, FailedCall, Line, Play, Played
 from engine.stages.playing import PlayStage
 from engine.store import plays
 
@@ -129,7 +129,7 @@ class PersonStage(PlayStage):
                 else:
                     yield Progress(self._answering.asked, None, call.module)
                     reply = yield from self._reply(run_id, call)
-                    if isinstance(reply, Unsaid):
+                    if isinstance(reply, FailedCall):
                         self._end(run_id, play, Played(key, Ending(), tuple(lines), reply.reason))
                         return
                     said = reply
@@ -145,24 +145,24 @@ class PersonStage(PlayStage):
         super().interrupt()
         self.person.leave()
 
-    def _reply(self, run_id: int, call: Call) -> Generator[Progress, None, Said | Unsaid]:
-        replies: list[Said | Unsaid] = []
+    def _reply(self, run_id: int, call: Call) -> Generator[Progress, None, Completion | FailedCall]:
+        replies: list[Completion | FailedCall] = []
         for count in self._answering.answers(run_id, [call], replies.extend, None):
             yield Progress(self._answering.asked + count, None, call.module)
         return replies[0]
 
-    def _said(self, call: Call, who: Mapping[str, str]) -> Said | None:
+    def _said(self, call: Call, who: Mapping[str, str]) -> Completion | None:
         """What the person says, or said before the play was cut off; None where the person ends it."""
         kept = call.key(who)
         with self._project.reading() as conn:
             known = plays.replies(conn, [kept])
         if kept in known:
-            return Said(known[kept][0], "end")
+            return Completion(known[kept][0], "end")
         answer = self.person.asked(call.messages[-1].content)
         if answer.text is None:
             return None
         self._project.write(partial(plays.add_replies, said=[(kept, (answer.text, "end", None))]))
-        return Said(answer.text, "end")
+        return Completion(answer.text, "end")
 
     def _end(self, run_id: int, play: Play, played: Played) -> None:
         play.close()

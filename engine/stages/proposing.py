@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from engine.goal_rows import Pair
-from engine.goals.desk import Desk
-from engine.jobs import Progress
+from engine.goals.merges.merge_state import MergeState
+from engine.jobs.runner import Progress
 from engine.model.catalog import RunnableModel
 from engine.model.prompting import Prompt
+from engine.records.goals import Pair
 from engine.stages.block_stage import ModelStage
-from engine.stages.goal_data import source_of, stored_clustering
 from engine.stages.pair_questions import PairQuestions
-from engine.stages.standing import Standing
 from engine.store import goal_answers, runs
 from engine.store.clusterings import StoredClustering
 from engine.store.goal_answers import PairAnswer
 from engine.store.project import Project
+from engine.views.goal_inputs import source_of, stored_clustering
+from engine.views.merge_queue_cache import MergeQueueCache
 from engine.worker.asker import ProcessAsker
 from engine.worker.client import ModelProcess, OnProgress
 
@@ -42,7 +42,7 @@ class ProposeStage(ModelStage):
         project: Project,
         process: ModelProcess,
         choose: Callable[[], RunnableModel],
-        standing: Standing,
+        standing: MergeQueueCache,
         merge: Prompt,
         reason: Prompt,
         *,
@@ -140,7 +140,9 @@ class ProposeStage(ModelStage):
             model=self._work.model.label,
         )
 
-    def _answer(self, desk: Desk, block: Sequence[Pair], report: OnProgress) -> list[PairAnswer]:
+    def _answer(
+        self, desk: MergeState, block: Sequence[Pair], report: OnProgress
+    ) -> list[PairAnswer]:
         asker = ProcessAsker(self._work.process, report)
         reasons: list[str] = []
 

@@ -10,7 +10,7 @@ from typing import Any
 from engine.completeness.block import WrittenOn
 from engine.completeness.remaining import remaining_tasks
 from engine.conversation import Message, render_log
-from engine.jobs import Progress
+from engine.jobs.runner import Progress
 from engine.model.catalog import RunnableModel
 from engine.model.prompting import Prompt
 from engine.stages.block_stage import BlockStage

@@ -9,14 +9,14 @@ from typing import Any
 
 from engine.completeness.block import ItemScore, LogItem, Question, WrittenOn, log_item
 from engine.completeness.boundaries import RULE
-from engine.completeness.spelling_out import Spelling
+from engine.completeness.inline_remaining import RemainingRequest
 from engine.conversation import LogPiece, Message, render_log
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from engine.jobs import Progress
+from engine.jobs.runner import Progress
 from engine.model.catalog import RunnableModel
 from engine.model.prompting import Prompt
-from engine.rows import Mode
+from engine.records.conversations import Mode
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.stages.remaining import RemainingStage
@@ -200,12 +200,12 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         self._written = {at: one.written for at, one in by_id.items() if one.written}
         return [_entry(log, by_id.get(log.id)) for log in logs]
 
-    def _spelling(self) -> Spelling | None:
+    def _spelling(self) -> RemainingRequest | None:
         if self._remaining is None:
             return None
         with self._project.reading() as conn:
             below = settings.rule(conn).threshold
-        return Spelling(self._remaining.prompt, below)
+        return RemainingRequest(self._remaining.prompt, below)
 
 
 def _log(conversation_id: int, messages: Sequence[Message]) -> _Log:

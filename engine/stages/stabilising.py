@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from engine.goals.stability import Repetition, stability_run
-from engine.goals.vectors import Numbers, Vectors
-from engine.jobs import Progress
+from engine.goals.clusters.stability import Repetition, stability_run
+from engine.goals.embedders.vectors import Numbers, Vectors
+from engine.jobs.runner import Progress
 from engine.stages.cpu_stage import CpuStage
-from engine.stages.goal_data import read_vectors, stored_clustering
 from engine.store import clusterings, goal_answers, runs
 from engine.store.clusterings import StoredClustering
 from engine.store.project import Project
+from engine.views.goal_inputs import read_vectors, stored_clustering
 from engine.worker.client import OnProgress
 
 SEEDS, BOOTSTRAPS = 5, 20

@@ -12,9 +12,9 @@ from typing import Any
 from engine.conversation import render_log
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from engine.jobs import Progress
+from engine.jobs.runner import Progress
 from engine.model.catalog import RunnableModel
-from engine.rows import TreeRow
+from engine.records.conversations import TreeRow
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.store import conversations, trees

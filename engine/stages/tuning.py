@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from engine.jobs import Progress
+from engine.jobs.runner import Progress
 from engine.model.catalog import Catalog, ModelEntry
 from engine.stages.model_work import ModelWork
 from engine.worker.client import ModelProcess

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from engine.goal_rows import GoalText
+from engine.records.goals import GoalText
 from engine.store import settings, vectors
 from engine.store.idset import IdSet, read_ids
 from engine.store.sql import snapshot, to_json, utc_now

@@ -11,7 +11,7 @@ from typing import Any
 from engine.conversation import Conversation, Message, ToolCall, opens_turn
 from engine.errors import ProjectError
 from engine.filters import Filter, ListQuery
-from engine.rows import (
+from engine.records.conversations import (
     ConversationRow,
     Counts,
     DecisionRule,
@@ -200,7 +200,7 @@ def _message(row: tuple[Any, ...]) -> Message:
 
 
 class ConversationStore:
-    """Reading one project; satisfies `screens.ports.Conversations`."""
+    """Reading one project; satisfies `engine.services.ports.Conversations`."""
 
     def __init__(self, project: Project) -> None:
         self._project = project

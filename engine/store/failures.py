@@ -21,7 +21,7 @@ _NO_MORE_BYTES = (
 
 
 @contextmanager
-def told_by_sqlite(path: str) -> Iterator[None]:
+def translate_sqlite_errors(path: str) -> Iterator[None]:
     """Turns errors of SQLite on the project at `path` into a ProjectError; the caller's own errors pass."""
     try:
         yield
@@ -30,10 +30,10 @@ def told_by_sqlite(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def told(path: str) -> Iterator[None]:
+def translate_file_errors(path: str) -> Iterator[None]:
     """Turns errors of SQLite and of the system on the project at `path` into a ProjectError."""
     try:
-        with told_by_sqlite(path):
+        with translate_sqlite_errors(path):
             yield
     except OSError as error:
         raise _from_system(path, error) from error

@@ -18,8 +18,8 @@ class PairAnswer:
     """What a model answered on two groups; what was not asked is None or empty.
 
     Attributes:
-        sides: Key of the pair, see `engine.goals.desk.sides_key`: A is its larger side.
-        likelihood_ratio, yes, yes_reversed, reason, label, description, model: As in `engine.goal_rows.Evidence`.
+        sides: Key of the pair, see `engine.goals.merges.merge_state.sides_key`: A is its larger side.
+        likelihood_ratio, yes, yes_reversed, reason, label, description, model: As in `engine.records.goals.Evidence`.
         calls, seconds: What the answer took.
     """
 

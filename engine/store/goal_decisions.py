@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from engine.goal_rows import DeskDecision
+from engine.records.goals import DeskDecision
 from engine.store.sql import to_json, utc_now
 from engine.store.vectors import packed, unpacked
 

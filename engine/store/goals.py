@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.goal_rows import GoalText
+from engine.records.goals import GoalText
 from engine.store.idset import read_ids
 from engine.store.sql import chunks, marks, message_ids
 

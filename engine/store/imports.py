@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from engine.conversation import Conversation, Message, content_hash, count_turns
-from engine.rows import LeakRow, QuarantineRow
-from engine.store import signs
+from engine.records.conversations import LeakRow, QuarantineRow
+from engine.store import cjk_index
 from engine.store.sql import MESSAGE_BITS, chunks, marks, to_json
 
 OPENING_CHARS = 300
 
 
 class Leak(Protocol):
-    """As `engine.formats.records.Leak`."""
+    """As `engine.records.imports.Leak`."""
 
     @property
     def message(self) -> int | None: ...
@@ -29,7 +29,7 @@ class Leak(Protocol):
 
 
 class Record(Protocol):
-    """As `engine.formats.records.Parsed`."""
+    """As `engine.records.imports.Parsed`."""
 
     @property
     def line(self) -> int | None: ...
@@ -42,7 +42,7 @@ class Record(Protocol):
 
 
 class BadRecord(Protocol):
-    """As `engine.formats.records.Rejected`."""
+    """As `engine.records.imports.Rejected`."""
 
     @property
     def line(self) -> int | None: ...
@@ -188,7 +188,7 @@ class _Batch:
             " SELECT id, content, tool_calls FROM message WHERE id >= ?",
             (self.conversations[0][0] << MESSAGE_BITS,),
         )
-        signs.add(conn, ((row[0], row[5], row[6]) for row in self.messages))
+        cjk_index.add(conn, ((row[0], row[5], row[6]) for row in self.messages))
         conn.executemany("INSERT INTO truth (conversation_id, truth) VALUES (?, ?)", self.truths)
         conn.executemany(
             "INSERT INTO leak (conversation_id, message, rule, found) VALUES (?, ?, ?, ?)",

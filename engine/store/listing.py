@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from engine.filters import TEXT, Filter, Term
-from engine.store import signs
+from engine.store import cjk_index
 from engine.store.query import MAIN_INDEX, counted, matches
 from engine.store.sql import chunks, marks, message_ids
 from engine.store.verdicts import STANDING_TAGS
@@ -65,8 +65,8 @@ def hits(
         own.executemany(
             f"INSERT INTO {MAIN_INDEX} (rowid, content, tool_calls) VALUES (?, ?, ?)", texts
         )
-        signs.create(own)
-        signs.add(own, texts)
+        cjk_index.create(own)
+        cjk_index.add(own, texts)
         return _found(own, terms, first, last)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engine.play_rows import PlayRow, PlaySetting, TranscriptLine
+from engine.records.simulation import PlayRow, PlaySetting, TranscriptLine
 from engine.store.sql import chunks, marks, to_json
 
 Reply = tuple[str, str, str | None]

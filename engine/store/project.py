@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from engine.errors import ProjectError, ProjectLocked, ProjectReadOnly
 from engine.store import runs
-from engine.store.failures import told, told_by_sqlite
+from engine.store.failures import translate_file_errors, translate_sqlite_errors
 from engine.store.lock import WriteLock, is_held
-from engine.store.migrations import APPLICATION_ID, SCHEMA, migrate
+from engine.store.migrations.migrations import APPLICATION_ID, SCHEMA, migrate
 from engine.store.writer import Writer
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ class Project:
         """
         given = os.fspath(path)
         real = os.path.realpath(given)
-        with told(real):
+        with translate_file_errors(real):
             exists = _check_place(given, real, create and not read_only)
             if read_only:
                 opened = cls._open_upgraded if upgrade else cls._open_for_reading
@@ -185,7 +185,7 @@ class Project:
                 f"The project is read-only: {self.read_only}.",
                 "Close the other one, or work on a copy that you can write.",
             )
-        with told(self._real):
+        with translate_file_errors(self._real):
             if self._writer is None or self._closed:
                 raise _closed()
             return self._writer.submit(fn).result()
@@ -205,9 +205,9 @@ class Project:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """This thread's reader for the length of a block, with failures told as ProjectError."""
+        """This thread's reader for the length of a block, with failures raised as ProjectError."""
         mine = self._mine()
-        with told_by_sqlite(self._real), mine.in_use:
+        with translate_sqlite_errors(self._real), mine.in_use:
             if self._closed:
                 raise _closed()
             yield mine.conn
@@ -217,7 +217,7 @@ class Project:
             raise _closed()
         mine: _Reader | None = getattr(self._local, "reader", None)
         if mine is None:
-            with told(self._real):
+            with translate_file_errors(self._real):
                 conn = _connect(self._real, "ro", immutable=self._immutable)
                 conn.execute("PRAGMA query_only = ON")
             mine = self._local.reader = _Reader(conn, threading.current_thread())

@@ -17,8 +17,8 @@ from typing import Any
 
 from engine.errors import WorkbenchError
 from engine.filters import ANY, NONE, TEXT, Filter, Op, SortKey, Term
-from engine.rows import DecisionRule, State
-from engine.store import settings, signs
+from engine.records.conversations import DecisionRule, State
+from engine.store import cjk_index, settings
 from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql
 from engine.store.sql import MESSAGE_BITS, marks
@@ -150,8 +150,8 @@ def matches(term: Term) -> list[tuple[str, str]]:
     does not see them, so they are looked for in both.
     """
     text = _storable(term.values[0]).replace("\0", " ")
-    indexes = [signs.INDEX] if signs.has_signs(text) else [MAIN_INDEX, signs.INDEX]
-    words = '"' + signs.spaced(text).replace('"', '""') + '"'
+    indexes = [cjk_index.INDEX] if cjk_index.has_signs(text) else [MAIN_INDEX, cjk_index.INDEX]
+    words = '"' + cjk_index.spaced(text).replace('"', '""') + '"'
     return [(index, words if term.whole else words + "*") for index in indexes]
 
 

@@ -15,7 +15,7 @@ _FILTERS, _COLUMNS, _VIEW = "filters", "list.columns", "list.view"
 
 
 class SavedStore:
-    """What one project remembers of its list; satisfies `screens.ports.Saved`.
+    """What one project remembers of its list; satisfies `engine.services.ports.Saved`.
 
     Another version of the program may have written other things; what is not understood counts as absent.
     """

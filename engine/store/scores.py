@@ -8,7 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.rows import CurvePoint, DecisionRule, Mode, RemainingRow, ScoredId, ScoreRow
+from engine.records.conversations import (
+    CurvePoint,
+    DecisionRule,
+    Mode,
+    RemainingRow,
+    ScoredId,
+    ScoreRow,
+)
 from engine.store import settings
 from engine.store.sql import chunks, id_pages, marks, snapshot
 
@@ -32,7 +39,7 @@ class ScoreConfig:
 
 @dataclass(frozen=True, slots=True)
 class BoundaryEntry:
-    """Probabilities at one boundary; `message`, `step` and `turn` as in `engine.rows.CurvePoint`."""
+    """Probabilities at one boundary; `message`, `step` and `turn` as in `engine.records.conversations.CurvePoint`."""
 
     message: int
     step: int

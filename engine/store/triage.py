@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from engine.filters import ListQuery
-from engine.rows import QueueOrder, TriagePage, TriagePlace, Verdict, VerdictRow
+from engine.records.conversations import QueueOrder, TriagePage, TriagePlace, Verdict, VerdictRow
 from engine.store import queue, settings, verdicts
 from engine.store.project import Project
 
@@ -17,7 +17,7 @@ RECENT = 10
 
 
 class TriageStore:
-    """The queue and the verdicts of one project; satisfies `screens.ports.Triage`."""
+    """The queue and the verdicts of one project; satisfies `engine.services.ports.Triage`."""
 
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
         """`changed` is called after every act of a person that was stored."""

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from engine.goal_rows import GoalText
+from engine.records.goals import GoalText
 from engine.store.idset import IdSet, read_ids
 
 WIDTH = 4

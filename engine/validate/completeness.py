@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from engine.records.validation import Classification, Contrast, TruthRow, TruthTable
 from engine.validate import truths
-from engine.validate.classification import NAMES, classify, draw
-from engine.validate.curves import rejection, roc
-from engine.validate.ranking import placements
-from engine.validate.significance import corrected, differ
+from engine.validate.statistics.classification import NAMES, classify, draw
+from engine.validate.statistics.curves import rejection, roc
+from engine.validate.statistics.ranking import placements
+from engine.validate.statistics.significance import corrected, differ
 from engine.validate.truncation import cut_at
-from engine.validation_rows import Classification, Contrast, TruthRow, TruthTable
 
 F1 = NAMES.index("f1")
 

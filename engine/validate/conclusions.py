@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.validate.short_figures import short
-from engine.validate.significance import LEVEL
+from engine.records.validation import Contrast
+from engine.validate.formatting import short
+from engine.validate.statistics.significance import LEVEL
 from engine.validate.tables import ClaimTable, Ranked
-from engine.validation_rows import Contrast
 
 
 def of_claim(table: ClaimTable) -> list[str]:
@@ -23,8 +23,8 @@ def of_claim(table: ClaimTable) -> list[str]:
         max((c for c in table.contrasts if c.one == name), key=lambda c: (c.second, c.other))
         for name in dict.fromkeys(contrast.one for contrast in table.contrasts)
     ]
-    better = sum(told(one) and one.difference.value > 0 for one in hardest)
-    worse = sum(told(one) and one.difference.value < 0 for one in hardest)
+    better = sum(can_be_told(one) and one.difference.value > 0 for one in hardest)
+    worse = sum(can_be_told(one) and one.difference.value < 0 for one in hardest)
     tests = sum(one.p is not None for one in table.contrasts)
     lines = [
         f"Of {len(hardest)} figures of trees {_none(better)} can be told to be better than the best plain figure,"
@@ -44,7 +44,7 @@ def against_chance(table: ClaimTable) -> str:
     return f"{'; '.join(parts).capitalize()}; no other figure can be told from chance."
 
 
-def told(contrast: Contrast) -> bool:
+def can_be_told(contrast: Contrast) -> bool:
     """Whether a difference can be told."""
     return contrast.corrected is not None and contrast.corrected < LEVEL
 
@@ -59,7 +59,7 @@ def contrast_words(contrast: Contrast, interval: str = "") -> str:
     if contrast.p is None or contrast.corrected is None:
         return f"{named}: too few of one kind to tell, n = {contrast.n:,} ({ends})"
     ends = f"{ends}; {p_words(contrast.corrected)}"
-    if not told(contrast):
+    if not can_be_told(contrast):
         return f"{named}: no difference can be told, n = {contrast.n:,} ({ends})"
     which = "better" if off.value > 0 else "worse"
     return f"{named}: {which}, n = {contrast.n:,} ({ends})"
@@ -67,7 +67,7 @@ def contrast_words(contrast: Contrast, interval: str = "") -> str:
 
 def pairwise(contrasts: Sequence[Contrast]) -> list[str]:
     """A sentence on each contrast, those that can be told first."""
-    return [contrast_words(one) for one in sorted(contrasts, key=lambda one: not told(one))]
+    return [contrast_words(one) for one in sorted(contrasts, key=lambda one: not can_be_told(one))]
 
 
 def p_words(p: float) -> str:

@@ -1,4 +1,4 @@
-"""Ways of guessing a profile from what the user said, for `engine.validate.identifying`.
+"""Ways of guessing a profile from what the user said, for `engine.validate.profile_prediction`.
 
 The linear way is TF-IDF with least squares and a penalty (ridge regression on one column an answer), the largest value
 being the guess. Words and pairs of words are counted, or runs of one to three signs where the texts are in a script
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.text import SIGNS
-from engine.validate.identifying import Question, Split, Spoken, Way, answers_to
+from engine.validate.profile_prediction import Question, Split, Spoken, Way, answers_to
 
 MOST_TERMS = 50_000
 MOST_TEXTS = 5_000

@@ -8,15 +8,15 @@ from itertools import combinations
 
 import numpy as np
 
-from engine.calibration_rows import Estimate
-from engine.validate.correlation import Correlation, correlate
-from engine.validate.curves import rejection, roc
-from engine.validate.interval import Interval
-from engine.validate.ranking import Placements, auroc, placements
-from engine.validate.resampling import NAMES, Bools, Ranking, Resampling
-from engine.validate.significance import above_chance, corrected, differ, holm
+from engine.records.calibration import Estimate
+from engine.records.interval import Interval
+from engine.records.validation import Contrast, Curve
+from engine.validate.statistics.correlation import Correlation, correlate
+from engine.validate.statistics.curves import rejection, roc
+from engine.validate.statistics.ranking import Placements, auroc, placements
+from engine.validate.statistics.resampling import NAMES, Bools, Ranking, Resampling
+from engine.validate.statistics.significance import above_chance, corrected, differ, holm
 from engine.validate.uncertainty import MEASURES, PLAIN, Case
-from engine.validation_rows import Contrast, Curve
 
 _AP, _KEPT, _RATIO = (NAMES.index(one) for one in NAMES[1:])
 

@@ -28,10 +28,10 @@ def main() -> None:
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
-    from engine import offline
+    from engine import network_guard
     from engine.worker.server import Server
 
-    offline.install_in_child()
+    network_guard.install_in_child()
     Server(sys.stdin.buffer, answers).serve()
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.goals.asker import Answer, LogProb
+from engine.goals.questions.asker import Answer, LogProb
 from engine.model.interface import Sampling
 from engine.model.prompting import Prompt
 from engine.worker.model_client import ModelClient, OnProgress
 
 
 class ProcessAsker:
-    """An `engine.goals.asker.Asker`: each call is one request, so it is answered or cancelled as a whole."""
+    """An `engine.goals.questions.asker.Asker`: each call is one request, so it is answered or cancelled as a whole."""
 
     def __init__(self, process: ModelClient, progress: OnProgress | None = None) -> None:
         self._process, self._progress = process, progress

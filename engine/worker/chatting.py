@@ -13,12 +13,12 @@ from engine.model.chatting import chat_tokens
 from engine.model.generation import GenerativeModel, Task
 from engine.model.interface import Tokenizer
 from engine.model.replies import generate
-from engine.model.talking import Call, ChatMessage, Said
+from engine.model.talking import Call, ChatMessage, Completion
 
 
 def chat_replies(
     model: GenerativeModel, calls: Sequence[Call], progress: Callable[[int], None] | None = None
-) -> list[Said]:
+) -> list[Completion]:
     """The reply to each call, written side by side; each depends on its own call alone.
 
     Args:
@@ -34,7 +34,9 @@ def chat_replies(
         tasks.append(Task(tokens, call.sampling, call.max_tokens, call.stop, call.seed))
         notes.append(note)
     replies = generate(model, tasks, progress)
-    return [Said(one.text, one.stopped, note) for one, note in zip(replies, notes, strict=True)]
+    return [
+        Completion(one.text, one.stopped, note) for one, note in zip(replies, notes, strict=True)
+    ]
 
 
 def fitted(tokenizer: Tokenizer, call: Call, context: int) -> tuple[list[int], str | None]:
@@ -60,7 +62,7 @@ def fitted(tokenizer: Tokenizer, call: Call, context: int) -> tuple[list[int], s
             return _shortened(tokenizer, call, kept, left_out, room)
         left_out += len(kept) - len(following)
         kept = following
-    return tokens, told(left_out, len(call.messages)) or None
+    return tokens, left_out_note(left_out, len(call.messages)) or None
 
 
 def without_oldest(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
@@ -76,7 +78,7 @@ def without_oldest(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
     return [*messages[:first], *messages[after:]]
 
 
-def told(left_out: int, count: int) -> str:
+def left_out_note(left_out: int, count: int) -> str:
     """What was left out of so many messages, in words."""
     return f"{left_out} of {count} messages left out" if left_out else ""
 
@@ -96,7 +98,7 @@ def _shortened(
         tokens = chat_tokens(tokenizer, cut, call.opening)
         if len(tokens) <= room:
             count = sum(one.content != other.content for one, other in zip(cut, kept, strict=True))
-            notes = [told(left_out, len(call.messages)), f"{count} shortened"]
+            notes = [left_out_note(left_out, len(call.messages)), f"{count} shortened"]
             return tokens, ", ".join(note for note in notes if note)
         # Where a text was cut, its ends may be read as a few tokens more.
         longest -= len(tokens) - room

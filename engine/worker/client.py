@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.completeness.block import ItemScore, LogItem, Question
-from engine.completeness.spelling_out import Spelling
+from engine.completeness.inline_remaining import RemainingRequest
 from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import Prompt
-from engine.model.talking import Call, Said
+from engine.model.talking import Call, Completion
 from engine.trees.growth import Budget
 from engine.trees.places import Place
 from engine.trees.record import TreeRecord, options_frame
@@ -45,7 +45,7 @@ class ModelProcess(WorkerProcess):
         items: Sequence[LogItem],
         question: Question,
         progress: OnProgress | None = None,
-        spelling: Spelling | None = None,
+        spelling: RemainingRequest | None = None,
     ) -> list[ItemScore]:
         """Scores one block of conversations; see `engine.completeness.block.score_block`."""
         answer = self.request(
@@ -90,17 +90,19 @@ class ModelProcess(WorkerProcess):
         }
         return cast("list[Frame]", self.request(request, progress)["replies"])
 
-    def chat(self, calls: Sequence[Call], progress: OnProgress | None = None) -> list[Said]:
+    def chat(self, calls: Sequence[Call], progress: OnProgress | None = None) -> list[Completion]:
         """Writes the reply to each call, side by side.
 
         A reply depends on its call alone. A conversation that is too long loses its oldest messages after the system
-        message, then the middle of what is left, and `Said.note` says so.
+        message, then the middle of what is left, and `Completion.note` says so.
 
         Raises:
             ModelError: The model has no chat template, or no room for a conversation beside the reply.
         """
         request: Frame = {"type": "chat", "calls": [protocol.call_frame(call) for call in calls]}
-        return [protocol.said_from(frame) for frame in self.request(request, progress)["said"]]
+        return [
+            protocol.completion_from(frame) for frame in self.request(request, progress)["said"]
+        ]
 
     def log_probs(
         self,
@@ -108,7 +110,7 @@ class ModelProcess(WorkerProcess):
         prompt: Prompt | None,
         progress: OnProgress | None = None,
     ) -> list[list[tuple[float, int]]]:
-        """How probable texts are as what follows others, in one batch; see `engine.worker.asking`.
+        """How probable texts are as what follows others, in one batch; see `engine.worker.logprobs`.
 
         Args:
             items: A text and the continuations that are asked about after it.
@@ -245,7 +247,7 @@ class ModelProcess(WorkerProcess):
 
         Returns:
             `scoring`: `blocks` against bare decoding; `prompts`: `long` against one prompt per boundary. See
-            `engine.worker.benching`.
+            `engine.worker.bench_scoring`.
         """
         request = {
             "type": "bench",

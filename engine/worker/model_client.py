@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from engine.completeness.block import ItemScore, LogItem, Question
-from engine.completeness.spelling_out import Spelling
+from engine.completeness.inline_remaining import RemainingRequest
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import Prompt
-from engine.model.talking import Call, Said
+from engine.model.talking import Call, Completion
 from engine.trees.growth import Budget
 from engine.trees.places import Place
 from engine.trees.record import TreeRecord
@@ -38,7 +38,7 @@ class ModelClient(Protocol):
         items: Sequence[LogItem],
         question: Question,
         progress: OnProgress | None = None,
-        spelling: Spelling | None = None,
+        spelling: RemainingRequest | None = None,
     ) -> list[ItemScore]:
         """Scores one block of conversations; what `spelling` asks for may be left out."""
 
@@ -55,7 +55,7 @@ class ModelClient(Protocol):
     ) -> list[Frame]:
         """Writes one reply to each log."""
 
-    def chat(self, calls: Sequence[Call], progress: OnProgress | None = None) -> list[Said]:
+    def chat(self, calls: Sequence[Call], progress: OnProgress | None = None) -> list[Completion]:
         """Writes the reply to each call."""
 
     def log_probs(

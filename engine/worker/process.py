@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 from engine import errors
 from engine.errors import Cancelled, ModelCrashed, ModelError, WorkbenchError
 from engine.model.interface import LoadOptions
-from engine.offline import child_environment
+from engine.network_guard import child_environment
 from engine.worker import protocol
 from engine.worker.protocol import Frame
 

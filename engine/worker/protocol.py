@@ -22,10 +22,10 @@ from engine.completeness.block import (
     Question,
     WrittenOn,
 )
-from engine.completeness.spelling_out import Spelling
+from engine.completeness.inline_remaining import RemainingRequest
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import Prompt
-from engine.model.talking import Call, ChatMessage, Said
+from engine.model.talking import Call, ChatMessage, Completion
 from engine.trees.record import TreeRecord, restore
 from engine.trees.tree import Tree
 
@@ -98,18 +98,18 @@ def score_from(frame: Frame) -> ItemScore:
     return ItemScore(curve, frame["tokens"], frame["note"], frame["unscored"], written)
 
 
-def spelling_frame(spelling: Spelling | None) -> Frame | None:
+def spelling_frame(spelling: RemainingRequest | None) -> Frame | None:
     """A spelling as JSON."""
     if spelling is None:
         return None
     return {"prompt": spelling.prompt.as_params(), "below": spelling.below}
 
 
-def spelling_from(frame: Frame | None) -> Spelling | None:
+def spelling_from(frame: Frame | None) -> RemainingRequest | None:
     """The inverse of `spelling_frame`."""
     if frame is None:
         return None
-    return Spelling(Prompt.from_params(frame["prompt"]), frame["below"])
+    return RemainingRequest(Prompt.from_params(frame["prompt"]), frame["below"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +160,14 @@ def call_from(frame: Frame) -> Call:
     return Call("", "assistant", **{**given, "sampling": sampling_from(frame["sampling"])})
 
 
-def said_frame(said: Said) -> Frame:
+def completion_frame(said: Completion) -> Frame:
     """A reply as JSON."""
     return asdict(said)
 
 
-def said_from(frame: Frame) -> Said:
-    """The inverse of `said_frame`."""
-    return Said(**frame)
+def completion_from(frame: Frame) -> Completion:
+    """The inverse of `completion_frame`."""
+    return Completion(**frame)
 
 
 def vectors_frame(vectors: NDArray[np.float32]) -> Frame:

@@ -23,12 +23,12 @@ from engine.model.prompting import Prompt, frame
 from engine.model.replies import generate
 from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
 from engine.worker import protocol
-from engine.worker.asking import log_probs_of
-from engine.worker.benching import bench_prompts, bench_scoring
-from engine.worker.benching_trees import bench_trees
+from engine.worker.bench_scoring import bench_prompts, bench_scoring
+from engine.worker.bench_trees import bench_trees
 from engine.worker.chatting import chat_replies
 from engine.worker.gpu import with_layers_that_fit
 from engine.worker.growing import grow_trees
+from engine.worker.logprobs import log_probs_of
 from engine.worker.protocol import Frame
 from engine.worker.reading import readings, readings_frame
 
@@ -255,7 +255,7 @@ class Server:
         self._ready_scorer().forget()
         calls = [protocol.call_from(call) for call in request["calls"]]
         said = chat_replies(model, calls, self._replies_done())
-        return {"said": [protocol.said_frame(one) for one in said]}
+        return {"said": [protocol.completion_frame(one) for one in said]}
 
     def _log_probs(self, request: Frame) -> Frame:
         model = self._ready()

@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widgets import OptionList
 
-from screens.keyed import Keyed
+from screens.widgets.keyed import Keyed
 
 
 class Choices(Keyed, OptionList, inherit_bindings=False):

@@ -11,8 +11,8 @@ from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
-from engine.rows import CurvePoint, DecisionRule
-from screens import figures
+from engine import number_format
+from engine.records.conversations import CurvePoint, DecisionRule
 from screens.widgets.reach import reach_words
 from screens.widgets.states import STATE_LOOKS, TONES
 
@@ -124,7 +124,7 @@ class Curve(Widget):
             segments.append(Segment(block, style))
         if y == threshold_row and rows > 1:
             style = base + looks["tone--muted"]
-            label = f"┄ {figures.probability(self._data.rule.threshold)}"
+            label = f"┄ {number_format.probability(self._data.rule.threshold)}"
             segments.append(Segment(label, style))
         return segments
 
@@ -133,13 +133,13 @@ class Curve(Widget):
         point = self._data.points[at]
         rule = self._data.rule
         tone = STATE_LOOKS[rule.state(point.p_end_normalised)].tone_class
-        number = figures.probability(point.p_end_normalised, self._data.digits)
+        number = number_format.probability(point.p_end_normalised, self._data.digits)
         muted = base + self.get_component_rich_style("tone--muted", partial=True)
         parts = [
             *self._row(columns, at, 0, 1),
             Segment(f"  turn {point.turn} ", base),
             Segment(number, base + self.get_component_rich_style(tone, partial=True)),
-            Segment(f" ┄ {figures.probability(rule.threshold)}", muted),
+            Segment(f" ┄ {number_format.probability(rule.threshold)}", muted),
             Segment(f"  {self._data.words}", base),
         ]
         return Strip(parts).crop_extend(0, width, base)
@@ -148,7 +148,7 @@ class Curve(Widget):
         base = self.rich_style
         point = self._data.points[at]
         first = next(index for index, column in enumerate(columns) if at in column)
-        number = figures.probability(point.p_end_normalised, self._data.digits)
+        number = number_format.probability(point.p_end_normalised, self._data.digits)
         label = f"turn {point.turn} {number}"
         state = self._data.rule.state(point.p_end_normalised)
         tone = self.get_component_rich_style(STATE_LOOKS[state].tone_class, partial=True)

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from engine.text import one_line
-from screens.keyed import Keyed
+from screens.widgets.keyed import Keyed
 
 
 class Cycle(Keyed, Widget, can_focus=True):

@@ -7,9 +7,9 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from engine import number_format
 from engine.text import display_safe, one_line
-from screens import figures
-from screens.facts import Facts
+from screens.widgets.conversation_facts import Facts
 from screens.widgets.curve import Curve, CurveData
 from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
 
@@ -70,9 +70,9 @@ def why_content(facts: Facts, why: str = "") -> Content:
         parts.append((one_line(why) + "\n", "bold"))
     parts.append((f"{look.glyph} {look.word}", look.tone_variable))
     if p is not None:
-        parts.append((f"  {figures.bar(p)} ", look.tone_variable))
-        parts.append((figures.probability(p, facts.digits), f"bold {look.tone_variable}"))
-        threshold = figures.probability(facts.rule.threshold)
+        parts.append((f"  {number_format.bar(p)} ", look.tone_variable))
+        parts.append((number_format.probability(p, facts.digits), f"bold {look.tone_variable}"))
+        threshold = number_format.probability(facts.rule.threshold)
         parts.append((f"  threshold {threshold}", "$tone-muted"))
         if words := curve_data(facts).words:
             parts.append(f"\n{words}")

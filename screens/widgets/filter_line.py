@@ -20,7 +20,7 @@ from textual.widgets.option_list import Option
 from engine.errors import WorkbenchError
 from engine.filters import FIELDS, Completion, Filter, FilterError, completions, parse_filter
 from engine.text import display_safe, one_line
-from screens.keyed import Keyed
+from screens.widgets.keyed import Keyed
 
 TYPING_REST = 0.2
 """Seconds without a key before what was typed is asked for."""

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from screens.keyed import Keyed
+from screens.widgets.keyed import Keyed
 
 DELAY = 0.12
 """Seconds without a key before what is typed is looked for."""

@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 
 from engine.errors import WorkbenchError
-from screens.background import background
+from screens.widgets.background import background
 from screens.widgets.finding import Hit, Hits, Pattern
 
 

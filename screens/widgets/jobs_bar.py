@@ -9,13 +9,13 @@ from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
 
+from engine import number_format
 from engine.events import Event, JobEnded, JobProgress, JobStarted
+from engine.services.models.records import PullRow
+from engine.services.ports import Jobs
+from engine.services.training.records import TrainingRun
 from engine.text import one_line
-from screens import figures
-from screens.bridge import EngineFeed
-from screens.models_port import PullRow
-from screens.ports import Jobs
-from screens.training_port import TrainingRun
+from screens.widgets.engine_feed import EngineFeed
 
 _OUTCOMES = {
     "done": ("✓", "$tone-complete"),
@@ -66,7 +66,9 @@ class JobsBar(Widget):
         for job in self._live.values():
             done = f"{job.done:,}" if job.total is None else f"{job.done:,} of {job.total:,}"
             note = f"\n{one_line(job.note)}" if job.note else ""
-            told = f"{done} {one_line(job.unit)}, {figures.duration(job.eta_seconds)} left{note}"
+            told = (
+                f"{done} {one_line(job.unit)}, {number_format.duration(job.eta_seconds)} left{note}"
+            )
             self.notify(told, title=one_line(job.title), markup=False)
         ended = self._feed.last_ended
         if not self._live and ended is not None:
@@ -107,7 +109,7 @@ def _training_line(run: TrainingRun) -> Content:
     elif not facts and run.step is not None and run.steps:
         facts.append(f"step {run.step:,} of {run.steps:,}")
         if run.seconds_left is not None:
-            facts.append(f"{figures.duration(run.seconds_left)} left")
+            facts.append(f"{number_format.duration(run.seconds_left)} left")
     return Content.assemble(
         (f"▸ Training {one_line(run.name)} ", "bold"),
         " · ".join([*facts, "it goes on when you quit"]),
@@ -117,9 +119,9 @@ def _training_line(run: TrainingRun) -> Content:
 def _pull_line(pulls: Sequence[PullRow]) -> Content:
     pull = pulls[0]
     share = f"{100 * min(1.0, pull.done / pull.total):.0f}% of " if pull.total else ""
-    facts = [f"{pull.state} {share}{figures.size(pull.total)}"]
+    facts = [f"{pull.state} {share}{number_format.size(pull.total)}"]
     if pull.rate is not None:
-        facts.append(f"{figures.duration(pull.seconds_left)} left")
+        facts.append(f"{number_format.duration(pull.seconds_left)} left")
     if len(pulls) > 1:
         facts.append(f"{len(pulls) - 1} more")
     return Content.assemble(
@@ -134,15 +136,15 @@ def _running_line(jobs: list[JobProgress], width: int) -> Content:
     bar = ""
     if job.total:
         cells = 24 if width >= 110 else 10
-        bar = figures.bar(job.done / job.total, cells)
+        bar = number_format.bar(job.done / job.total, cells)
     done = f"{job.done:,}" if job.total is None else f"{job.done:,} of {job.total:,}"
     facts = [f"{done} {one_line(job.unit)}".rstrip()]
     if job.rate is not None:
         facts.append(
-            f"{figures.amount(job.rate)}/s" if job.rate >= 1 else f"{job.rate * 60:.0f}/min"
+            f"{number_format.amount(job.rate)}/s" if job.rate >= 1 else f"{job.rate * 60:.0f}/min"
         )
     if job.eta_seconds is not None:
-        facts.append(f"{figures.duration(job.eta_seconds)} left")
+        facts.append(f"{number_format.duration(job.eta_seconds)} left")
     if job.note:
         facts.append(one_line(job.note))
     if len(jobs) > 1:

@@ -13,7 +13,7 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from screens import figures
+from engine import number_format
 from screens.widgets.states import TONES
 
 AXIS = 6
@@ -150,10 +150,10 @@ def _between(start: tuple[int, int], end: tuple[int, int]) -> list[tuple[int, in
 def label(value: float) -> str:
     """A number of the axis in at most five characters."""
     if value >= 100:
-        return figures.amount(value)
+        return number_format.amount(value)
     if value >= 1:
         return f"{value:.1f}"
-    return figures.probability(value, 2 if value >= 0.1 or value == 0 else 3)
+    return number_format.probability(value, 2 if value >= 0.1 or value == 0 else 3)
 
 
 class LinePlot(Widget):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.conversation import ToolCall
-from engine.rows import MessageRow
+from engine.records.conversations import MessageRow
 from screens.widgets.pretty_json import pretty_json
 from screens.widgets.wrap import safe_text
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.rows import CurvePoint
-from screens import figures
+from engine import number_format
+from engine.records.conversations import CurvePoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def reach_words(
     found = reach(values, threshold)
     if found is None:
         top = max(range(len(values)), key=values.__getitem__)
-        number = figures.probability(values[top], digits)
+        number = number_format.probability(values[top], digits)
         return f"never reached, highest {number} at turn {points[top].turn}"
     turn = points[found.reached].turn
     words = f"reached at turn {turn}"
@@ -64,7 +64,9 @@ def reach_words(
     if found.fell is not None:
         return words + f", fell again at turn {points[found.fell].turn} (reopened)"
     after = last_turn - turn
-    return words + (f", {figures.counted(after, 'turn')} after it" if after > 0 else ", the last")
+    return words + (
+        f", {number_format.counted(after, 'turn')} after it" if after > 0 else ", the last"
+    )
 
 
 def steepest(values: Sequence[float], direction: int) -> int | None:

@@ -24,8 +24,8 @@ from textual.strip import Strip
 
 from engine.errors import WorkbenchError
 from engine.text import display_safe
-from screens.background import background
-from screens.keyed import Keyed
+from screens.widgets.background import background
+from screens.widgets.keyed import Keyed
 from screens.widgets.movement import movement
 from screens.widgets.states import TONES
 

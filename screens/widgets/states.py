@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.rows import State, Verdict
+from engine.records.conversations import State, Verdict
 
 TONES = {
     "tone--complete",

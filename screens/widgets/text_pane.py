@@ -13,10 +13,10 @@ from textual.geometry import Size
 from textual.strip import Strip
 
 from engine.errors import WorkbenchError
-from screens.background import background
-from screens.keyed import Keyed
+from screens.widgets.background import background
 from screens.widgets.finding import Hit, Hits, Pattern, find
 from screens.widgets.finding_view import FindingView
+from screens.widgets.keyed import Keyed
 from screens.widgets.painting import HIT_CSS, HIT_STYLES, hit_spans, paint
 from screens.widgets.wrap import Lines, break_lines, safe_text
 

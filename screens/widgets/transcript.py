@@ -14,11 +14,11 @@ from textual.message import Message
 from textual.strip import Strip
 
 from engine.errors import WorkbenchError
-from engine.rows import LeakRow, MessageRow
-from screens.background import background
-from screens.keyed import Keyed
+from engine.records.conversations import LeakRow, MessageRow
+from screens.widgets.background import background
 from screens.widgets.finding import Hit, Hits, Pattern, find
 from screens.widgets.finding_view import FindingView
+from screens.widgets.keyed import Keyed
 from screens.widgets.message_text import part_texts
 from screens.widgets.painting import HIT_CSS, HIT_STYLES, STYLE_CSS, hit_spans, paint
 from screens.widgets.states import TONES

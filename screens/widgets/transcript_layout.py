@@ -8,10 +8,10 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from engine import number_format
 from engine.conversation import Role, opens_turn
-from engine.rows import LeakRow, MessageRow
+from engine.records.conversations import LeakRow, MessageRow
 from engine.text import one_line
-from screens import figures
 from screens.widgets import text_styles
 from screens.widgets.message_text import Form, Part, parts
 from screens.widgets.text_styles import Span
@@ -282,7 +282,7 @@ def _preview(whole: str, width: int, room: int | None) -> tuple[str, Lines, str]
     newlines = whole.count("\n")
     rest = f"{newlines + 1:,} lines"
     if newlines < room:
-        rest = f"{figures.amount(len(whole))} characters"
+        rest = f"{number_format.amount(len(whole))} characters"
     return text, lines.first(room), rest
 
 

@@ -1,4 +1,4 @@
-"""Goals as BERTopic finds them, from the same texts and the same MiniLM vectors as `workbench.bench.goal_quality`.
+"""Goals as BERTopic finds them, from the same texts and the same MiniLM vectors as `tests.benchmarks.goal_quality`.
 
     python -m venv /tmp/b && /tmp/b/bin/pip install bertopic==0.17.4
     python -m tests.benchmarks.goals_bertopic /tmp/b/bin/python DATA/star.jsonl.gz:1000 DATA/sgd.jsonl.gz:300 \
@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, v_measure_score
 
-from engine.goals.embedding import embedder_for
-from workbench.bench.goal_quality import TEXTS, read, text_of
+from engine.goals.embedders.embedder import embedder_for
+from tests.benchmarks.goal_quality import TEXTS, read, text_of
 
 RIVAL = """
 import json, sys

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from textual.widget import AwaitMount
 from textual.worker import WorkerCancelled
 
-from screens.base import MODES
+from screens.shell.workbench_screen import MODES
 from tests.screens.fakes import FakeProject
 from workbench.app import WorkbenchApp
 

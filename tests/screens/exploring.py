@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 
 from textual.pilot import Pilot
 
-from screens.trees import TreeScreen
+from screens.trees.layout import TreeLayout
+from screens.trees.pane import TreePane
+from screens.trees.screen import TreeScreen
+from screens.trees.tree_view import TreeView
 from screens.widgets.row_table import RowTable
-from screens.widgets.tree_layout import TreeLayout
-from screens.widgets.tree_pane import TreePane
-from screens.widgets.tree_view import TreeView
 from tests.screens.driving import press, settle
-from tests.screens.tree_growth import Growing
+from tests.screens.trees.tree_growth import Growing
 from workbench.app import WorkbenchApp
 
 LAST = 12

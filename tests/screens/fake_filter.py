@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 
 from engine.filters import Filter, Term
-from engine.rows import ConversationRow
+from engine.records.conversations import ConversationRow
 
 COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 

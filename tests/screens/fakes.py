@@ -11,7 +11,7 @@ from engine.conversation import Role, ToolCall
 from engine.errors import WorkbenchError
 from engine.events import Event, JobEnded, JobProgress, Listener
 from engine.filters import TEXT, Filter, ListQuery
-from engine.rows import (
+from engine.records.conversations import (
     ConversationRow,
     Counts,
     CurvePoint,
@@ -26,18 +26,18 @@ from engine.rows import (
     ScoreRow,
     State,
 )
-from screens.ports import ProjectInfo, Services
-from tests.screens.fake_calibration import FakeCalibration
+from engine.services.ports import ProjectInfo, Services
 from tests.screens.fake_filter import matches
-from tests.screens.fake_goals import FakeGoals
-from tests.screens.fake_models import FakeModels
 from tests.screens.fake_network import FakeNetwork
 from tests.screens.fake_saved import FakeExports, FakeSaved
-from tests.screens.fake_simulations import FakeSimulations
-from tests.screens.fake_training import FakeTraining
-from tests.screens.fake_trees import NoTrees
-from tests.screens.fake_triage import RULE, FakeTriage
-from tests.screens.fake_validation import FakeValidation
+from tests.screens.goals.fake_goals import FakeGoals
+from tests.screens.models.fake_models import FakeModels
+from tests.screens.simulation.fake_simulations import FakeSimulations
+from tests.screens.training.fake_training import FakeTraining
+from tests.screens.trees.fake_trees import NoTrees
+from tests.screens.triage.fake_calibration import FakeCalibration
+from tests.screens.triage.fake_triage import RULE, FakeTriage
+from tests.screens.validation.fake_validation import FakeValidation
 
 GOALS = (
     ("I want to exchange the desk lamp in order #W6390527 for a cheaper one.", "lamp"),

@@ -14,11 +14,11 @@ from textual.pilot import Pilot
 
 from engine.conversation import ToolCall
 from engine.events import JobEnded, JobProgress
-from engine.rows import LeakRow, RemainingRow, Verdict
-from screens.control_guard import ControlGuard
-from screens.dialogs import ErrorDialog
-from screens.reader import ReaderScreen
-from screens.triage import TriageScreen
+from engine.records.conversations import LeakRow, RemainingRow, Verdict
+from screens.reader.screen import ReaderScreen
+from screens.shell.control_guard import ControlGuard
+from screens.shell.dialogs import ErrorDialog
+from screens.triage.screen import TriageScreen
 from tests.screens.driving import Size, opened, press, settle, text
 from tests.screens.fakes import FakeConversation, FakeProject, conversation
 from tests.terminal.payloads import PAYLOADS

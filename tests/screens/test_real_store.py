@@ -9,26 +9,26 @@ import pytest
 
 from engine.conversation import Conversation, Message
 from engine.events import JobProgress
-from engine.formats.records import Parsed
-from engine.rows import Estimate, Mode, RunRow, Verdict
+from engine.records.conversations import Estimate, Mode, RunRow, Verdict
+from engine.records.imports import Parsed
+from engine.services.exports import ExportFiles
+from engine.services.ports import ProjectInfo, Services
+from engine.services.triage.calibration import CalibrationService
 from engine.store import imports
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.saved import SavedStore
 from engine.store.triage import TriageStore
-from screens.ports import ProjectInfo, Services
 from screens.widgets.row_table import RowTable
+from tests.engine.services.goals.goal_project import stored_goals
 from tests.screens.driving import lines, press, settle, text
-from tests.screens.fake_models import FakeModels
 from tests.screens.fake_network import FakeNetwork
-from tests.screens.fake_simulations import FakeSimulations
-from tests.screens.fake_training import FakeTraining
-from tests.screens.fake_trees import stored_trees
-from tests.screens.fake_validation import FakeValidation
-from tests.workbench.goal_project import stored_goals
+from tests.screens.models.fake_models import FakeModels
+from tests.screens.simulation.fake_simulations import FakeSimulations
+from tests.screens.training.fake_training import FakeTraining
+from tests.screens.trees.fake_trees import stored_trees
+from tests.screens.validation.fake_validation import FakeValidation
 from workbench.app import WorkbenchApp
-from workbench.calibrations import ProjectCalibration
-from workbench.exports import ExportFiles
 
 
 class NoJobs:
@@ -98,7 +98,7 @@ def services(project: Project) -> Services:
         NoJobs(),
         SavedStore(project),
         ExportFiles(project),
-        ProjectCalibration(project),
+        CalibrationService(project),
         stored_trees(project),
         stored_goals(project),
         FakeTraining(),

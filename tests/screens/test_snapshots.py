@@ -8,7 +8,7 @@ import pytest
 
 from engine.events import JobProgress
 from tests.screens.fakes import FakeProject
-from tests.screens.goal_project import clustered
+from tests.screens.goals.goal_project import clustered
 from tests.screens.picturing import Picture, looks_as_before
 
 JOB = JobProgress(7, "score", "Scoring", 412, 812, "conversations", 2.5, 160.0, "support/0412")

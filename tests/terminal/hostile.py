@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engine.jobs import JobRunner
-from engine.rows import Verdict
+from engine.jobs.runner import JobRunner
+from engine.records.conversations import Verdict
 from engine.stages.importing import ImportStage
 from engine.store import conversations, runs, scores, settings, verdicts
 from engine.store.project import Project

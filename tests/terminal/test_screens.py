@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from engine.store.project import Project
-from screens.key_table import Place, key_table
+from screens.shell.key_table import Place, key_table
+from tests.engine.services.goals.goal_project import cluster
 from tests.terminal import hostile
 from tests.terminal.payloads import NAME, PAYLOADS
 from tests.terminal.pty import Session, typed
-from tests.workbench.goal_project import cluster
 from workbench.app import WorkbenchApp
 
 MODES = {"overview": "1", "conversations": "2", "triage": "3", "goals": "5", "desk": "6"}

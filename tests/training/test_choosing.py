@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.validate.ranking import auroc_error
+from engine.validate.statistics.ranking import auroc_error
 from training.choosing import best_of
 from training.curves import Validation
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.completeness.block import LogItem
+from engine.run_directory.config import WORDS, LogRecipe
 from tests.training.tiny_runs import item
-from training.config import WORDS, LogRecipe
 from training.examples import DataError, Example, Log, example, examples, read_logs
 
 END = 2

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+from engine.run_directory.config import TrainConfig
 from tests.training.tiny_runs import tiny_base
 from training.base import add_adapter, load_base
-from training.config import TrainConfig
 from training.curves import Validation
 from training.examples import Example
 from training.loop import AdapterTrainer, Examples, arguments, collate

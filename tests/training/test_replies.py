@@ -12,13 +12,13 @@ import pytest
 from engine.completeness.logs import log_tokens
 from engine.model.interface import LoadOptions
 from engine.model.prompting import Prompt, frame
+from engine.run_directory.config import TrainConfig
+from engine.run_directory.events import RunDirectory
 from engine.worker.asker import ProcessAsker
 from engine.worker.client import ModelProcess
 from tests.training.tiny_runs import events, finished, tiny_base, tiny_run
 from training.base import load_base
-from training.config import TrainConfig
 from training.examples import DataError
-from training.protocol import RunDirectory
 from training.replies import (
     CHOICE_WEIGHT,
     Wanted,

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from engine.run_directory.events import RunDirectory, is_running, read_events, state_of
 from tests.training.tiny_runs import STEPS, events, finished, start, tiny_run
 from training.loop import last_checkpoint
-from training.protocol import RunDirectory, is_running, read_events, state_of
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from engine.model.catalog import embedded_model
 from engine.model.interface import LoadOptions
+from engine.run_directory.config import TrainConfig
 from engine.simulate.samples import sample_conversations
 from engine.worker.client import ModelProcess
 from training.base import HubTokenizer, load_tokenizer
-from training.config import TrainConfig
 
 HARD = [
     "in this place?  9 or 10pm",

@@ -13,10 +13,10 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
+from engine.run_directory.config import TrainConfig
+from engine.run_directory.events import RunDirectory, read_events
 from tests.engine.model.tiny import SPECIAL
 from tests.training.tiny_bases import tiny_model, write_gguf
-from training.config import TrainConfig
-from training.protocol import RunDirectory, read_events
 
 STEPS = 6
 

@@ -1,35 +1,7 @@
-"""A clustered project, and a machine on which the default model was tuned."""
+"""Commands are tested on the projects of the services below them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from tests.engine.services.conftest import clustered, goals, tuned
 
-import pytest
-
-from engine.store.project import Project
-from tests.workbench.goal_project import cluster, fill_topics, stored_goals
-from tests.workbench.tuned import tune
-from workbench import config
-from workbench.goals.services import ProjectGoals
-
-
-@pytest.fixture
-def clustered(tmp_path: Path) -> Iterator[Project]:
-    """Eight conversations on each of four topics, in eight clusters or so, and one that says nothing."""
-    with Project.open(tmp_path / "p.wb", create=True) as opened:
-        fill_topics(opened)
-        cluster(opened)
-        yield opened
-
-
-@pytest.fixture
-def goals(clustered: Project) -> ProjectGoals:
-    """Its goals."""
-    return stored_goals(clustered)
-
-
-@pytest.fixture
-def tuned(quick_weights: Path) -> None:
-    """The default model was tuned on this machine before."""
-    tune(quick_weights, config.data_dir(), config.cache_dir())
+__all__ = ["clustered", "goals", "tuned"]

@@ -11,18 +11,18 @@ import pytest
 from engine.errors import UsageError, WorkbenchError
 from engine.filters import ListQuery, SortKey, parse_filter
 from engine.formats import Parsed, open_inputs
-from engine.jobs import JobRunner
+from engine.jobs.runner import JobRunner
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.importing import ImportStage
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
+from tests.engine.services.tuned import tune
 from tests.engine.store.support import check_whole, content
-from tests.workbench.tuned import tune
 from workbench.bench import PARTS, run
 from workbench.bench.bare_import import bare_import
+from workbench.bench.datasets import long_items, scoring_blocks, write_import_file
 from workbench.bench.list_project import TAG, write_list_project
 from workbench.bench.list_times import FILTERS, SEARCHES
-from workbench.bench.material import long_items, scoring_blocks, write_import_file
 
 
 def quick(tmp_path: Path, *which: str, **more: Any) -> dict[str, Any]:

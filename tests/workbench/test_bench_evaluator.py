@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.goals.teaching import Known
+from engine.goals.questions.teaching import Known
 from tests.engine.goals.groups import wishes
 from workbench.bench.evaluator import pairs_of
 from workbench.bench.evaluator_figures import (

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from engine.model.catalog import embedded_model
+from engine.services.goals.run_stages import ABOUT_KEY
 from engine.store import settings
 from engine.store.project import Project
 from tests.engine.stages import goal_runs
 from workbench.cli import main
-from workbench.goals.stages import ABOUT_KEY
 
 CLUSTER = ("run", "cluster")
 

@@ -23,11 +23,11 @@ import pytest
 
 from engine.model.http.book import EndpointEntry
 from engine.model.http.capabilities import Capabilities
+from engine.run_directory.events import RunDirectory
+from engine.services.models.endpoints import Endpoints
+from engine.services.training import process
+from tests.engine.services.training.training_project import wait_for
 from tests.engine.store.support import REPOSITORY
-from tests.workbench.training_project import wait_for
-from training.protocol import RunDirectory
-from workbench.models.endpoints import Endpoints
-from workbench.training import process
 
 LAB, HUB = "sk-canary-of-the-lab-4711", "hf_canaryOfTheHub0815"
 

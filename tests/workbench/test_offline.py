@@ -32,7 +32,7 @@ from pathlib import Path
 from engine import offline
 offline.install()
 offline.install()
-from engine.jobs import JobDone, JobRunner
+from engine.jobs.runner import JobDone, JobRunner
 from engine.model.catalog import Catalog
 from engine.stages.importing import ImportStage
 from engine.stages.scoring import ScoringStage, question_for

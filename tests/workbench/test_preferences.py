@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from screens.themes import THEMES
-from workbench import cli, config
+from engine import folders
+from screens.shell.themes import THEMES
+from workbench import cli
 from workbench.commands.tui import load_shell
 from workbench.preferences import MOST_RECENT, Chosen, Preferences
 
@@ -108,7 +109,7 @@ class TestFile:
 class TestShell:
     def test_theme_of_the_command_line_wins(self) -> None:
         """`--theme` is stronger than what was remembered, and an unknown remembered one falls back."""
-        preferences = Preferences(config.preferences_file())
+        preferences = Preferences(folders.preferences_file())
         preferences.choose_theme("light")
         assert load_shell().theme == "light"
         assert load_shell("ansi").theme == "ansi"
@@ -122,7 +123,7 @@ class TestShell:
     def test_recent_projects_have_sizes(self, tmp_path: Path) -> None:
         """Files are looked at when the list is asked for; what is gone has no size."""
         (tmp_path / "a.wb").write_bytes(b"12345")
-        preferences = Preferences(config.preferences_file())
+        preferences = Preferences(folders.preferences_file())
         preferences.opened(tmp_path / "gone.wb", NOON)
         preferences.opened(tmp_path / "a.wb", NOON)
         assert [project.size for project in load_shell().recent()] == [5, None]
@@ -130,7 +131,7 @@ class TestShell:
     def test_keymap_in_force(self, config_folder: Path) -> None:
         """keymap.toml in the config folder is read, and its mistakes are told at the start."""
         config_folder.mkdir()
-        config.keymap_file().write_text('[keys]\n"app.help" = "f1"\n"app.x" = "f2"\n', "utf-8")
+        folders.keymap_file().write_text('[keys]\n"app.help" = "f1"\n"app.x" = "f2"\n', "utf-8")
         shell = load_shell()
         assert dict(shell.keymap) == {"app.help": "f1"}
         assert "keymap.toml, line 3" in shell.problems[0]
@@ -140,7 +141,7 @@ class TestCommands:
     def test_keys(self, config_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """`workbench keys --json` lists every action with the keys in force."""
         config_folder.mkdir()
-        config.keymap_file().write_text('[keys]\n"app.help" = "f1"\n', "utf-8")
+        folders.keymap_file().write_text('[keys]\n"app.help" = "f1"\n', "utf-8")
         assert cli.main(["keys", "--json"]) == 0
         found = {entry["id"]: entry for entry in json.loads(capsys.readouterr().out)["keys"]}
         assert found["app.help"]["keys"] == ["f1"]
@@ -152,7 +153,7 @@ class TestCommands:
     ) -> None:
         """A mistake in the file is narrated, and the exit code says so."""
         config_folder.mkdir()
-        config.keymap_file().write_text("[keys", "utf-8")
+        folders.keymap_file().write_text("[keys", "utf-8")
         assert cli.main(["keys"]) == 1
         out, err = capsys.readouterr()
         assert "app.help" in out

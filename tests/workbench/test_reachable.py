@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from engine import offline
+from engine import folders, network_guard
 from engine.model.http.book import EndpointBook, EndpointEntry
 from engine.model.http.capabilities import Capabilities
+from engine.services.network import NetworkService
 from engine.store.project import Project
-from workbench import config
 from workbench.doctor import Check
-from workbench.network import ProjectNetwork
 from workbench.reachable import network_checks
 
 
@@ -48,11 +47,11 @@ class TestWhatMayBeReached:
         """Every switch that is on is named, a project's among them, though nothing obeys a project that is not open."""
         path = tmp_path / "p.wb"
         with Project.open(path, create=True) as project:
-            own = ProjectNetwork(project)
+            own = NetworkService(project)
             own.stay_offline(True)
             own.close()
         assert "nothing is reached: this project's setting is on" in network(tmp_path, path).found
-        monkeypatch.setenv(offline.VARIABLE, "1")
+        monkeypatch.setenv(network_guard.VARIABLE, "1")
         found = network(tmp_path, path).found
         assert "the variable WORKBENCH_OFFLINE and this project's setting are on" in found
         assert "huggingface.co" in found
@@ -80,7 +79,7 @@ def test_the_guard() -> None:
         "print(*[check.status for check in network_checks(pathlib.Path(sys.argv[1]))])"
     )
     bare = subprocess.run(
-        [sys.executable, "-c", code, str(config.data_dir())],
+        [sys.executable, "-c", code, str(folders.data_dir())],
         capture_output=True,
         text=True,
         check=True,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import UsageError
+from engine.services.simulation.forms import asked_forms, asked_profiles, dummies
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.table import FormRow
@@ -15,7 +16,6 @@ from engine.store import conversations
 from engine.store.project import Project
 from workbench.cli import build_parser, main
 from workbench.commands.simulate_forms import lines_of
-from workbench.simulation.forms import asked_forms, asked_profiles, dummies
 
 FORM = {
     "Town": {"type": "text", "required": True, "answer": None},

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from engine.errors import UsageError
-from engine.play_rows import PlayRow
-from engine.simulate.sharded.instruction import read_instructions
-from engine.simulate.sharded.making.draft import state_of
-from engine.simulate.sharded.scenario import CONDITIONS
-from workbench.cli import main
-from workbench.commands.simulate_sharded import asked_conditions, told
-from workbench.simulation.sharded import (
+from engine.records.simulation import PlayRow
+from engine.services.simulation.sharded import (
     asked_instructions,
     asked_sources,
     read_drafts,
     scored,
     write_drafts,
 )
+from engine.simulate.sharded.instruction import read_instructions
+from engine.simulate.sharded.making.draft import state_of
+from engine.simulate.sharded.scenario import CONDITIONS
+from workbench.cli import main
+from workbench.commands.simulate_sharded import asked_conditions, told
 
 PLUMS: dict[str, Any] = {
     "task_id": "plums",

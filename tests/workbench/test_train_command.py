@@ -11,25 +11,25 @@ from pathlib import Path
 
 import pytest
 
+from engine.run_directory.events import RunDirectory, read_events
+from engine.services.training import adapter_in_use, service
+from engine.services.training.process import works
+from engine.services.training.run_files import about_data, all_runs
+from engine.services.training.service import Runs
 from engine.store.project import Project
-from tests.workbench.training_project import (
+from tests.engine.services.training.training_project import (
     bare_run,
     fake_trainers,
     talks_without_counting,
     wait_for,
 )
-from training.protocol import RunDirectory, read_events
 from workbench.cli import main
-from workbench.training import adapter_in_use, services
-from workbench.training.files import about_data, all_runs
-from workbench.training.process import works
-from workbench.training.services import Runs
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A project of forty conversations; trainers that write events only, tokens that are not counted."""
-    monkeypatch.setattr(services, "Trainers", fake_trainers)
+    monkeypatch.setattr(service, "Trainers", fake_trainers)
     with talks_without_counting(tmp_path / "p.wb", monkeypatch) as path:
         yield path
 

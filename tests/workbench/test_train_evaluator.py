@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.goals.teaching import KINDS
+from engine.goals.questions.teaching import KINDS
+from engine.run_directory.config import EVALUATOR, TrainConfig
+from engine.run_directory.events import RunDirectory
 from engine.simulate.samples import sample_conversations, sample_tasks, write_jsonl
-from training.config import EVALUATOR, TrainConfig
-from training.protocol import RunDirectory
 from workbench.cli import main
 from workbench.evaluator_data import cut_short, known_of, make
 

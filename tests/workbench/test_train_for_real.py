@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from engine.run_directory.events import RunDirectory, read_events
+from engine.services.training.process import Trainers, pid_of
+from engine.services.training.run_files import runs_folder
 from engine.store.project import Project
-from tests.workbench.training_project import fill_with_talks, wait_for, wait_for_end
-from training.protocol import RunDirectory, read_events
+from tests.engine.services.training.training_project import fill_with_talks, wait_for, wait_for_end
 from workbench.exits import WITH_GAPS
-from workbench.training.files import runs_folder
-from workbench.training.process import Trainers, pid_of
 
 if importlib.util.find_spec("peft") is None:
     pytest.skip("training is not installed", allow_module_level=True)

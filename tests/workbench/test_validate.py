@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from engine.conversation import Conversation, Message
-from engine.formats.records import Parsed
+from engine.records.imports import Parsed
 from engine.store import imports
 from engine.store.project import Project
 from engine.store.trees import TreeConfig, TreeEntry
 from engine.trees.tree import TreeOptions
-from tests.screens.tree_project import CONFIG, entry, grown, run_of, store
+from tests.screens.trees.tree_project import CONFIG, entry, grown, run_of, store
 from workbench.cli import main
 
 COUNT = 12

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from engine.store.project import Project
-from screens.base import MODES
+from screens.shell.workbench_screen import MODES
+from tests.engine.services.training.training_project import fill_with_talks
 from tests.terminal.pty import Session
-from tests.workbench.training_project import fill_with_talks
 
 WATCH = """
 import os, socket, sys

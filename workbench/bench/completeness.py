@@ -7,10 +7,10 @@ from typing import Any
 
 from engine.model.catalog import Catalog
 from engine.model.prompting import parse_prompt, prompt_text
-from engine.rows import Mode
+from engine.records.conversations import Mode
 from engine.stages.scoring import question_for
 from engine.worker.client import ModelProcess
-from workbench.bench.material import long_items, scoring_blocks
+from workbench.bench.datasets import long_items, scoring_blocks
 from workbench.bench.tuning import tuned_entry
 
 CHARS = 28_000
@@ -36,7 +36,7 @@ def bench_completeness(
         long, turns: Conversations, and boundaries in each, that are scored against one prompt per boundary.
 
     Returns:
-        For mode `tuned` the figures of `engine.worker.benching`: `tokens_per_s`, `raw_decode_tokens_per_s`,
+        For mode `tuned` the figures of `engine.worker.bench_scoring`: `tokens_per_s`, `raw_decode_tokens_per_s`,
         `fraction_of_raw`, `per_boundary_tokens_per_s`, `speedup_over_reprompt` and what belongs to them; the same
         for mode `base` with `base_` in front. `model` says what ran.
     """

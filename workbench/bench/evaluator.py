@@ -19,11 +19,18 @@ from typing import Any, TypeVar
 import numpy as np
 
 from engine.completeness.remaining import remaining_tasks
-from engine.goals.clustering import cluster
-from engine.goals.embedding import embedder_for
-from engine.goals.questions import EXAMPLES, MergeQuestion, ask_merges, choose, read_summary
-from engine.goals.teaching import Known, remaining_reply
-from engine.jobs import config_hash
+from engine.folders import cache_dir, data_dir
+from engine.goals.clusters.clustering import cluster
+from engine.goals.embedders.embedder import embedder_for
+from engine.goals.questions.questions import (
+    EXAMPLES,
+    MergeQuestion,
+    ask_merges,
+    choose,
+    read_summary,
+)
+from engine.goals.questions.teaching import Known, remaining_reply
+from engine.jobs.runner import config_hash
 from engine.model.catalog import Catalog
 from engine.model.interface import Sampling
 from engine.model.prompting import Prompt
@@ -37,7 +44,6 @@ from workbench.bench.evaluator_figures import (
     summary_figures,
     table,
 )
-from workbench.config import cache_dir, data_dir
 from workbench.evaluator_data import cut_short, known_of, name_of, prompts
 
 SEED = 7

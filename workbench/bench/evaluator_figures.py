@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, v_measure_score
 
-from engine.goals.clustering import cluster
-from engine.goals.embedding import embedder_for
-from engine.goals.vectors import Indices, Numbers
-from engine.validate.interval import Interval
-from engine.validate.ranking import placements
+from engine.goals.clusters.clustering import cluster
+from engine.goals.embedders.embedder import embedder_for
+from engine.goals.embedders.vectors import Indices, Numbers
+from engine.records.interval import Interval
+from engine.validate.statistics.ranking import placements
 
 DRAWS = 300
 SEED = 20_240_917
@@ -47,7 +47,7 @@ def compared(
 ) -> Compared:
     """Both figures, with intervals from the same random halves of the questions.
 
-    Halves are drawn without replacement, as in `engine.validate.partitions`: what stands twice in a draw would pass for
+    Halves are drawn without replacement, as in `engine.validate.statistics.partitions`: what stands twice in a draw would pass for
     agreement.
 
     Args:

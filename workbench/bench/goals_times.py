@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from engine.goals.clustering import cluster
-from engine.goals.kmeans import RESTARTS, WHOLE, closest
-from engine.goals.neighbours import Neighbours
-from engine.goals.proposing_k import propose_k
-from engine.goals.vectors import Numbers, Vectors, blocks, unit_rows
+from engine.goals.clusters.clustering import cluster
+from engine.goals.clusters.kmeans import RESTARTS, WHOLE, closest
+from engine.goals.clusters.neighbours import Neighbours
+from engine.goals.clusters.proposing_k import propose_k
+from engine.goals.embedders.vectors import Numbers, Vectors, blocks, unit_rows
 
 DIMENSIONS, INNER = 384, 48
 """As MiniLM has them; what differs between texts lies in fewer."""

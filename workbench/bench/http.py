@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from engine import offline
+from engine import network_guard
 from engine.conversation import render_log
 from engine.errors import ModelError, UsageError
 from engine.model.catalog import Catalog
@@ -113,7 +113,7 @@ def _server(weights: Path, log: Path) -> Iterator[Address]:
     ]
     with log.open("wb") as written:
         process = subprocess.Popen(
-            command, stdout=written, stderr=subprocess.STDOUT, env=offline.child_environment()
+            command, stdout=written, stderr=subprocess.STDOUT, env=network_guard.child_environment()
         )
     try:
         _wait_for(address, process, log)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import WorkbenchError
-from engine.jobs import JobDone, JobRunner
+from engine.jobs.runner import JobDone, JobRunner
 from engine.stages.importing import ImportStage
 from engine.store.project import Project
 from workbench.bench.bare_import import bare_import
-from workbench.bench.material import write_import_file
+from workbench.bench.datasets import write_import_file
 
 MESSAGES = 20_000
 

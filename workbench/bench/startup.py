@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import WorkbenchError
-from engine.jobs import JobRunner
+from engine.jobs.runner import JobRunner
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.importing import ImportStage
 from engine.store.project import Project

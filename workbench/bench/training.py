@@ -16,10 +16,10 @@ from engine.completeness.block import log_item
 from engine.conversation import render_log
 from engine.errors import WorkbenchError
 from engine.model.catalog import embedded_model
-from engine.offline import child_environment
+from engine.network_guard import child_environment
+from engine.run_directory.config import TrainConfig
+from engine.run_directory.events import RunDirectory
 from engine.simulate.samples import sample_conversations
-from training.config import TrainConfig
-from training.protocol import RunDirectory
 
 EXAMPLES, BATCH = 32, 8
 
@@ -33,7 +33,7 @@ def bench_training(
     """Trains an adapter for the default model on sample conversations, once read.
 
     Returns:
-        See `training.benching.bench`, with another such under `equal_lengths`, where long conversations are cut to the
+        See `training.bench.bench`, with another such under `equal_lengths`, where long conversations are cut to the
         length of the short ones; `{"skipped": why}` without the libraries.
 
     Raises:
@@ -62,7 +62,7 @@ def _measured(config: TrainConfig, examples: int) -> dict[str, Any]:
             "utf-8",
         )
         done = subprocess.run(
-            [sys.executable, "-m", "training.benching", folder],
+            [sys.executable, "-m", "training.bench", folder],
             env=child_environment(),
             capture_output=True,
             text=True,

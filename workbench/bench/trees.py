@@ -35,7 +35,7 @@ def bench_trees(
         reprompted: How many of them are grown with a prompt for each branch, which takes minutes.
 
     Returns:
-        The figures of `engine.worker.benching_trees`, and `speedup_over_reprompt` (on the reprompted trees, grown
+        The figures of `engine.worker.bench_trees`, and `speedup_over_reprompt` (on the reprompted trees, grown
         together), `speedup_over_sequential`, `overhead_over_raw`.
     """
     tuned_entry(catalog, process, progress)

@@ -9,8 +9,8 @@ from typing import Any
 
 from engine.model.catalog import Catalog, ModelEntry
 from engine.model.interface import LoadOptions
+from engine.services.workspace import sample_text
 from engine.worker.client import ModelProcess
-from workbench.services import sample_text
 
 
 def tuned_entry(

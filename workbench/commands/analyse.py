@@ -13,6 +13,7 @@ from rich.cells import cell_len
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
+from engine.services.workspace import Workspace
 from engine.store import conversations, imports
 from engine.store.sql import snapshot
 from engine.text import one_line
@@ -21,7 +22,6 @@ from engine.validate.turns import Mean, TurnRow, by_turns
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import Told, tell
 from workbench.exits import DONE
-from workbench.services import Workspace
 
 LONGEST_NAME = 28
 LONGEST_LINE = 80

@@ -9,23 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import UsageError
-from engine.simulate.recsim.behaviour import SCHEMAS
-from engine.store import imports
-from engine.validate.interval import Interval
-from engine.validate.short_figures import ends, short
-from workbench.commands.analyse import aligned
-from workbench.commands.filtering import asked_filter
-from workbench.commands.narration import Told, tell
-from workbench.commands.playing import exit_code, played
-from workbench.recllmsim.labelling import (
+from engine.records.interval import Interval
+from engine.services.profiles.labelling import (
     AgreementRow,
     LabelRow,
     agreement_rows,
     behaviour_simulation,
     label_rows,
 )
-from workbench.services import Workspace
-from workbench.simulation.options import SimulationOptions
+from engine.services.workspace import Workspace
+from engine.simulate.recsim.behaviour import SCHEMAS
+from engine.store import imports
+from engine.validate.formatting import ends, short
+from workbench.commands.analyse import aligned
+from workbench.commands.filtering import asked_filter
+from workbench.commands.narration import Told, tell
+from workbench.commands.playing import exit_code, played, read_common
 
 
 def behaviour(arguments: argparse.Namespace) -> int:
@@ -37,7 +36,7 @@ def behaviour(arguments: argparse.Namespace) -> int:
     """
     wanted = asked_filter(arguments.filter)
     schemas = tuple(dict.fromkeys(arguments.schema or SCHEMAS))
-    options = SimulationOptions.from_arguments(arguments)
+    options = read_common(arguments)
     with Workspace(Path(arguments.project)) as workspace:
         simulation = behaviour_simulation(
             workspace.simulations(), workspace.project, wanted, schemas, options

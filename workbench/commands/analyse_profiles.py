@@ -9,21 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import UsageError
-from engine.goals.embedding import embedder_for
+from engine.goals.embedders.embedder import embedder_for
+from engine.services.profiles.guesses import guessed, guessing_simulation
+from engine.services.profiles.user_texts import Asked, across, within
+from engine.services.workspace import Workspace
 from engine.store.project import Project
 from engine.text import one_line
-from engine.validate.identifying import Identified, Question, Way, identify, questions_for
+from engine.validate.formatting import ends, short
 from engine.validate.learners import Vectorise, linear, most_frequent, nearest
-from engine.validate.short_figures import ends, short
+from engine.validate.profile_prediction import Identified, Question, Way, identify, questions_for
 from workbench.commands.analyse import aligned
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import Told, tell
-from workbench.commands.playing import exit_code, played
+from workbench.commands.playing import exit_code, played, read_common
 from workbench.exits import DONE
-from workbench.recllmsim.guesses import guessed, guessing_simulation
-from workbench.recllmsim.spoken import Asked, across, within
-from workbench.services import Workspace
-from workbench.simulation.options import SimulationOptions
 
 FREQUENT = "most frequent"
 """The first way, which the others have to beat."""
@@ -56,7 +55,7 @@ def profiles(arguments: argparse.Namespace) -> int:
         ways = _ways(asked, arguments.embedder)
         code = DONE
         if arguments.llm:
-            options = replace(SimulationOptions.from_arguments(arguments), limit=None)
+            options = replace(read_common(arguments), limit=None)
             simulation = guessing_simulation(workspace.simulations(), asked, questions, options)
             rows = played(workspace, simulation)
             ways[LLM] = guessed(asked, [row for row in rows if row.reason is None])

@@ -8,12 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.stages.goal_data import stored_clustering
+from engine.services.workspace import Workspace
 from engine.store import clusterings
 from engine.text import one_line
+from engine.views.goal_inputs import stored_clustering
 from workbench.commands.narration import run_stages, say, show, tell
 from workbench.exits import DONE, WITH_GAPS
-from workbench.services import Workspace
 
 
 def run_assign(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from workbench import config
+from engine import folders
 from workbench.bench.runner import run
 from workbench.commands.narration import show, tell
 
@@ -17,8 +17,8 @@ def bench(arguments: argparse.Namespace) -> int:
     result = run(
         arguments.which or None,
         tell,
-        data=config.data_dir(),
-        cache=config.cache_dir(),
+        data=folders.data_dir(),
+        cache=folders.cache_dir(),
         quick=arguments.quick,
         file=Path(arguments.file) if arguments.file else None,
         rows=arguments.rows,

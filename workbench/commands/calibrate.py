@@ -6,13 +6,13 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.calibration_rows import Agreement, CalibrationReport, CompletionRate, Estimate, Share
 from engine.errors import WorkbenchError
 from engine.filters import ListQuery
+from engine.records.calibration import Agreement, CalibrationReport, CompletionRate, Estimate, Share
+from engine.services.workspace import Workspace
 from engine.text import one_line
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import show, tell
-from workbench.services import Workspace
 
 
 def calibrate(arguments: argparse.Namespace) -> int:

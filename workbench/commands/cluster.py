@@ -6,14 +6,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.stages.goal_data import stored_clustering
+from engine.services.goals.run_stages import ABOUT_KEY, ClusterOptions
+from engine.services.workspace import Workspace
 from engine.store import settings, vectors
 from engine.text import one_line
+from engine.views.goal_inputs import stored_clustering
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
 from workbench.exits import DONE, WITH_GAPS
-from workbench.goals.stages import ABOUT_KEY, ClusterOptions
-from workbench.services import Workspace
 
 MOST_LINES = 40
 """Groups that are printed for people; `--json` and `export clusters` have all."""

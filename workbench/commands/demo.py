@@ -7,17 +7,17 @@ import sys
 import time
 from pathlib import Path
 
+from engine.number_format import duration
+from engine.services.goals.run_stages import ClusterOptions
+from engine.services.run_requests import ScoringOptions, TreeRunOptions
+from engine.services.trees.service import STEP_STOP
+from engine.services.workspace import Workspace
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.importing import ImportStage
 from engine.trees.tree import TreeOptions
-from screens.figures import duration
 from workbench.commands.narration import run_stages, say, show, tell
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
-from workbench.goals.stages import ClusterOptions
-from workbench.run_options import ScoringOptions, TreeRunOptions
-from workbench.services import Workspace
-from workbench.trees.services import STEP_STOP
 
 TREES = TreeRunOptions(TreeOptions(alpha=0.02, max_tokens=32, stop=(STEP_STOP,)), limit=6)
 """One of each world; the others are grown when asked for."""

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from engine import folders
 from engine.text import display_safe
-from workbench import config
 from workbench.commands.narration import show
 from workbench.doctor import report
 from workbench.exits import DONE, FAILED
@@ -23,8 +23,8 @@ MARKS = {"ok": "✓", "warn": "!", "bad": "✗"}
 def doctor(arguments: argparse.Namespace) -> int:
     """Says what this machine can do and what is wrong, with the fix; fails when something is bad."""
     project = Path(arguments.project) if arguments.project else None
-    data = config.data_dir()
-    checks = [*report(data, config.cache_dir(), project), *network_checks(data, project)]
+    data = folders.data_dir()
+    checks = [*report(data, folders.cache_dir(), project), *network_checks(data, project)]
     if arguments.json:
         show({"checks": [asdict(check) for check in checks]})
     else:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
+from engine.services.exports import export_lines
+from engine.services.line_files import write_file, write_lines
+from engine.services.workspace import Workspace
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import show, tell
-from workbench.exports import export_lines
-from workbench.line_files import write_file, write_lines
-from workbench.services import Workspace
 
 OF_ALL = ("clusters", "decisions")
 

@@ -7,6 +7,7 @@ import threading
 from dataclasses import asdict
 from typing import Any
 
+from engine import folders
 from engine.errors import Cancelled, UsageError
 from engine.events import JobEnded, JobProgress, JobStarted, Outcome
 from engine.model.hub.access import hub_from_environment
@@ -21,13 +22,12 @@ from engine.model.hub.pulling import (
     unfinished,
 )
 from engine.model.recommended import RecommendedSet, recommended_sets, set_for
+from engine.services.models.memory import room
+from engine.services.models.pulls import Rate
+from engine.services.models.service import hub_of
 from engine.text import one_line
-from workbench import config
 from workbench.commands.models import open_catalog
 from workbench.commands.narration import Narrator, say, show, tell
-from workbench.models.memory import room
-from workbench.models.pulls import Rate
-from workbench.models.services import hub_of
 
 MB = 1_000_000
 
@@ -83,7 +83,7 @@ def pull(arguments: argparse.Namespace) -> int:
 
 
 def _pull(plan: PullPlan) -> dict[str, Any]:
-    config.log_to_file()
+    folders.log_to_file()
     wanted, title = plan.wanted, f"Pulling {plan.name}"
     refuse_without_room(plan)
     arrived = f", {plan.done / MB:,.0f} MB of it are here" if plan.done else ""
@@ -165,7 +165,7 @@ def _files(found: HubRepository, as_json: bool) -> int:
 
 
 def _recommended(as_json: bool) -> int:
-    sets = recommended_sets(config.config_dir())
+    sets = recommended_sets(folders.config_dir())
     there = room()
     here = set_for(sets, max(there.gpu_free, there.system or 0) or None)
     if as_json:

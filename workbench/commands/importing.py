@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from engine.services.workspace import Workspace
 from engine.stages.importing import ImportStage
 from workbench.commands.narration import run_stages, say, show
 from workbench.exits import DONE, WITH_GAPS
-from workbench.services import Workspace
 
 
 def import_paths(arguments: argparse.Namespace) -> int:

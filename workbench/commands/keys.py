@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from screens.key_table import Place, key_table, markdown, shown_key
-from workbench import config
+from engine import folders
+from screens.shell.key_table import Place, key_table, markdown, shown_key
 from workbench.app import WorkbenchApp
 from workbench.commands.narration import say, show, tell
 from workbench.commands.tui import load_keymap
@@ -22,7 +22,7 @@ def keys(arguments: argparse.Namespace) -> int:
     if arguments.json:
         show(
             {
-                "file": str(config.keymap_file()),
+                "file": str(folders.keymap_file()),
                 "problems": problems,
                 "keys": [
                     {
@@ -40,7 +40,7 @@ def keys(arguments: argparse.Namespace) -> int:
     else:
         for place in places:
             say("\n".join(_lines(place, keymap)))
-        tell(f"To change them: {config.keymap_file()}")
+        tell(f"To change them: {folders.keymap_file()}")
     for problem in problems:
         tell(problem)
     return FAILED if problems else DONE

@@ -12,12 +12,12 @@ from typing import Any
 from rich.cells import cell_len
 
 from engine.filters import ListQuery
-from engine.rows import ConversationRow
+from engine.number_format import probability
+from engine.records.conversations import ConversationRow
+from engine.services.ports import Conversations
+from engine.services.workspace import Workspace
 from engine.text import as_json, one_line
-from screens.figures import probability
-from screens.ports import Conversations
 from workbench.commands.filtering import asked_filter
-from workbench.services import Workspace
 
 BATCH = 500
 """Rows read at once; the columns of the table are as wide as the first of these need."""

@@ -8,19 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from engine import folders
 from engine.errors import Cancelled, ModelFileError, UsageError
 from engine.model.catalog import RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
 from engine.model.http.book import EndpointBook, EndpointEntry
+from engine.model.http.fleet import Prices
 from engine.model.hub.pulling import unfinished
-from engine.text import one_line
-from engine.worker.client import ModelProcess
-from workbench import config
-from workbench.commands.narration import say, show, tell
-from workbench.exits import FAILED
-from workbench.models import keeping
-from workbench.models.adding import add_file
-from workbench.models.endpoints import add_endpoint, described, told
-from workbench.models.facts import (
+from engine.services.models import checking
+from engine.services.models.adding import add_file
+from engine.services.models.endpoints import described, endpoint_summary
+from engine.services.models.facts import (
     AdapterFacts,
     ModelFacts,
     adapter_facts,
@@ -28,15 +25,19 @@ from workbench.models.facts import (
     ggufs_in,
     model_facts,
 )
-from workbench.models.memory import Room, room
-from workbench.models.pulls import Pulls
-from workbench.services import sample_text
+from engine.services.models.memory import Room, room
+from engine.services.models.pulls import Pulls
+from engine.services.workspace import sample_text
+from engine.text import one_line
+from engine.worker.client import ModelProcess
+from workbench.commands.narration import say, show, tell
+from workbench.exits import FAILED
 
 
 def list_models(arguments: argparse.Namespace) -> int:
     """Lists models, adapters, and pulls that have not come to their end."""
     catalog = open_catalog()
-    endpoints = EndpointBook(config.data_dir()).entries()
+    endpoints = EndpointBook(folders.data_dir()).entries()
     _tell_of(catalog, [*catalog.entries(), *catalog.adapters()], arguments.json, endpoints)
     return 0
 
@@ -45,7 +46,7 @@ def add(arguments: argparse.Namespace) -> int:
     """Adds a file, those of a folder, the adapter of a training run, or an endpoint."""
     catalog = open_catalog()
     if arguments.path.startswith(("http://", "https://")):
-        _tell_of(catalog, [], arguments.json, [add_endpoint(arguments)])
+        _tell_of(catalog, [], arguments.json, [_add_endpoint(arguments)])
         return 0
     path = Path(arguments.path).expanduser().resolve()
     if path.is_dir() and not (path / RUN_ADAPTER).is_file():
@@ -57,6 +58,18 @@ def add(arguments: argparse.Namespace) -> int:
     added = [add_file(catalog, file, arguments.name, tell) for file in files]
     _tell_of(catalog, added, arguments.json)
     return 0
+
+
+def _add_endpoint(arguments: argparse.Namespace) -> EndpointEntry:
+    if arguments.name is not None:
+        open_catalog().refuse_taken(arguments.name, None)
+    return EndpointBook(folders.data_dir()).add(
+        arguments.path,
+        arguments.name,
+        key_env=arguments.key_env,
+        end_text=arguments.end_token or "",
+        prices=Prices(*arguments.prices) if arguments.prices else None,
+    )
 
 
 def tune(arguments: argparse.Namespace) -> int:
@@ -77,7 +90,7 @@ def verify(arguments: argparse.Namespace) -> int:
     found = []
     for entry in entries:
         try:
-            found.append({"name": entry.name, "ok": True, "said": keeping.verify(catalog, entry)})
+            found.append({"name": entry.name, "ok": True, "said": checking.verify(catalog, entry)})
         except ModelFileError as error:
             found.append({"name": entry.name, "ok": False, "said": str(error)})
     if arguments.json:
@@ -92,7 +105,7 @@ def remove(arguments: argparse.Namespace) -> int:
     """Deletes what was pulled, whole or in part; forgets what was added."""
     catalog = open_catalog()
     name = arguments.model
-    book = EndpointBook(config.data_dir())
+    book = EndpointBook(folders.data_dir())
     if name in {entry.name for entry in book.entries()}:
         done = f"forget the endpoint {name}"
         book.forget(name)
@@ -102,10 +115,10 @@ def remove(arguments: argparse.Namespace) -> int:
         Pulls(catalog.data).give_up(name)
     else:
         entry = find(catalog, name)
-        done = keeping.removal(entry)
+        done = checking.removal(entry)
         if entry.origin == "pulled":
             _ask(done, arguments.yes)
-        keeping.remove(catalog, entry)
+        checking.remove(catalog, entry)
     if arguments.json:
         show({"removed": name, "done": done})
     else:
@@ -115,7 +128,7 @@ def remove(arguments: argparse.Namespace) -> int:
 
 def open_catalog() -> Catalog:
     """The catalogue of this person."""
-    return Catalog(config.data_dir(), config.cache_dir())
+    return Catalog(folders.data_dir(), folders.cache_dir())
 
 
 def _ask(what: str, sure: bool) -> None:
@@ -129,7 +142,7 @@ def _ask(what: str, sure: bool) -> None:
 
 
 def _tune(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
-    process = ModelProcess(config.log_dir() / "model.log")
+    process = ModelProcess(folders.log_dir() / "model.log")
     try:
         result = process.tune(
             entry.path, catalog.cache, sample_text(), lambda _, note: tell(f"  {note}")
@@ -182,17 +195,19 @@ def _tell_of(
         entry = adapter.entry
         say(_line(entry.name, adapter.size, entry.origin, f"adapter {one_line(adapter.note, 160)}"))
     for endpoint in endpoints:
-        say(f"{one_line(endpoint.name, 28):<28} {'':>12}  {'endpoint':<9} {told(endpoint)}")
+        say(
+            f"{one_line(endpoint.name, 28):<28} {'':>12}  {'endpoint':<9} {endpoint_summary(endpoint)}"
+        )
     for pull in pulls:
         so_far = f"{pull.done / 1e6:,.0f} MB have arrived; `workbench models pull` goes on"
         say(_line(pull.name, pull.total, "begun", so_far))
 
 
-def _line(name: str, size: int | None, origin: str, told: str) -> str:
+def _line(name: str, size: int | None, origin: str, detail: str) -> str:
     shown = f"{'gone':>12}" if size is None else f"{size / 1e6:>9,.0f} MB"
     if size is not None and size < 10_000_000:
         shown = f"{size / 1e6:>9,.1f} MB"
-    return f"{one_line(name, 28):<28} {shown}  {origin:<9} {told}"
+    return f"{one_line(name, 28):<28} {shown}  {origin:<9} {detail}"
 
 
 def _told(model: ModelFacts) -> str:

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from engine import folders
 from engine.errors import Cancelled, WorkbenchError
 from engine.events import Event, JobEnded, JobProgress, JobStarted
-from engine.jobs import JobCancelled, JobFailed, Stage
+from engine.jobs.runner import JobCancelled, JobFailed, Stage
+from engine.number_format import duration
+from engine.services.workspace import Workspace
 from engine.text import as_json, display_safe
-from screens.figures import duration
-from workbench import config
-from workbench.services import Workspace
 
 LINE_SECONDS = 10.0
 """Between two progress lines when standard error is not a terminal."""
@@ -112,7 +112,7 @@ def run_stages(workspace: Workspace, stages: Sequence[Stage]) -> None:
         WorkbenchError: A stage failed.
         Cancelled: A stage was cancelled from the keyboard.
     """
-    config.log_to_file()
+    folders.log_to_file()
     unsubscribe = workspace.subscribe(Narrator())
     try:
         for stage in stages:

@@ -6,9 +6,9 @@ import argparse
 from contextlib import closing
 from pathlib import Path
 
+from engine.services.network import NetworkService
 from engine.store.project import Project
 from workbench.commands.narration import say, show
-from workbench.network import ProjectNetwork
 
 
 def offline(arguments: argparse.Namespace) -> int:
@@ -16,7 +16,7 @@ def offline(arguments: argparse.Namespace) -> int:
     wanted: str | None = arguments.wanted
     with (
         Project.open(Path(arguments.project), read_only=wanted is None, upgrade=True) as project,
-        closing(ProjectNetwork(project)) as network,
+        closing(NetworkService(project)) as network,
     ):
         if wanted is not None:
             network.stay_offline(wanted == "on")

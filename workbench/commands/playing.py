@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from engine.play_rows import PlayEstimate, PlayRow
-from screens.figures import duration
+import argparse
+
+from engine.number_format import duration
+from engine.records.simulation import PlayEstimate, PlayRow
+from engine.services.simulation.options import SimulationOptions
+from engine.services.simulation.simulations import Simulation
+from engine.services.workspace import Workspace
 from workbench.commands.narration import run_stages, tell
 from workbench.exits import DONE, WITH_GAPS
-from workbench.services import Workspace
-from workbench.simulation.services import Simulation
 
 
 def played(workspace: Workspace, simulation: Simulation) -> list[PlayRow]:
@@ -45,3 +48,9 @@ def estimate_text(estimate: PlayEstimate) -> str:
 def exit_code(rows: list[PlayRow]) -> int:
     """3 where a play broke off, so that a table over the others is not taken for the whole."""
     return WITH_GAPS if any(row.reason is not None for row in rows) else DONE
+
+
+def read_common(arguments: argparse.Namespace) -> SimulationOptions:
+    """Returns the options that `workbench.commands.simulate_options.add_common` declares."""
+    names = [name for name in SimulationOptions.__slots__ if hasattr(arguments, name)]
+    return SimulationOptions(**{name: getattr(arguments, name) for name in names})

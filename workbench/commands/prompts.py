@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from engine.errors import UsageError
+from engine.services.prompts import names, shipped
+from engine.services.workspace import Workspace
 from engine.text import display_safe
 from workbench.commands.narration import say, show, tell
-from workbench.project_prompts import names, shipped
-from workbench.services import Workspace
 
 
 def prompts(arguments: argparse.Namespace) -> int:

@@ -7,15 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from engine.errors import UsageError
-from engine.rows import Estimate, Mode
-from screens.figures import duration
+from engine.number_format import duration
+from engine.records.conversations import Estimate, Mode
+from engine.services.run_requests import ScoringOptions
+from engine.services.training import adapter_in_use
+from engine.services.workspace import Workspace
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
-from workbench.run_options import ScoringOptions
-from workbench.services import Workspace
-from workbench.training import adapter_in_use
 
 
 def options_from(arguments: argparse.Namespace) -> ScoringOptions:

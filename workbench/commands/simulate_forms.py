@@ -8,16 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.play_rows import PlayRow
-from engine.simulate.forms.asking import Rules
-from engine.simulate.forms.form import TOPICS
-from engine.simulate.forms.run import VARIANTS
-from engine.simulate.forms.table import FormRow, table_of
-from engine.validate.short_figures import short
-from workbench.commands.narration import Told, tell
-from workbench.commands.playing import exit_code, played
-from workbench.services import Workspace
-from workbench.simulation.forms import (
+from engine.records.simulation import PlayRow
+from engine.services.simulation.forms import (
     KIND,
     FormsChoice,
     asked_forms,
@@ -26,8 +18,15 @@ from workbench.simulation.forms import (
     forms_simulation,
     write_run,
 )
-from workbench.simulation.options import SimulationOptions
-from workbench.simulation.services import ProjectSimulations, Simulation
+from engine.services.simulation.simulations import ProjectSimulations, Simulation
+from engine.services.workspace import Workspace
+from engine.simulate.forms.asking import Rules
+from engine.simulate.forms.form import TOPICS
+from engine.simulate.forms.run import VARIANTS
+from engine.simulate.forms.table import FormRow, table_of
+from engine.validate.formatting import short
+from workbench.commands.narration import Told, tell
+from workbench.commands.playing import exit_code, played, read_common
 
 LEFT_OUT = frozenset({"filled", "dialogue", "interactions", "information", "manager", "chunks"})
 """Parts of a run's result that are no figures."""
@@ -39,7 +38,7 @@ def simulate(arguments: argparse.Namespace) -> int:
     Raises:
         WorkbenchError: A model cannot be had, a file is no form, or files cannot be written.
     """
-    options = SimulationOptions.from_arguments(arguments)
+    options = read_common(arguments)
     choice = _choice(arguments)
     with Workspace(Path(arguments.project), create=True) as workspace:
         simulations = workspace.simulations()

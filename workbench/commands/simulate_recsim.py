@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from engine.services.simulation.recsim import RecsimChoice, recsim_simulation
+from engine.services.workspace import Workspace
 from engine.simulate.recsim.people import TASKS
 from engine.simulate.recsim.table import TaskRow, by_task
 from workbench.commands.analyse import aligned
 from workbench.commands.narration import Told
-from workbench.commands.playing import exit_code, played
-from workbench.services import Workspace
-from workbench.simulation.options import SimulationOptions
-from workbench.simulation.recsim import RecsimChoice, recsim_simulation
+from workbench.commands.playing import exit_code, played, read_common
 
 
 def simulate(arguments: argparse.Namespace) -> int:
@@ -23,7 +22,7 @@ def simulate(arguments: argparse.Namespace) -> int:
     Raises:
         WorkbenchError: A model cannot be had.
     """
-    options = SimulationOptions.from_arguments(arguments)
+    options = read_common(arguments)
     choice = RecsimChoice(
         tuple(dict.fromkeys(arguments.task or TASKS)),
         arguments.language,

@@ -10,20 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import UsageError
-from engine.play_rows import PlayRow
-from engine.simulate.sharded.log import CATEGORIES
-from engine.simulate.sharded.making.draft import Draft
-from engine.simulate.sharded.making.play import holds
-from engine.simulate.sharded.scenario import ALL_CONDITIONS, CONDITIONS, Condition
-from engine.text import one_line
-from engine.validate.aptitude import Aptitude, Scored, aptitudes
-from workbench.commands.analyse import aligned
-from workbench.commands.narration import Told, tell
-from workbench.commands.playing import exit_code, played
-from workbench.services import Workspace
-from workbench.simulation.desk import priced_by
-from workbench.simulation.options import SimulationOptions
-from workbench.simulation.sharded import (
+from engine.records.simulation import PlayRow
+from engine.services.simulation.options import SimulationOptions
+from engine.services.simulation.service import priced_by
+from engine.services.simulation.sharded import (
     ShardedChoice,
     asked_instructions,
     asked_sources,
@@ -35,6 +25,16 @@ from workbench.simulation.sharded import (
     write_drafts,
     write_logs,
 )
+from engine.services.workspace import Workspace
+from engine.simulate.sharded.log import CATEGORIES
+from engine.simulate.sharded.making.draft import Draft
+from engine.simulate.sharded.making.play import holds
+from engine.simulate.sharded.scenario import ALL_CONDITIONS, CONDITIONS, Condition
+from engine.text import one_line
+from engine.validate.aptitude import Aptitude, Scored, aptitudes
+from workbench.commands.analyse import aligned
+from workbench.commands.narration import Told, tell
+from workbench.commands.playing import exit_code, played, read_common
 
 LONGEST_NAME = 80
 _FULL = "full"
@@ -46,7 +46,7 @@ def simulate(arguments: argparse.Namespace) -> int:
         arguments.instructions, unapproved=arguments.unapproved
     )
     conditions = asked_conditions(arguments.conditions)
-    options = SimulationOptions.from_arguments(arguments)
+    options = read_common(arguments)
     with Workspace(Path(arguments.project), create=True) as workspace:
         choice = ShardedChoice(
             instructions,
@@ -72,7 +72,7 @@ def make_shards(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     if output.exists():
         raise UsageError(f"{output} is there already.", "Choose another name.")
-    options = SimulationOptions.from_arguments(arguments)
+    options = read_common(arguments)
     with Workspace(Path(arguments.project), create=True) as workspace:
         choice = ShardedChoice(
             (),

@@ -7,14 +7,14 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from engine.goals.stability import DISSOLVED, STABLE
-from engine.stages.goal_data import stored_clustering
+from engine.goals.clusters.stability import DISSOLVED, STABLE
+from engine.services.workspace import Workspace
 from engine.stages.stabilising import StabilityStage
 from engine.store import clusterings, goal_answers
 from engine.text import one_line
+from engine.views.goal_inputs import stored_clustering
 from workbench.commands.narration import run_stages, say, show
 from workbench.exits import DONE
-from workbench.services import Workspace
 
 
 def run_stability(arguments: argparse.Namespace) -> int:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from engine.filters import ListQuery
-from engine.rows import Counts, RunRow
+from engine.records.conversations import Counts, RunRow
+from engine.services.workspace import Workspace
 from engine.store import imports, runs
 from engine.store.project import Project
 from engine.text import one_line
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import say, show
-from workbench.services import Workspace
 
 
 def status(arguments: argparse.Namespace) -> int:

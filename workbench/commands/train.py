@@ -13,20 +13,20 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from engine import folders
 from engine.errors import Cancelled, ProjectError, UsageError, WorkbenchError
+from engine.number_format import duration
+from engine.run_directory.events import Event, read_events
+from engine.services.training import adapter_in_use, process
+from engine.services.training.history import RunHistory
+from engine.services.training.records import TrainingEstimate, TrainingRequest, TrainingRun
+from engine.services.training.service import Runs
+from engine.services.workspace import Workspace
 from engine.store.project import Project
 from engine.text import one_line
-from screens.figures import duration
-from screens.training_port import TrainingEstimate, TrainingRun, TrainingWish
-from training.protocol import Event, read_events
-from workbench import config
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import say, show, tell
 from workbench.exits import DONE
-from workbench.services import Workspace
-from workbench.training import adapter_in_use, process
-from workbench.training.history import RunHistory
-from workbench.training.services import Runs
 
 LOOK_SECONDS = 0.3
 """Between two looks at the events of a run that is watched."""
@@ -45,7 +45,7 @@ def start(arguments: argparse.Namespace) -> int:
         WorkbenchError: The run failed.
         Cancelled: It was stopped.
     """
-    config.log_to_file()
+    folders.log_to_file()
     home = Path(arguments.project)
     if arguments.resume:
         runs = _runs(home)
@@ -325,11 +325,11 @@ def _runs(project: Path) -> Runs:
     return Runs(project)
 
 
-def _wish(arguments: argparse.Namespace) -> TrainingWish:
+def _wish(arguments: argparse.Namespace) -> TrainingRequest:
     settings = _settings(arguments.set)
     if arguments.epochs is not None:
         settings = [("epochs", str(arguments.epochs)), *settings]
-    return TrainingWish(
+    return TrainingRequest(
         filter=asked_filter(arguments.filter),
         name=arguments.name or "",
         recipe=arguments.recipe,

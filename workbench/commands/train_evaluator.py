@@ -7,15 +7,16 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from engine import folders
 from engine.errors import UsageError
 from engine.model.catalog import Catalog
+from engine.run_directory.config import EVALUATOR, ConfigError, TrainConfig
+from engine.run_directory.events import RunDirectory
+from engine.services.training.base import Base, base_for
 from engine.text import one_line
-from training.config import EVALUATOR, ConfigError, TrainConfig
-from training.protocol import RunDirectory
-from workbench import config, evaluator_data
+from workbench import evaluator_data
 from workbench.commands.narration import say, show
 from workbench.exits import DONE
-from workbench.training.base import Base, base_for
 
 SETTINGS: dict[str, Any] = {
     "epochs": 1.0, "learning_rate": 5e-4, "rank": 8, "alpha": 16, "batch": 2, "max_tokens": 700, "valid_every": 50,
@@ -30,7 +31,7 @@ def evaluator(arguments: argparse.Namespace) -> int:
         UsageError: What was asked for cannot be.
         FormatError: A file cannot be read.
     """
-    catalog = Catalog(config.data_dir(), config.cache_dir())
+    catalog = Catalog(folders.data_dir(), folders.cache_dir())
     base = base_for(catalog, arguments.base or "")
     settings = _config(base, arguments.set)
     made = evaluator_data.make(

@@ -11,7 +11,12 @@ from typing import Any
 from engine.conversation import render_log
 from engine.errors import UsageError
 from engine.filters import Filter, ListQuery, Term
-from engine.rows import TreeRow
+from engine.number_format import bar, counted
+from engine.records.conversations import TreeRow
+from engine.services.run_requests import ScoringOptions
+from engine.services.trees.export_lines import meanings_line, tree_line
+from engine.services.trees.meanings import AnswerMeanings
+from engine.services.workspace import Workspace
 from engine.stages.trees import tree_row
 from engine.store import conversations
 from engine.text import one_line
@@ -22,14 +27,9 @@ from engine.trees.measures import Answer, Measures, answers, measure, subtree_ma
 from engine.trees.places import Place, places
 from engine.trees.tree import ROOT, Tree
 from engine.worker.protocol import GrownTree
-from screens.figures import bar, counted
 from workbench.commands.narration import say, show, tell
 from workbench.commands.trees import tree_options
 from workbench.exits import DONE
-from workbench.run_options import ScoringOptions
-from workbench.services import Workspace
-from workbench.trees.lines import meanings_line, tree_line
-from workbench.trees.meanings import AnswerMeanings
 
 LINES = 60
 """Lines of a tree that are printed; the rest is counted."""

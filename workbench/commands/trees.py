@@ -6,15 +6,15 @@ import argparse
 import statistics
 from pathlib import Path
 
+from engine.services.run_requests import TreeRunOptions
+from engine.services.trees.service import STEP_STOP
+from engine.services.workspace import Workspace
 from engine.store import trees
 from engine.trees.transform import Transform
 from engine.trees.tree import TreeOptions
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
 from workbench.exits import DONE, WITH_GAPS
-from workbench.run_options import TreeRunOptions
-from workbench.services import Workspace
-from workbench.trees.services import STEP_STOP
 
 
 def tree_options(arguments: argparse.Namespace) -> TreeOptions:

@@ -6,11 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
+from engine import folders
 from engine.errors import UsageError, WorkbenchError
-from screens.shell import RecentProject, Shell
-from workbench import config
+from engine.services.workspace import Workspace
+from screens.shell.recent_projects import RecentProject, Shell
 from workbench.preferences import Preferences
-from workbench.services import Workspace
 
 
 def open_project(arguments: argparse.Namespace) -> int:
@@ -34,8 +34,8 @@ def open_project(arguments: argparse.Namespace) -> int:
 
 def pick_project(theme: str | None = None) -> Path | None:
     """Asks which project to open; None when the person left."""
-    config.log_to_file()
-    from screens.picker import PickerApp
+    folders.log_to_file()
+    from screens.shell.picker import PickerApp
 
     chosen = PickerApp(load_shell(theme)).run()
     return None if chosen is None else Path(chosen)
@@ -47,10 +47,10 @@ def show_project(path: Path, *, read_only: bool = False, theme: str | None = Non
     Raises:
         WorkbenchError: The project cannot be opened, or the screens ended by a fault.
     """
-    log = config.log_to_file()
+    log = folders.log_to_file()
     from workbench.app import WorkbenchApp
 
-    preferences = Preferences(config.preferences_file())
+    preferences = Preferences(folders.preferences_file())
     following: Path | None = path
     while following is not None:
         with Workspace(
@@ -72,9 +72,9 @@ def show_project(path: Path, *, read_only: bool = False, theme: str | None = Non
 
 def load_shell(theme: str | None = None, log: Path | None = None) -> Shell:
     """What the app begins with; `theme` takes precedence over the one that is remembered."""
-    from screens.themes import THEMES
+    from screens.shell.themes import THEMES
 
-    preferences = Preferences(config.preferences_file())
+    preferences = Preferences(folders.preferences_file())
     chosen, problem = preferences.read()
     problems = [problem] if problem is not None else []
     keymap, wrong = load_keymap()
@@ -92,15 +92,15 @@ def load_shell(theme: str | None = None, log: Path | None = None) -> Shell:
 
 def load_keymap() -> tuple[dict[str, str], list[str]]:
     """Keys by the ids of bindings out of `keymap.toml`, and what is wrong with it; nothing where there is none."""
-    path = config.keymap_file()
+    path = folders.keymap_file()
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError:
         return {}, []
     except (OSError, ValueError) as error:
         return {}, [f"{path} cannot be read ({error}); the default keys are in force."]
-    from screens.key_table import key_table
-    from screens.keymap_file import read_keymap
+    from screens.shell.key_table import key_table
+    from screens.shell.keymap_file import read_keymap
     from workbench.app import WorkbenchApp
 
     found = read_keymap(text, path.name, key_table(WorkbenchApp))

@@ -5,22 +5,22 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from engine import folders
 from engine.model.catalog import DEFAULT_MODEL
+from engine.records.models import WORKS
+from engine.services.models.endpoints import Endpoints
+from engine.services.models.in_use import ModelsInUse
+from engine.services.training import adapter_in_use
 from engine.store.project import Project
 from engine.text import one_line
-from screens.models_port import WORKS
-from workbench import config
 from workbench.commands.models import open_catalog
 from workbench.commands.narration import say, show
-from workbench.models.endpoints import Endpoints
-from workbench.models.in_use import ModelsInUse
-from workbench.training import adapter_in_use
 
 
 def use(arguments: argparse.Namespace) -> int:
     """Chooses the model that a project uses for some work, or says which it uses."""
     name: str | None = arguments.model
-    endpoints = Endpoints(config.data_dir(), config.cache_dir())
+    endpoints = Endpoints(folders.data_dir(), folders.cache_dir())
     with Project.open(Path(arguments.project), read_only=name is None, upgrade=True) as project:
         in_use = ModelsInUse(project, open_catalog(), endpoints)
         if name is not None:

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
+from engine.services.validation import completeness_report, goals_report, picture, trees_report
+from engine.services.validation.all_metrics import everything
+from engine.services.validation.all_metrics_report import as_json, lines_of
+from engine.services.validation.completeness import completeness_table, only_run
+from engine.services.validation.goals import goal_validation
+from engine.services.validation.trees import tree_validation
+from engine.services.workspace import Workspace
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import Told, tell
 from workbench.exits import DONE
-from workbench.services import Workspace
-from workbench.validation import completeness_told, goals_told, picture, trees_told
-from workbench.validation.completeness import completeness_table, only_run
-from workbench.validation.every import everything
-from workbench.validation.every_told import as_json, lines_of
-from workbench.validation.goals import goal_validation
-from workbench.validation.trees import tree_validation
 
 OF_TREES = ("config",)
 OF_COMPLETENESS = ("run_name", "adapter", "mode", "seed", "limit", "same_kind", "plot", "against")
@@ -71,15 +71,15 @@ def _every(workspace: Workspace, arguments: argparse.Namespace) -> Told:
 
 def _goals(workspace: Workspace, arguments: argparse.Namespace) -> Told:
     found = goal_validation(workspace.project, ListQuery(asked_filter(arguments.filter)))
-    return Told(goals_told.lines_of(found), goals_told.as_json(found))
+    return Told(goals_report.lines_of(found), goals_report.as_json(found))
 
 
 def _trees(workspace: Workspace, arguments: argparse.Namespace) -> Told:
     query = ListQuery(asked_filter(arguments.filter))
     found = tree_validation(workspace.project, query, arguments.config)
     if not found.tables:
-        tell(trees_told.without_truth(found))
-    return Told(trees_told.lines_of(found), trees_told.as_json(found))
+        tell(trees_report.without_truth(found))
+    return Told(trees_report.lines_of(found), trees_report.as_json(found))
 
 
 def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> Told:
@@ -94,12 +94,12 @@ def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> Told:
         limit=arguments.limit,
         same_kind=bool(arguments.same_kind),
     )
-    for note in completeness_told.notes(found):
+    for note in completeness_report.notes(found):
         tell(note)
     if arguments.plot:
         picture.draw(found, Path(arguments.plot), arguments.against or "rows")
         tell(f"Drew {arguments.plot}.")
-    return Told(completeness_told.lines_of(found), completeness_told.as_json(found))
+    return Told(completeness_report.lines_of(found), completeness_report.as_json(found))
 
 
 _TELLERS: Mapping[str, Callable[[Workspace, argparse.Namespace], Told]] = {

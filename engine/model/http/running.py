@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
-from engine import offline
+from engine import network_guard
 from engine.errors import Cancelled
 from engine.model.http.address import Address
 
@@ -74,7 +74,7 @@ class Running:
         try:
             with ExitStack() as stack:
                 for address in self._addresses:
-                    stack.enter_context(offline.reaching(address.host, address.port))
+                    stack.enter_context(network_guard.reaching(address.host, address.port))
                 outcome.set_result(asyncio.run(main()))
         except asyncio.CancelledError:
             outcome.set_exception(Cancelled("The request was cancelled."))

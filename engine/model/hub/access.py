@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from engine import offline
+from engine import network_guard
 from engine.errors import ModelError, NetworkRefused, UsageError, WorkbenchError
 from engine.text import one_line
 
@@ -32,7 +32,7 @@ CONNECT_SECONDS = 4.0
 
 EXTRA = "Install it with `pip install 'conversation-workbench[hub]'`."
 SETTINGS = {
-    **offline.SILENT,
+    **network_guard.SILENT,
     "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
 }
@@ -85,7 +85,7 @@ class Hub:
             UsageError: `about` is no name of a repository.
         """
         library = hub_library()
-        with _one_at_a_time, offline.reaching(self.host, self.port):
+        with _one_at_a_time, network_guard.reaching(self.host, self.port):
             library.set_client_factory(self._asking_client)
             try:
                 with self.told(about):

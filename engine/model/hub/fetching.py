@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from engine import offline
+from engine import network_guard
 from engine.errors import Cancelled, ModelError
 from engine.model.hub.access import BUSY, Hub, hub_library, is_this_machine, port_of
 from engine.model.manifest import PartFile
@@ -107,7 +107,7 @@ class Fetch:
             with contextlib.ExitStack() as stack:
                 for _ in range(MOST_HOPS):
                     host = urlsplit(url).hostname or ""
-                    stack.enter_context(offline.reaching(host, port_of(url)))
+                    stack.enter_context(network_guard.reaching(host, port_of(url)))
                     answer = stack.enter_context(client.stream("GET", url, headers=headers))
                     if not answer.has_redirect_location:
                         self._take(answer, have, host)

@@ -10,12 +10,12 @@ from random import Random
 from typing import Any, Literal
 
 from engine.model.interface import Sampling
-from engine.model.talking import Call, ChatMessage, Role, Said
+from engine.model.talking import Call, ChatMessage, Completion, Role
 from engine.simulate.forms.profiles import Profile, facts_for
 from engine.simulate.forms.replies import TEXT, dumped, last_object, object_schema, parsed
-from engine.simulate.wording import filled
+from engine.simulate.prompt_files import filled
 
-Asking = Generator[Call, Said, dict[str, Any]]
+Asking = Generator[Call, Completion, dict[str, Any]]
 Drawn = Literal["question", "run"]
 
 
@@ -75,7 +75,7 @@ class RunOver(Exception):
 
 
 @dataclass(slots=True)
-class Desk:
+class FormSession:
     """What one run has asked, heard and written down.
 
     Attributes:
@@ -144,7 +144,7 @@ class Desk:
 
     def say(
         self, module: Module, messages: tuple[ChatMessage, ...], schema: str, temperature: float
-    ) -> Generator[Call, Said, Said]:
+    ) -> Generator[Call, Completion, Completion]:
         """One reply, whatever it is; at temperature 0 the same request has the same seed in every run."""
         self.calls += 1
         return (
@@ -158,7 +158,7 @@ class Desk:
             )
         )
 
-    def answer(self, question: str) -> Generator[Call, Said, str]:
+    def answer(self, question: str) -> Generator[Call, Completion, str]:
         """The user's answer to a question; both are written into the dialogue.
 
         Raises:

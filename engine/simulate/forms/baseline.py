@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from engine.model.talking import Call, ChatMessage, Said
-from engine.simulate.forms.asking import Asking, Desk, Module, RunOver, understood
+from engine.model.talking import Call, ChatMessage, Completion
+from engine.simulate.forms.asking import Asking, FormSession, Module, RunOver, understood
 from engine.simulate.forms.form import copy_answers, fields
 from engine.simulate.forms.replies import (
     TEXT,
@@ -18,7 +18,7 @@ from engine.simulate.forms.replies import (
     one_of,
     section_schema,
 )
-from engine.simulate.wording import filled
+from engine.simulate.prompt_files import filled
 
 BAD_IN_A_ROW = 10
 """So many outputs in a row that follow no instruction end a run."""
@@ -50,11 +50,11 @@ class BaselineRun:
         history: Prompts and replies so far, without the user's: an answer is part of a prompt.
     """
 
-    desk: Desk
+    desk: FormSession
     content: dict[str, Any]
     history: list[ChatMessage] = field(default_factory=list)
 
-    def fill(self) -> Generator[Call, Said, str]:
+    def fill(self) -> Generator[Call, Completion, str]:
         """Fills the form; returns what the run ended by: `stop`, `filled`, `turns` or `bad outputs`."""
         try:
             while open_form := self._open():
@@ -70,7 +70,7 @@ class BaselineRun:
         except RunOver as over:
             return over.reason
 
-    def _answered(self, question: str) -> Generator[Call, Said, str]:
+    def _answered(self, question: str) -> Generator[Call, Completion, str]:
         """Asks until there is something to do with the answer."""
         while True:
             answer = yield from self.desk.answer(question)

@@ -15,9 +15,9 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.model.talking import Call, Said
+from engine.model.talking import Call, Completion
 from engine.simulate.forms import modules
-from engine.simulate.forms.asking import Desk, RunOver
+from engine.simulate.forms.asking import FormSession, RunOver
 from engine.simulate.forms.form import copy_answers, fields
 
 REMEMBERED = 6
@@ -26,7 +26,7 @@ REMEMBERED = 6
 DECISIONS_PER_TURN = 4
 """A run ends after so many decisions of manager and fillers for each turn that it may have, and for one more."""
 
-Filling = Generator[Call, Said, None]
+Filling = Generator[Call, Completion, None]
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class ModularRun:
         left_out: Labels that the grouping put into no chunk.
     """
 
-    desk: Desk
+    desk: FormSession
     content: dict[str, Any]
     chunks: dict[str, Chunk] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class ModularRun:
         """The state as the manager sees it."""
         return {"chunks": self.states, "last action": self.last_action}
 
-    def fill(self) -> Generator[Call, Said, str]:
+    def fill(self) -> Generator[Call, Completion, str]:
         """Fills the form; returns what the run ended by: `stop`, `turns`, `decisions` or `unknown chunk`."""
         try:
             while True:

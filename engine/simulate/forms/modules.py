@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from engine.simulate.forms.asking import Asking, Desk, Module
+from engine.simulate.forms.asking import Asking, FormSession, Module
 from engine.simulate.forms.form import Path, fields, node_at
 from engine.simulate.forms.replies import (
     TEXT,
@@ -93,7 +93,7 @@ MODULES = (
 """All that may be dummies; the user is none of them."""
 
 
-def next_of_manager(desk: Desk, state: Content, offered: Sequence[str]) -> Asking:
+def next_of_manager(desk: FormSession, state: Content, offered: Sequence[str]) -> Asking:
     """What to do next: `{"next action", "chunk to work on"}`. Filling a chunk names one; it may be one that is none.
 
     A reply that follows the schema does what the prompt says of each action: it splits the form at the very beginning,
@@ -120,7 +120,7 @@ def next_of_manager(desk: Desk, state: Content, offered: Sequence[str]) -> Askin
     return desk.ask(MANAGER, {"STATE": dumped(state)}, schema, fits, fallback)
 
 
-def summary_of(desk: Desk, label: str, node: Content) -> Asking:
+def summary_of(desk: FormSession, label: str, node: Content) -> Asking:
     """One sentence on a top-level label: `{"summary"}`; its children's names where the module fails."""
     return desk.ask(
         EXTRACTOR_OF_QUESTIONS,
@@ -131,7 +131,7 @@ def summary_of(desk: Desk, label: str, node: Content) -> Asking:
     )
 
 
-def groups_of(desk: Desk, summaries: Mapping[str, str]) -> Asking:
+def groups_of(desk: FormSession, summaries: Mapping[str, str]) -> Asking:
     """Labels by group; four a group where the module fails."""
     labels = list(summaries)
 
@@ -151,7 +151,7 @@ def groups_of(desk: Desk, summaries: Mapping[str, str]) -> Asking:
     )
 
 
-def better_groups(desk: Desk, summaries: Mapping[str, str], groups: Content) -> Asking:
+def better_groups(desk: FormSession, summaries: Mapping[str, str], groups: Content) -> Asking:
     """A better grouping, or the same one; the same where the module fails."""
     return desk.ask(
         GROUPING_VALIDATOR,
@@ -162,7 +162,7 @@ def better_groups(desk: Desk, summaries: Mapping[str, str], groups: Content) -> 
     )
 
 
-def next_of_filler(desk: Desk, state: Content, asking: bool) -> Asking:
+def next_of_filler(desk: FormSession, state: Content, asking: bool) -> Asking:
     """What to do next in a chunk: `{"next action"}`; to validate where the module fails and all fields are answered.
 
     A reply that follows the schema does what the prompt says of each action: it asks where a field is open, if
@@ -180,7 +180,7 @@ def next_of_filler(desk: Desk, state: Content, asking: bool) -> Asking:
     )
 
 
-def question_about(desk: Desk, section: Content) -> Asking:
+def question_about(desk: FormSession, section: Content) -> Asking:
     """A question on the open fields of a chunk, with the labels it is for; the first label where the module fails."""
     labels = list(dict.fromkeys([*section, *(field.path[-1] for field in fields(section))]))
 
@@ -202,7 +202,7 @@ def question_about(desk: Desk, section: Content) -> Asking:
 
 
 def next_after_answer(
-    desk: Desk, dialogue: Dialogue, targets: Sequence[str], section: Content
+    desk: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
 ) -> Asking:
     """What to make of an answer: `{"next action"}`; to take the information where the module fails.
 
@@ -219,7 +219,9 @@ def next_after_answer(
     )
 
 
-def follow_up(desk: Desk, dialogue: Dialogue, targets: Sequence[str], section: Content) -> Asking:
+def follow_up(
+    desk: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
+) -> Asking:
     """A new question that says what a valid answer is: `{"question"}`; the last one where the module fails."""
     values = _dialogue_values(dialogue, targets, section)
     return desk.ask(
@@ -231,7 +233,9 @@ def follow_up(desk: Desk, dialogue: Dialogue, targets: Sequence[str], section: C
     )
 
 
-def repeated(desk: Desk, dialogue: Dialogue, targets: Sequence[str], section: Content) -> Asking:
+def repeated(
+    desk: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
+) -> Asking:
     """The question once more, with what was wrong with the answer: `{"new question"}`."""
     values = _dialogue_values(dialogue, targets, section)
     return desk.ask(
@@ -245,7 +249,7 @@ def repeated(desk: Desk, dialogue: Dialogue, targets: Sequence[str], section: Co
     )
 
 
-def information_in(desk: Desk, dialogue: Dialogue, section: Content) -> Asking:
+def information_in(desk: FormSession, dialogue: Dialogue, section: Content) -> Asking:
     """Facts of a dialogue as texts by key; the keys of a schema are the labels. The last answer where it fails."""
     return desk.ask(
         EXTRACTOR,
@@ -257,7 +261,7 @@ def information_in(desk: Desk, dialogue: Dialogue, section: Content) -> Asking:
 
 
 def filled_section(
-    desk: Desk, section: Content, information: Mapping[str, str], targets: Sequence[str]
+    desk: FormSession, section: Content, information: Mapping[str, str], targets: Sequence[str]
 ) -> Asking:
     """The section with answers; where the module fails, information is copied to the fields of the same name."""
     values = {
@@ -274,7 +278,9 @@ def filled_section(
     )
 
 
-def validated_section(desk: Desk, section: Content, information: Mapping[str, str]) -> Asking:
+def validated_section(
+    desk: FormSession, section: Content, information: Mapping[str, str]
+) -> Asking:
     """The section, corrected; as it is where the module fails."""
     return desk.ask(
         VALIDATOR,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any, Literal
 
-from engine.simulate.forms.asking import Desk, Rules
+from engine.simulate.forms.asking import FormSession, Rules
 from engine.simulate.forms.baseline import BaselineRun
 from engine.simulate.forms.correctness import right_fields
 from engine.simulate.forms.form import Form, fields
@@ -64,7 +64,7 @@ class FormRun:
         profiles = self.profiles
         if self.rules.profile == "run":
             profiles = (profiles[(self.run - 1) % len(profiles)],)
-        desk = Desk(
+        desk = FormSession(
             self.texts,
             self.rules,
             rng,
@@ -90,7 +90,7 @@ class FormRun:
         return self._ending(desk, content, ended, of_variant)
 
     def _ending(
-        self, desk: Desk, content: dict[str, Any], ended: str, of_variant: dict[str, Any]
+        self, desk: FormSession, content: dict[str, Any], ended: str, of_variant: dict[str, Any]
     ) -> Ending:
         modules = [line["module"] for line in desk.interactions]
         scores = form_scores(content, desk.dialogue, modules)

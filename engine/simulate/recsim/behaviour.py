@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.model.interface import Sampling
-from engine.model.talking import Call, ChatMessage, Said
+from engine.model.talking import Call, ChatMessage, Completion
 from engine.simulate.play import Ending, Play
+from engine.simulate.prompt_files import filled
 from engine.simulate.sharded.asking import ask_json, object_schema, seed_from
-from engine.simulate.wording import filled
 
 Label = str | int
 Labels = Mapping[str, Label]
@@ -87,7 +87,7 @@ class Reading:
             labelled[schema] = yield from self._labelled(schema)
         return Ending(result={"conversation": self.conversation, "labels": labelled})
 
-    def _labelled(self, schema: str) -> Generator[Call, Said, dict[str, dict[str, Label]]]:
+    def _labelled(self, schema: str) -> Generator[Call, Completion, dict[str, dict[str, Label]]]:
         """The labels of each run that gave any, and `final`: as the data set keeps them."""
         names = SCHEMAS[schema]
         shape = object_schema(**{name: {"enum": [*labels]} for name, labels in names.items()})

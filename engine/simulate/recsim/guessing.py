@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.model.interface import Sampling
-from engine.model.talking import Call, ChatMessage, Said
+from engine.model.talking import Call, ChatMessage, Completion
 from engine.simulate.play import Ending, Play
+from engine.simulate.prompt_files import filled
 from engine.simulate.recsim.behaviour import cut
 from engine.simulate.sharded.asking import ask_json, object_schema, seed_from
-from engine.simulate.wording import filled
 
 WORDS_CHARS = 3_600
 """A person's words are read so far."""
@@ -49,7 +49,7 @@ class Guess:
             guessed[name] = yield from self._guessed(name, choices)
         return Ending(result={"conversation": self.conversation, "guessed": guessed})
 
-    def _guessed(self, name: str, choices: Sequence[str]) -> Generator[Call, Said, list[str]]:
+    def _guessed(self, name: str, choices: Sequence[str]) -> Generator[Call, Completion, list[str]]:
         """The answers that were named; none where no reply was of use, which then counts as wrong."""
         one = name in self.single
         enum = {"enum": [*choices]}

@@ -14,11 +14,11 @@ from random import Random
 from typing import Any, Literal
 
 from engine.model.interface import Sampling
-from engine.model.talking import Call, ChatMessage, Role, Said
+from engine.model.talking import Call, ChatMessage, Completion, Role
 from engine.simulate.play import Ending, Play
+from engine.simulate.prompt_files import filled
 from engine.simulate.recsim.people import ADVISED, Language, Profile, Situation
 from engine.simulate.sharded.asking import seed_from
-from engine.simulate.wording import filled
 
 FORMAT = "recllmsim"
 """The import format of the records."""
@@ -166,7 +166,7 @@ class _Stage:
         setting = self.meeting.setting
         return setting.texts[f"{name}-zh" if setting.language == _CHINESE else name].strip()
 
-    def _spoken(self, role: Role, *, first: bool = False) -> Generator[Call, Said, str]:
+    def _spoken(self, role: Role, *, first: bool = False) -> Generator[Call, Completion, str]:
         """What one side says next, which it then has said; asked again once where that is nothing.
 
         Args:
@@ -203,7 +203,7 @@ class _Stage:
         seen.append(ChatMessage("assistant", text))
         return text
 
-    def _questions(self) -> Generator[Call, Said, list[dict[str, str]]]:
+    def _questions(self) -> Generator[Call, Completion, list[dict[str, str]]]:
         """What both sides say afterwards; `history` holds none of it."""
         asked: list[dict[str, str]] = []
         sides: tuple[Role, ...] = ("user", "assistant")

@@ -6,10 +6,10 @@ import re
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from engine.model.talking import Call, ChatMessage, Said
+from engine.model.talking import Call, ChatMessage, Completion
+from engine.simulate.prompt_files import filled
 from engine.simulate.sharded.asking import TRIES, ask_json, object_schema
 from engine.simulate.sharded.task import Task
-from engine.simulate.wording import filled
 
 _ELLIPSIS = re.compile(r"\[\s*(?:\.\.\.|…)\s*\]|\.\.\.|…")
 _SCHEMA = object_schema(answer={"type": "string"})
@@ -19,7 +19,7 @@ _LONGEST = {"gen": 60, "prefix_suffix": 160}
 
 def extracted(
     task: Task, reply: str, texts: Mapping[str, str], seed: int
-) -> Generator[Call, Said, str]:
+) -> Generator[Call, Completion, str]:
     """The answer in a reply, by the task's strategy; "" where none is found in three tries."""
     if task.extraction == "full_response":
         return reply

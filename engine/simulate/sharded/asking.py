@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from engine.model.interface import Sampling
-from engine.model.talking import Call, Said
+from engine.model.talking import Call, Completion
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ def ask_json(
     schema: Mapping[str, Any],
     accept: Callable[[Mapping[str, Any]], T | None],
     temperatures: Sequence[float],
-) -> Generator[Call, Said, T | None]:
+) -> Generator[Call, Completion, T | None]:
     """What `accept` makes of the first reply that it accepts, None if it accepts none.
 
     Args:

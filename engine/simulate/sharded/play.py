@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.model.interface import Sampling
-from engine.model.talking import Call, ChatMessage, Said
+from engine.model.talking import Call, ChatMessage, Completion
 from engine.simulate.play import Ending, Play, Scenario
+from engine.simulate.prompt_files import filled
 from engine.simulate.sharded.answers import extracted
 from engine.simulate.sharded.asking import TRIES, ask_json, object_schema
 from engine.simulate.sharded.log import CATEGORIES, Category, Trace
 from engine.simulate.sharded.scenario import FORMAT, ONE_TURN, Case
 from engine.simulate.sharded.task import Evaluation
 from engine.simulate.sharded.user import as_listed, user_turn
-from engine.simulate.wording import filled
 
 _CATEGORY = object_schema(response_type={"type": "string", "enum": list(CATEGORIES)})
 _BY_NAME: Mapping[str, Category] = {one: one for one in CATEGORIES}
 _CATEGORY_TOKENS = 60
 
-Step = Generator[Call, Said, bool]
+Step = Generator[Call, Completion, bool]
 """A part of a play; True where it ended with a correct answer."""
 
 
@@ -63,7 +63,7 @@ class ShardedScenario:
         return Ending(record, FORMAT, _result(case, trace, stand_ins))
 
 
-def replayed(scenario: Scenario, replies: Sequence[Said]) -> Ending:
+def replayed(scenario: Scenario, replies: Sequence[Completion]) -> Ending:
     """How a play ends that was given these replies.
 
     Raises:
@@ -92,7 +92,7 @@ def _at_once(case: Case, trace: Trace) -> Step:
     return (yield from _scored(case, trace, reply, last=True))
 
 
-def _in_shards(case: Case, trace: Trace) -> Generator[Call, Said, int]:
+def _in_shards(case: Case, trace: Trace) -> Generator[Call, Completion, int]:
     """SHARDED and SNOWBALL; the number of user turns that the user's model could not write."""
     stand_ins = 0
     said: list[str] = []
@@ -131,7 +131,7 @@ def _recapitulated(case: Case, trace: Trace) -> Step:
     return (yield from _judged(case, trace, reply, last=True))
 
 
-def _answer(case: Case, trace: Trace) -> Generator[Call, Said, str]:
+def _answer(case: Case, trace: Trace) -> Generator[Call, Completion, str]:
     """The reply of the assistant under test, to the whole conversation."""
     said = yield Call(
         "assistant",
@@ -156,7 +156,7 @@ def _judged(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
     return (yield from _scored(case, trace, reply, last=last))
 
 
-def _classified(case: Case, reply: str, at: int) -> Generator[Call, Said, Category]:
+def _classified(case: Case, reply: str, at: int) -> Generator[Call, Completion, Category]:
     """Which of the seven a reply is; `discussion`, the broadest, where the judge says nothing of use."""
     if not reply.strip():
         return "missing"

@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from engine.model.talking import Call, Said
+from engine.model.talking import Call, Completion
 from engine.simulate.sharded.instruction import Shard
 
 Extraction = Literal["full_response", "task_specific", "gen", "prefix_suffix"]
@@ -33,7 +33,7 @@ class Evaluation:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-Evaluating = Generator[Call, Said, Evaluation]
+Evaluating = Generator[Call, Completion, Evaluation]
 """An evaluation that may ask a judge on its way."""
 
 

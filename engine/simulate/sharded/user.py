@@ -7,12 +7,12 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.model.talking import Call, ChatMessage, Said
+from engine.model.talking import Call, ChatMessage, Completion
+from engine.simulate.prompt_files import filled
 from engine.simulate.sharded.asking import ask_json, object_schema
 from engine.simulate.sharded.instruction import Shard
 from engine.simulate.sharded.log import Trace
 from engine.simulate.sharded.scenario import Case
-from engine.simulate.wording import filled
 
 NOTHING = -1
 """The shard id of a turn that gives nothing away."""
@@ -38,7 +38,7 @@ class UserTurn:
     stand_in: bool = False
 
 
-def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Said, UserTurn]:
+def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Completion, UserTurn]:
     """The user's next turn; at least one shard is left.
 
     Args:

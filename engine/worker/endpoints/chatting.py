@@ -11,10 +11,10 @@ from engine.model.http.answers import written
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.controls import without_controls
 from engine.model.interface import Sampling
-from engine.model.talking import Call, ChatMessage, Said
-from engine.worker.chatting import told, without_oldest
+from engine.model.talking import Call, ChatMessage, Completion
+from engine.worker.chatting import left_out_note, without_oldest
+from engine.worker.endpoints.messages import messages_body, without_opening
 from engine.worker.endpoints.reading import Reader
-from engine.worker.endpoints.saying import messages_body, without_opening
 from engine.worker.endpoints.writing import TEMPLATE_TOKENS, ended, settings_of
 
 
@@ -31,7 +31,7 @@ def no_chat(can: Capabilities, sampling: Sampling) -> str | None:
 
 async def chat_replies(
     reader: Reader, calls: Sequence[Call], context: int, report: Callable[[int], None]
-) -> list[Said]:
+) -> list[Completion]:
     """The reply to each call; see `ModelProcess.chat`.
 
     Args:
@@ -44,7 +44,7 @@ async def chat_replies(
     """
     done = 0
 
-    async def one(call: Call) -> Said:
+    async def one(call: Call) -> Completion:
         nonlocal done
         said = await _reply(reader, call, context)
         done += 1
@@ -54,7 +54,7 @@ async def chat_replies(
     return list(await asyncio.gather(*(one(call) for call in calls)))
 
 
-async def _reply(reader: Reader, call: Call, context: int) -> Said:
+async def _reply(reader: Reader, call: Call, context: int) -> Completion:
     messages, notes = list(call.messages), []
     if reader.can.controls:
         found = [without_controls(message.content) for message in messages]
@@ -64,13 +64,13 @@ async def _reply(reader: Reader, call: Call, context: int) -> Said:
         ]
         notes += [f"{broken} control tokens broken up"] if broken else []
     kept = await _fitting(reader, messages, context - call.max_tokens)
-    if left_out := told(len(messages) - len(kept), len(messages)):
+    if left_out := left_out_note(len(messages) - len(kept), len(messages)):
         notes.append(left_out)
     body = messages_body(reader.can, kept, call.opening)
     settings = settings_of(reader, call.sampling, call.max_tokens, call.stop, call.seed)
     reply = written(await reader.ask("chat/completions", {**body, **settings}))
     text, stopped = ended(without_opening(reply, call.opening) or reply, call.stop)
-    return Said(text, stopped, ", ".join(notes) or None)
+    return Completion(text, stopped, ", ".join(notes) or None)
 
 
 async def _fitting(

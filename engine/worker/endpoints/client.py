@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.completeness.block import ItemScore, LogItem, Question
+from engine.completeness.inline_remaining import RemainingRequest
 from engine.completeness.logs import log_tokens
-from engine.completeness.spelling_out import Spelling
 from engine.errors import Cancelled, ModelError, RequestRefused, UsageError
 from engine.model.http.capabilities import (
     Capabilities,
@@ -23,7 +23,7 @@ from engine.model.http.capabilities import (
 from engine.model.http.fleet import Fleet
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import Prompt
-from engine.model.talking import Call, Said
+from engine.model.talking import Call, Completion
 from engine.trees.growth import Budget, Work
 from engine.trees.lowering import lower_below
 from engine.trees.places import Place
@@ -120,7 +120,7 @@ class EndpointModel:
         items: Sequence[LogItem],
         question: Question,
         progress: OnProgress | None = None,
-        spelling: Spelling | None = None,
+        spelling: RemainingRequest | None = None,
     ) -> list[ItemScore]:
         """See `ModelProcess.score`; what cannot be read honestly is unscored with the reason, nothing is written."""
         self.refuse_curve(question)
@@ -162,7 +162,7 @@ class EndpointModel:
             )
         )
 
-    def chat(self, calls: Sequence[Call], progress: OnProgress | None = None) -> list[Said]:
+    def chat(self, calls: Sequence[Call], progress: OnProgress | None = None) -> list[Completion]:
         """See `ModelProcess.chat`.
 
         Raises:

@@ -16,8 +16,8 @@ from engine.model.http.controls import without_controls
 from engine.model.http.dialects import text_of
 from engine.model.prompting import Frame, Prompt
 from engine.worker.endpoints.known import Around
+from engine.worker.endpoints.messages import said_after
 from engine.worker.endpoints.reading import Answer, Raw, Reader, listed
-from engine.worker.endpoints.saying import said_after
 
 HIDDEN = "the answer is not among the {top} most probable tokens at {count} of {all} boundaries"
 BROKEN_UP = "{count} control tokens in its text were broken up"

@@ -16,8 +16,8 @@ from engine.model.http.capabilities import no_laid_out
 from engine.model.http.controls import without_controls
 from engine.model.interface import Sampling
 from engine.model.prompting import Prompt
+from engine.worker.endpoints.messages import say
 from engine.worker.endpoints.reading import Raw, Reader
-from engine.worker.endpoints.saying import say
 from engine.worker.protocol import Frame
 
 MOST_STOPS = 4

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.calibration_rows import Estimate
 from engine.completeness.calibration import (
     Calibration,
     agreement,
@@ -21,6 +20,7 @@ from engine.completeness.calibration import (
     wilson,
     youden,
 )
+from engine.records.calibration import Estimate
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -8,7 +8,7 @@ import pytest
 
 from engine.conversation import Conversation, Message, ToolCall, render_log
 from engine.formats.leaks import STOP_TOKENS, guard
-from engine.formats.records import Leak
+from engine.records.imports import Leak
 
 OPENING = Message("user", "How many files are there?")
 

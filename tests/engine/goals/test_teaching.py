@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from engine.goals.questions import read_label, read_summary
-from engine.goals.teaching import (
+from engine.goals.questions.questions import read_label, read_summary
+from engine.goals.questions.teaching import (
     KINDS,
     LEAST_TEXTS,
     Kind,

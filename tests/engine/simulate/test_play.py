@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engine.model.talking import Call, ChatMessage, Role, Said
-from engine.simulate.play import Ending, Play, Played, Playing, Unsaid, play_all
+from engine.model.talking import Call, ChatMessage, Completion, Role
+from engine.simulate.play import Ending, FailedCall, Play, Played, Playing, play_all
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class Talk:
         return Ending(result={"said": said})
 
 
-def echo(calls: Sequence[Call]) -> list[Said | Unsaid]:
-    return [Said(call.messages[0].content.upper(), "end") for call in calls]
+def echo(calls: Sequence[Call]) -> list[Completion | FailedCall]:
+    return [Completion(call.messages[0].content.upper(), "end") for call in calls]
 
 
 def everything(talks: Sequence[Talk], parallel: int) -> tuple[list[Played], list[str]]:
     """Plays, and what each round asked."""
     asked: list[str] = []
 
-    def noting(calls: Sequence[Call]) -> list[Said | Unsaid]:
+    def noting(calls: Sequence[Call]) -> list[Completion | FailedCall]:
         asked.append(" ".join(call.messages[0].content for call in calls))
         return echo(calls)
 
@@ -107,7 +107,7 @@ class TestBreakingOff:
         talks = [Talk("a", ["user"] * 2), Talk("b", ["user"] * 2)]
         playing = Playing(talks, parallel=2)
         playing.answer(echo(playing.calls()))
-        playing.answer([Unsaid("too long"), *echo(playing.calls()[1:])])
+        playing.answer([FailedCall("too long"), *echo(playing.calls()[1:])])
         first, second = playing.over()
         assert (first.key, first.reason, first.ending) == ("a", "too long", Ending())
         assert len(first.transcript) == 1

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.stages.kept_desk import KeptDesk
 from engine.store.project import Project
+from engine.views.decision_log import DecisionLog
 from tests.engine.stages import goal_runs, scored
 
 
@@ -37,6 +37,6 @@ def project(imported: Path, tmp_path: Path) -> Iterator[Project]:
 
 
 @pytest.fixture
-def desks(project: Project) -> KeptDesk:
+def desks(project: Project) -> DecisionLog:
     """Its desks."""
-    return KeptDesk(project)
+    return DecisionLog(project)

@@ -15,22 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.goals.embedding import embedder_for
-from engine.goals.vectors import Vectors
-from engine.jobs import JobRunner, Progress, RunOutcome, Stage
+from engine.goals.embedders.embedder import embedder_for
+from engine.goals.embedders.vectors import Vectors
+from engine.jobs.runner import JobRunner, Progress, RunOutcome, Stage
 from engine.model.prompting import Prompt, parse_prompt, prompt_text
 from engine.simulate.samples import write_jsonl
 from engine.stages import labelling
 from engine.stages.clustering import ClusterStage
 from engine.stages.embedding import EmbedStage, Vectoriser
-from engine.stages.goal_data import TextSource
 from engine.stages.importing import ImportStage
-from engine.stages.kept_desk import KeptDesk
 from engine.stages.labelling import LabelStage
 from engine.stages.proposing import ProposeStage
-from engine.stages.standing import Standing
 from engine.stages.summarising import SummariseStage
 from engine.store.project import Project
+from engine.views.decision_log import DecisionLog
+from engine.views.goal_inputs import TextSource
+from engine.views.merge_queue_cache import MergeQueueCache
 from engine.worker.client import ModelProcess
 from tests.engine.stages import scored
 from tests.engine.store.support import NOT_CONTENT, content
@@ -78,7 +78,7 @@ def tfidf() -> Vectoriser:
 
 
 def vector_stages(
-    project: Project, desks: KeptDesk, *, k: int | None = 8, limit: int | None = None
+    project: Project, desks: DecisionLog, *, k: int | None = 8, limit: int | None = None
 ) -> tuple[EmbedStage, ClusterStage]:
     """Vectors of first messages, and clusters of them."""
     embed = EmbedStage(project, tfidf(), lambda: TextSource("first-user"), limit=limit)
@@ -92,7 +92,7 @@ def prompt(name: str, max_tokens: int) -> Prompt:
 
 def model_stages(project: Project, process: ModelProcess) -> list[Stage]:
     """From summaries to answers on pairs, with the real model, short replies and few of everything."""
-    desks = KeptDesk(project)
+    desks = DecisionLog(project)
     summarise = SummariseStage(project, process, scored.model, prompt("summary", 8))
     embed = EmbedStage(project, tfidf(), lambda: TextSource("summary", summarise.config_hash))
     cluster = ClusterStage(project, desks, lambda: embed.vector_key, lambda: embed.ids, k=3)
@@ -100,13 +100,13 @@ def model_stages(project: Project, process: ModelProcess) -> list[Stage]:
     return [summarise, embed, cluster, label, propose(project, process, desks)]
 
 
-def propose(project: Project, process: ModelProcess, desks: KeptDesk) -> ProposeStage:
+def propose(project: Project, process: ModelProcess, desks: DecisionLog) -> ProposeStage:
     """Asks about two pairs at most."""
     return ProposeStage(
         project,
         process,
         scored.model,
-        Standing(project, desks),
+        MergeQueueCache(project, desks),
         prompt("merge", 0),
         prompt("merge-reason", 12),
         most=2,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from engine.jobs import JobRunner, Progress
+from engine.jobs.runner import JobRunner, Progress
 from engine.stages import importing
 from engine.stages.importing import ImportStage
 from engine.store.project import Project

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.jobs import JobRunner, Progress, RunOutcome
+from engine.jobs.runner import JobRunner, Progress, RunOutcome
 from engine.model.catalog import RunnableModel
 from engine.model.interface import Sampling
-from engine.model.talking import Call, ChatMessage, Role, Said, Speaker
+from engine.model.talking import Call, ChatMessage, Completion, Role, Speaker
 from engine.simulate.play import Ending, Play, Scenario
 from engine.stages.playing import PlayStage
 from engine.store.project import Project
@@ -119,7 +119,7 @@ def main(path: str, log: str) -> None:
         process.close()
 
 
-__all__ = ["Chat", "Said", "main", "run", "scenarios", "stage"]
+__all__ = ["Chat", "Completion", "main", "run", "scenarios", "stage"]
 
 
 if __name__ == "__main__":

@@ -7,26 +7,31 @@ from array import array
 import pytest
 
 from engine.errors import UsageError
-from engine.goal_rows import Author, DeskDecision
-from engine.jobs import JobDone
+from engine.jobs.runner import JobDone
+from engine.records.goals import Author, DeskDecision
 from engine.stages.deciding import DecideStage
-from engine.stages.goal_data import source_of, stored_clustering
-from engine.stages.kept_desk import KeptDesk
-from engine.stages.standing import Standing
 from engine.store.project import Project
+from engine.views.decision_log import DecisionLog
+from engine.views.goal_inputs import source_of, stored_clustering
+from engine.views.merge_queue_cache import MergeQueueCache
 from tests.engine.stages import goal_runs
 
 
 class TestDecidingByProbability:
-    def decide(self, project: Project, desks: KeptDesk, threshold: float) -> DecideStage:
+    def decide(self, project: Project, desks: DecisionLog, threshold: float) -> DecideStage:
         stage = DecideStage(
-            project, desks, Standing(project, desks), "auto", lambda: None, threshold=threshold
+            project,
+            desks,
+            MergeQueueCache(project, desks),
+            "auto",
+            lambda: None,
+            threshold=threshold,
         )
         (outcome,) = goal_runs.run(project, [stage])
         assert isinstance(outcome, JobDone)
         return stage
 
-    def test_merges_what_is_probable(self, project: Project, desks: KeptDesk) -> None:
+    def test_merges_what_is_probable(self, project: Project, desks: DecisionLog) -> None:
         """Too many clusters of four kinds become fewer, never mixed; a merge is an act, settling is one more."""
         goal_runs.run(project, goal_runs.vector_stages(project, desks, k=12))
         stage = self.decide(project, desks, 0.5)
@@ -45,7 +50,7 @@ class TestDecidingByProbability:
         for group in desk.current:
             assert len({kinds[int(member)] for member in desk.members(group)}) == 1
 
-    def test_settles_what_lies_among_others(self, project: Project, desks: KeptDesk) -> None:
+    def test_settles_what_lies_among_others(self, project: Project, desks: DecisionLog) -> None:
         """A conversation that is no member of its neighbours' group is moved there by one act, unless a person put it
         where it is; a second run moves nothing."""
         goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
@@ -65,29 +70,29 @@ class TestDecidingByProbability:
         assert desks.history(key)[0].author == "auto"
         assert self.decide(project, desks, 1.0).settled == 0
 
-    def test_a_higher_threshold_merges_no_more(self, project: Project, desks: KeptDesk) -> None:
+    def test_a_higher_threshold_merges_no_more(self, project: Project, desks: DecisionLog) -> None:
         """At certainty nothing is merged, and what was merged before stays; a second run adds nothing."""
         goal_runs.run(project, goal_runs.vector_stages(project, desks, k=12))
         assert self.decide(project, desks, 1.0).merged == 0
         assert self.decide(project, desks, 0.5).merged > 0
         assert self.decide(project, desks, 0.5).merged == 0
 
-    def test_a_persons_no_holds(self, project: Project, desks: KeptDesk) -> None:
+    def test_a_persons_no_holds(self, project: Project, desks: DecisionLog) -> None:
         """What a person refused is not merged by the rule, however probable."""
         goal_runs.run(project, goal_runs.vector_stages(project, desks, k=12))
         with project.reading() as conn:
             key = stored_clustering(conn, None).id
-        moment = Standing(project, desks).now(key)
+        moment = MergeQueueCache(project, desks).now(key)
         first = moment.left("probability")[0]
         desks.decide(key, lambda desk: [DeskDecision("never", first)])
         self.decide(project, desks, 0.01)
         desk = desks.desk(key)
         assert desk.now(first[0]) != desk.now(first[1])
 
-    def test_the_models_word_needs_a_model(self, project: Project, desks: KeptDesk) -> None:
+    def test_the_models_word_needs_a_model(self, project: Project, desks: DecisionLog) -> None:
         """`llm` without a model is refused."""
         with pytest.raises(UsageError, match="no model is asked"):
-            DecideStage(project, desks, Standing(project, desks), "llm", lambda: None)
+            DecideStage(project, desks, MergeQueueCache(project, desks), "llm", lambda: None)
 
 
 def _moving(group: str, conversation: int, author: Author) -> DeskDecision:

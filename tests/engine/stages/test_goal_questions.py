@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from engine.goal_rows import DeskDecision
-from engine.jobs import JobCancelled, JobDone, JobRunner
+from engine.jobs.runner import JobCancelled, JobDone, JobRunner
+from engine.records.goals import DeskDecision
 from engine.stages import labelling
 from engine.stages.deciding import MARGIN, DecideStage
-from engine.stages.goal_data import source_of, stored_clustering
-from engine.stages.kept_desk import KeptDesk
-from engine.stages.standing import Standing
 from engine.store import clusterings, goal_answers, runs
 from engine.store.project import Project
+from engine.views.decision_log import DecisionLog
+from engine.views.goal_inputs import source_of, stored_clustering
+from engine.views.merge_queue_cache import MergeQueueCache
 from engine.worker.client import ModelProcess
 from tests.engine.stages import goal_runs, scored
 from tests.engine.stages.goal_runs import goal_content
@@ -103,7 +103,7 @@ class TestWhatIsWritten:
         with done.reading() as conn:
             stored = stored_clustering(conn, None)
             answers = goal_answers.every_answer(conn, stored.pair_config)
-        desk = KeptDesk(done).desk(stored.id)
+        desk = DecisionLog(done).desk(stored.id)
         asked = [pair for pair in desk.open_pairs() if desk.sides_key(*pair) in answers]
         assert len(asked) == len(answers) == min(2, len(desk.open_pairs()))
         for answer in answers.values():
@@ -178,13 +178,15 @@ def test_cancelled_before_the_start(path: Path, process: ModelProcess) -> None:
 def test_the_models_word_alone(done: Project, process: ModelProcess) -> None:
     """Algorithm 1: every pair that stands is asked about, most similar first, and merged or refused by the model's
     word, until none is left; what a person forbade is not asked about."""
-    desks = KeptDesk(done)
+    desks = DecisionLog(done)
     with done.reading() as conn:
         key = stored_clustering(conn, None).id
     forbidden = desks.desk(key).open_pairs()[0]
     desks.decide(key, lambda desk: [DeskDecision("never", forbidden)])
     asking = goal_runs.propose(done, process, desks)
-    stage = DecideStage(done, desks, Standing(done, desks), "llm", lambda: None, asking=asking)
+    stage = DecideStage(
+        done, desks, MergeQueueCache(done, desks), "llm", lambda: None, asking=asking
+    )
     (outcome,) = goal_runs.run(done, [stage])
     desk = desks.desk(key)
 
@@ -201,9 +203,9 @@ def test_the_models_word_alone(done: Project, process: ModelProcess) -> None:
 
 def test_probability_with_a_model(done: Project, process: ModelProcess) -> None:
     """`auto` asks about what is near the threshold before it decides: every merge of such a pair was asked about."""
-    desks = KeptDesk(done)
+    desks = DecisionLog(done)
     asking = goal_runs.propose(done, process, desks)
-    standing = Standing(done, desks)
+    standing = MergeQueueCache(done, desks)
     stage = DecideStage(done, desks, standing, "auto", lambda: None, asking=asking, threshold=1e-6)
     (outcome,) = goal_runs.run(done, [stage])
     with done.reading() as conn:
@@ -217,15 +219,21 @@ def test_probability_with_a_model(done: Project, process: ModelProcess) -> None:
 
 def test_what_is_clear_is_not_asked_about(done: Project, process: ModelProcess) -> None:
     """A pair whose probability lies far above the threshold is merged without a question."""
-    desks = KeptDesk(done)
+    desks = DecisionLog(done)
     with done.reading() as conn:
         key = stored_clustering(conn, None).id
-    moment = Standing(done, desks).now(key)
+    moment = MergeQueueCache(done, desks).now(key)
     likeliest = moment.probability(moment.left("probability")[0])
     asking = goal_runs.propose(done, process, desks)
     threshold = likeliest - MARGIN - 1e-9
     stage = DecideStage(
-        done, desks, Standing(done, desks), "auto", lambda: None, asking=asking, threshold=threshold
+        done,
+        desks,
+        MergeQueueCache(done, desks),
+        "auto",
+        lambda: None,
+        asking=asking,
+        threshold=threshold,
     )
     goal_runs.run(done, [stage])
     given = [decision for decision in desks.standing(key) if decision.kind == "merge"]

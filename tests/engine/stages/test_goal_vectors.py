@@ -11,26 +11,28 @@ import numpy as np
 import pytest
 
 from engine.conversation import Conversation, Message
-from engine.goal_rows import DeskDecision
-from engine.goals.desk import Desk
-from engine.goals.embedding import Served, ServedEmbedder, embedder_for
-from engine.goals.vectors import Vectors
-from engine.jobs import JobCancelled, JobDone, JobFailed, JobRunner
+from engine.goals.embedders.embedder import Served, ServedEmbedder, embedder_for
+from engine.goals.embedders.vectors import Vectors
+from engine.goals.merges.merge_state import MergeState
+from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
+from engine.records.goals import DeskDecision
 from engine.stages import clustering, embedding
 from engine.stages.assigning import AssignStage
 from engine.stages.embedding import EmbedStage, Vectoriser
-from engine.stages.goal_data import TextSource, read_vectors, source_of, stored_clustering
 from engine.stages.holding_out import HoldOutStage
-from engine.stages.kept_desk import KeptDesk
 from engine.stages.stabilising import StabilityStage
 from engine.store import clusterings, goal_answers, runs, vectors
 from engine.store.project import Project
+from engine.views.decision_log import DecisionLog
+from engine.views.goal_inputs import TextSource, read_vectors, source_of, stored_clustering
 from tests.engine.stages import goal_runs
 from tests.engine.stages.goal_runs import goal_content
 
 
 class TestEmbedding:
-    def test_every_text_has_a_vector_or_a_reason(self, project: Project, desks: KeptDesk) -> None:
+    def test_every_text_has_a_vector_or_a_reason(
+        self, project: Project, desks: DecisionLog
+    ) -> None:
         """Vectors have length 1; a conversation without a text has the reason; a second run writes nothing."""
         embed, _ = goal_runs.vector_stages(project, desks)
         (outcome,) = goal_runs.run(project, [embed])
@@ -49,19 +51,19 @@ class TestEmbedding:
         assert goal_content(Path(project.path)) == before
 
     def test_in_many_batches_as_in_one(
-        self, project: Project, desks: KeptDesk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, project: Project, desks: DecisionLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Small batches, cancelled after the first and gone on with, give the same vectors and the same reasons."""
         whole, _ = goal_runs.vector_stages(project, desks)
         with Project.open(Path(shutil.copy(project.path, tmp_path / "other.wb"))) as other:
             goal_runs.run(project, [whole])
             monkeypatch.setattr(embedding, "QUICK_BATCH", 10)
-            first, _ = goal_runs.vector_stages(other, KeptDesk(other))
+            first, _ = goal_runs.vector_stages(other, DecisionLog(other))
             batches = first.run(_run_id(other))
             while next(batches).done == 0:
                 pass
             del batches
-            rest, _ = goal_runs.vector_stages(other, KeptDesk(other))
+            rest, _ = goal_runs.vector_stages(other, DecisionLog(other))
             goal_runs.run(other, [rest])
             with project.reading() as mine, other.reading() as theirs:
                 expected = read_vectors(mine, whole.vector_key)
@@ -72,7 +74,9 @@ class TestEmbedding:
         assert got[0].tolist() == expected[0].tolist()
         assert goal_runs.same_vectors(got[1], expected[1])
 
-    def test_other_conversations_are_fitted_anew(self, project: Project, desks: KeptDesk) -> None:
+    def test_other_conversations_are_fitted_anew(
+        self, project: Project, desks: DecisionLog
+    ) -> None:
         """What is fitted on other texts has another key, so vectors of two fits never mix."""
         few, _ = goal_runs.vector_stages(project, desks, limit=20)
         every, _ = goal_runs.vector_stages(project, desks)
@@ -83,7 +87,7 @@ class TestEmbedding:
         assert few.vector_key != every.vector_key
 
     def test_an_embedder_that_became_another_is_refused(
-        self, project: Project, desks: KeptDesk
+        self, project: Project, desks: DecisionLog
     ) -> None:
         """Vectors are added to a set only by the embedder that made it."""
 
@@ -128,7 +132,7 @@ class TestEmbedding:
 
 
 class TestClustering:
-    def test_a_partition_of_what_has_a_vector(self, project: Project, desks: KeptDesk) -> None:
+    def test_a_partition_of_what_has_a_vector(self, project: Project, desks: DecisionLog) -> None:
         """Every conversation with a vector is in one cluster or an outlier; goals of one kind are together."""
         goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
         with project.reading() as conn:
@@ -145,7 +149,7 @@ class TestClustering:
         kinds = {(n, e.text.split()[3]) for n, e in zip(numbers, texts, strict=True) if n >= 0}
         assert len(kinds) == 4
 
-    def test_again_shows_what_was_made(self, project: Project, desks: KeptDesk) -> None:
+    def test_again_shows_what_was_made(self, project: Project, desks: DecisionLog) -> None:
         """The same clustering is found instead of made; another one stands beside it and is shown."""
         first, again, other = (goal_runs.vector_stages(project, desks, k=k) for k in (4, 4, 5))
         goal_runs.run(project, first)
@@ -155,13 +159,13 @@ class TestClustering:
             assert len(clusterings.clusterings(conn)) == 2
             assert clusterings.shown(conn) == first[1].clustering_id == again[1].clustering_id
 
-    def test_k_is_proposed_where_none_is_given(self, project: Project, desks: KeptDesk) -> None:
+    def test_k_is_proposed_where_none_is_given(self, project: Project, desks: DecisionLog) -> None:
         """Without a k an overestimate is proposed from the data, and stored."""
         goal_runs.run(project, goal_runs.vector_stages(project, desks, k=None))
         with project.reading() as conn:
             assert 4 <= stored_clustering(conn, None).k < 48
 
-    def test_decisions_are_taken_over(self, project: Project, desks: KeptDesk) -> None:
+    def test_decisions_are_taken_over(self, project: Project, desks: DecisionLog) -> None:
         """What a person forbade on one clustering is forbidden on the next, by the members."""
         goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
         with project.reading() as conn:
@@ -174,7 +178,7 @@ class TestClustering:
         assert made.forbidden
         assert "were taken over, 0 found no place" in outcomes[1].message
 
-    def test_cancelled_before_the_start(self, project: Project, desks: KeptDesk) -> None:
+    def test_cancelled_before_the_start(self, project: Project, desks: DecisionLog) -> None:
         """A stage that is interrupted before its turn writes nothing."""
         for stage in goal_runs.vector_stages(project, desks):
             stage.interrupt()
@@ -184,7 +188,7 @@ class TestClustering:
             assert clusterings.clusterings(conn) == []
 
     def test_cancelled_while_it_computes(
-        self, project: Project, desks: KeptDesk, monkeypatch: pytest.MonkeyPatch
+        self, project: Project, desks: DecisionLog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A cancel does not wait for what is computed: the work is left behind, and nothing of it is stored."""
         begun, released = threading.Event(), threading.Event()
@@ -207,7 +211,7 @@ class TestClustering:
 
 
 class TestAssigning:
-    def assign(self, project: Project, desks: KeptDesk) -> AssignStage:
+    def assign(self, project: Project, desks: DecisionLog) -> AssignStage:
         """Embeds and assigns what came later."""
         with project.reading() as conn:
             stored = stored_clustering(conn, None)
@@ -222,7 +226,7 @@ class TestAssigning:
         assert all(isinstance(outcome, JobDone) for outcome in outcomes)
         return stage
 
-    def test_later_ones_go_where_their_like_are(self, project: Project, desks: KeptDesk) -> None:
+    def test_later_ones_go_where_their_like_are(self, project: Project, desks: DecisionLog) -> None:
         """Each later conversation is in the group of its kind, the strange one in none; members stay as they were."""
         goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
         with project.reading() as conn:
@@ -249,7 +253,7 @@ class TestAssigning:
             assert 0 < found[number].score <= 1
         assert self.assign(project, desks).assigned == 0
 
-    def test_to_merged_groups(self, project: Project, desks: KeptDesk) -> None:
+    def test_to_merged_groups(self, project: Project, desks: DecisionLog) -> None:
         """After a merge later conversations go to the merged group."""
         goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
         with project.reading() as conn:
@@ -271,14 +275,14 @@ def _served(weights: str) -> Vectoriser:
     return Vectoriser("e.gguf", lambda: ServedEmbedder(Served(weights, rows)))
 
 
-def _merge_all(desk: Desk) -> Iterator[DeskDecision]:
+def _merge_all(desk: MergeState) -> Iterator[DeskDecision]:
     while len(desk.current) > 1:
         first, second, *_ = desk.current
         yield DeskDecision("merge", (first, second))
 
 
 class TestStability:
-    def test_repetitions_resume(self, project: Project, desks: KeptDesk) -> None:
+    def test_repetitions_resume(self, project: Project, desks: DecisionLog) -> None:
         """Repetitions done in two runs are those of one run; each cluster has its mean Jaccard."""
         goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
         goal_runs.run(project, [StabilityStage(project, seeds=1, bootstraps=2)])
@@ -300,7 +304,7 @@ class TestStability:
 
 
 class TestHoldingOut:
-    def test_figures(self, project: Project, desks: KeptDesk) -> None:
+    def test_figures(self, project: Project, desks: DecisionLog) -> None:
         """Half is clustered and half assigned; the same seed gives the same figures, and nothing is stored."""
         goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
         before = goal_content(Path(project.path))

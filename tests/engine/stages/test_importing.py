@@ -18,8 +18,8 @@ import pytest
 from engine.conversation import Conversation, Message
 from engine.errors import Cancelled, FormatError
 from engine.filters import ListQuery
-from engine.formats.records import Detection, Parsed, Rejected
-from engine.jobs import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
+from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
+from engine.records.imports import Detection, Parsed, Rejected
 from engine.stages import importing
 from engine.stages.importing import ImportStage
 from engine.store import conversations, imports, runs

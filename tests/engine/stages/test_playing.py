@@ -18,9 +18,9 @@ import pytest
 
 from engine.errors import RequestRefused
 from engine.events import Event, JobProgress
-from engine.jobs import JobCancelled, JobDone, JobFailed, JobRunner
+from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.model.catalog import RunnableModel
-from engine.model.talking import Call, Role, Said
+from engine.model.talking import Call, Completion, Role
 from engine.simulate.play import Ending, Play
 from engine.stages.playing import PlayStage
 from engine.store import imports, plays, runs
@@ -78,14 +78,14 @@ class Scripted(ModelProcess):
         self.loads.append(path)
         return {}
 
-    def chat(self, calls: Sequence[Call], progress: Any = None) -> list[Said]:
+    def chat(self, calls: Sequence[Call], progress: Any = None) -> list[Completion]:
         """Repeats the seed; refuses batches with a subject that it was told to refuse."""
         self.batches.append(list(calls))
         for call in calls:
             if self.refused and self.refused in call.messages[0].content:
                 raise RequestRefused("It is too long.")
         return [
-            Said(f"{call.role} {call.seed} {call.messages[0].content[-9:]}", "end")
+            Completion(f"{call.role} {call.seed} {call.messages[0].content[-9:]}", "end")
             for call in calls
         ]
 

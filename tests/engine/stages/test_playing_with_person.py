@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.jobs import JobCancelled, JobDone, JobRunner
+from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.catalog import RunnableModel
 from engine.model.talking import Role
 from engine.simulate.forms.asking import Rules, RunOver
@@ -17,7 +17,7 @@ from engine.simulate.forms.form import read_form
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.profiles import Profile
 from engine.simulate.forms.run import FormRun
-from engine.simulate.wording import wordings
+from engine.simulate.prompt_files import wordings
 from engine.stages.playing_with_person import Person, PersonStage
 from engine.store import imports, plays
 from engine.store.conversations import ConversationStore

@@ -17,9 +17,9 @@ import pytest
 
 from engine.errors import UsageError
 from engine.filters import ListQuery, parse_filter
-from engine.jobs import JobCancelled, JobDone, JobRunner
+from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.prompting import parse_prompt, prompt_text
-from engine.rows import State
+from engine.records.conversations import State
 from engine.stages.scoring import NO_BOUNDARY, question_for
 from engine.store import conversations, runs, scores
 from engine.store.conversations import ConversationStore

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.filters import ListQuery, parse_filter
-from engine.jobs import JobDone, JobRunner, RunOutcome
-from engine.rows import TreeRow
+from engine.jobs.runner import JobDone, JobRunner, RunOutcome
+from engine.records.conversations import TreeRow
 from engine.stages.trees import TreeStage
 from engine.store import trees
 from engine.store.project import Project

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from engine.conversation import count_turns
 from engine.errors import ProjectError, WorkbenchError
 from engine.filters import TEXT, Filter, ListQuery, SortKey, Term, parse_filter
-from engine.rows import State, Verdict
+from engine.records.conversations import State, Verdict
+from engine.services.ports import Conversations
 from engine.store import conversations, imports
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.triage import TriageStore
-from screens.ports import Conversations
 from tests.engine.store.support import Bad, fill, give_scores, talk, with_tools
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.conversation import Conversation, Message
-from engine.goal_rows import DeskDecision, GroupStates
+from engine.records.goals import DeskDecision, GroupStates
 from engine.store import clusterings, goal_answers, goal_counts, goal_decisions, goals, vectors
 from engine.store.clusterings import Assigned, LabelEntry
 from engine.store.goal_answers import PairAnswer
@@ -25,7 +25,7 @@ from tests.engine.store.clustered import (
     run_of,
 )
 from tests.engine.store.support import Record, check_whole, fill, give_scores, talk
-from tests.screens.tree_project import CONFIG, entry, grown, store
+from tests.screens.trees.tree_project import CONFIG, entry, grown, store
 
 
 def add(project: Project, labels: list[int | None], run_id: int, config: str = "clusters") -> int:

@@ -11,13 +11,12 @@ import pytest
 
 from engine.errors import ProjectError
 from engine.filters import ListQuery, parse_filter
-from engine.rows import State, Verdict
+from engine.records.conversations import State, Verdict
 from engine.store import (
     clusterings,
     goal_answers,
     goal_decisions,
     goals,
-    migrations,
     plays,
     trees,
     vectors,
@@ -26,7 +25,8 @@ from engine.store import (
 from engine.store import project as project_module
 from engine.store.conversations import ConversationStore
 from engine.store.lock import WriteLock
-from engine.store.migrations import SCHEMA
+from engine.store.migrations import migrations
+from engine.store.migrations.migrations import SCHEMA
 from engine.store.project import Project
 from engine.store.triage import TriageStore
 from tests.engine.store.released.dump import load

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ProjectError
-from engine.play_rows import PlaySetting, TranscriptLine
+from engine.records.simulation import PlaySetting, TranscriptLine
 from engine.store import plays, runs
 from engine.store.plays import PlayEntry
 from engine.store.project import Project

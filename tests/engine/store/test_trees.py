@@ -11,7 +11,7 @@ import pytest
 from engine.store import trees
 from engine.store.project import Project
 from engine.trees.tree import TreeOptions
-from tests.screens.tree_project import CONFIG, entry, grown, imported, run_of, store
+from tests.screens.trees.tree_project import CONFIG, entry, grown, imported, run_of, store
 
 OTHER = replace(CONFIG, config_hash="beef", alpha=0.1, model="toy-two")
 OPTIONS = TreeOptions(0.05, max_tokens=3)

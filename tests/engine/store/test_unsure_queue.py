@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from engine.filters import ListQuery, parse_filter
-from engine.rows import Verdict
+from engine.records.conversations import Verdict
 from engine.store.project import Project
 from engine.store.trees import TreeEntry
 from engine.store.triage import TriageStore
 from engine.trees.tree import TreeOptions
-from tests.screens.tree_project import CONFIG, entry, grown, imported, run_of, store
+from tests.screens.trees.tree_project import CONFIG, entry, grown, imported, run_of, store
 
 COUNT = 20
 

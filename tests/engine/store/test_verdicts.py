@@ -12,13 +12,19 @@ from hypothesis import strategies as st
 
 from engine.errors import ProjectError, ProjectReadOnly, UsageError
 from engine.filters import ListQuery, parse_filter
-from engine.rows import ConversationRow, QueueOrder, TriagePlace, Verdict, VerdictRow
+from engine.records.conversations import (
+    ConversationRow,
+    QueueOrder,
+    TriagePlace,
+    Verdict,
+    VerdictRow,
+)
+from engine.services.ports import Triage
 from engine.store import queue, verdicts
 from engine.store.conversations import ConversationStore
-from engine.store.migrations import migrate
+from engine.store.migrations.migrations import migrate
 from engine.store.project import Project
 from engine.store.triage import TriageStore
-from screens.ports import Triage
 from tests.engine.store.support import content, fill, give_scores, talk
 
 CONVERSATIONS = 3

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.calibration_rows import Estimate
 from engine.errors import Cancelled
+from engine.records.calibration import Estimate
+from engine.records.validation import Contrast
 from engine.validate import conclusions
 from engine.validate.tables import ClaimTable, claim_tables
 from engine.validate.uncertainty import Case
-from engine.validation_rows import Contrast
 
 CLAIM = "reward 0"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.rows import TreeRow
+from engine.records.conversations import TreeRow
 from engine.stages.trees import tree_row
 from engine.trees.record import leaf_log_probs, record
 from engine.trees.tree import TreeOptions
@@ -23,7 +23,7 @@ from engine.validate.uncertainty import (
     figures_of,
     predictive_entropy,
 )
-from tests.screens.tree_project import grown, likely
+from tests.screens.trees.tree_project import grown, likely
 
 
 def row(prompt: bytes = b"hi", alpha: float = 0.02) -> TreeRow:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.model.talking import Call, ChatMessage, Said
+from engine.model.talking import Call, ChatMessage, Completion
 from engine.simulate.play import Ending, Play
+from engine.simulate.prompt_files import filled
 from engine.simulate.sharded.asking import ask_json, object_schema, seed_from
 from engine.simulate.sharded.instruction import TASKS, BadInstruction, Instruction
 from engine.simulate.sharded.making.draft import Candidate, Draft
@@ -15,7 +16,6 @@ from engine.simulate.sharded.making.pieces import Piece, by_sentences, placed, s
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import Case, Condition, Setting
 from engine.simulate.sharded.task import Task
-from engine.simulate.wording import filled
 from engine.text import as_json
 
 _TRIES = (0.0, 0.7)
@@ -82,7 +82,7 @@ class MakingScenario:
             draft = replace(draft, check=(yield from self._checked(draft)))
         return Ending(result=draft.record())
 
-    def _segmented(self) -> Generator[Call, Said, tuple[list[Piece], bool]]:
+    def _segmented(self) -> Generator[Call, Completion, tuple[list[Piece], bool]]:
         def accept(reply: Mapping[str, Any]) -> list[Piece] | None:
             segments = reply.get("segments")
             if not isinstance(segments, list) or not all(isinstance(one, str) for one in segments):
@@ -94,7 +94,7 @@ class MakingScenario:
         pieces = yield from ask_json(call, _SEGMENTS, accept, _TRIES)
         return (by_sentences(self.text), False) if pieces is None else (pieces, True)
 
-    def _ordered(self, pieces: Sequence[Piece]) -> Generator[Call, Said, list[int]]:
+    def _ordered(self, pieces: Sequence[Piece]) -> Generator[Call, Completion, list[int]]:
         """Places of the pieces in the order in which they are told; a question opens, if there is one."""
         words = [piece.of(self.text) for piece in pieces]
         every = range(1, len(pieces) + 1)
@@ -129,7 +129,9 @@ class MakingScenario:
         first = asking[-1] if asking else 0
         return [first, *(at for at in range(len(pieces)) if at != first)]
 
-    def _worded(self, piece: Piece, *, first: bool) -> Generator[Call, Said, tuple[str, bool]]:
+    def _worded(
+        self, piece: Piece, *, first: bool
+    ) -> Generator[Call, Completion, tuple[str, bool]]:
         """The words of a shard, and whether they are the model's: only if they say nothing of other pieces."""
         words = piece.of(self.text)
 
@@ -145,7 +147,7 @@ class MakingScenario:
         shard = yield from ask_json(call, _WORDED, accept, _TRIES)
         return (words, False) if shard is None else (shard, True)
 
-    def _missing(self, draft: Draft) -> Generator[Call, Said, str | None]:
+    def _missing(self, draft: Draft) -> Generator[Call, Completion, str | None]:
         def accept(reply: Mapping[str, Any]) -> str | None:
             coverage = reply.get("coverage")
             if not isinstance(coverage, str) or not coverage.strip():
@@ -157,7 +159,7 @@ class MakingScenario:
         call = self._call("coverage", 80, TEXT=self.text, SHARDS=shards)
         return (yield from ask_json(call, _COVERAGE, accept, _TRIES))
 
-    def _checked(self, draft: Draft) -> Generator[Call, Said, dict[str, float]]:
+    def _checked(self, draft: Draft) -> Generator[Call, Completion, dict[str, float]]:
         """Mean scores of FULL and of CONCAT."""
         instruction = draft.instruction()
         task = self.bound(instruction)

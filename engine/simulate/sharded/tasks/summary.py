@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from engine.model.talking import Call, ChatMessage, Said
+from engine.model.talking import Call, ChatMessage, Completion
 from engine.simulate.sharded.asking import TRIES, ask_json, object_schema
 from engine.simulate.sharded.instruction import BadInstruction, Instruction, Shard
 from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction
@@ -128,7 +128,7 @@ class SummaryTask(TaskText):
 
     def _judged(
         self, insight: _Insight, lines: Sequence[str]
-    ) -> Generator[Call, Said, Verdict | None]:
+    ) -> Generator[Call, Completion, Verdict | None]:
         """Asks about one insight; None if no reply could be read."""
         numbered = [number for number, line in enumerate(lines, 1) if line.strip()]
         shown = json.dumps(

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from engine import offline
+from engine import network_guard
 
 _on = False
 
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
     if _on:
-        offline._refuse_network(event, args)
+        network_guard._refuse_network(event, args)
 
 
 sys.addaudithook(_hook)
@@ -25,7 +25,7 @@ sys.addaudithook(_hook)
 def guarded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As the program runs: nothing is reached that was not named; with nothing of the developer's own hub."""
     global _on
-    for name in ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE", offline.VARIABLE):
+    for name in ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE", network_guard.VARIABLE):
         monkeypatch.delenv(name, raising=False)
     _on = True
     yield

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from engine import offline
+from engine import network_guard
 from engine.errors import ModelError, NetworkRefused, UsageError, WorkbenchError
 from engine.model.hub import access
 from engine.model.hub.access import DEFAULT_HUB, Hub, hub_from_environment
@@ -162,8 +162,8 @@ class TestRefusals:
 
     def test_switch(self, server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
         """While a switch forbids the network, the hub is not asked."""
-        monkeypatch.setenv(offline.VARIABLE, "1")
-        with pytest.raises(NetworkRefused, match=offline.VARIABLE):
+        monkeypatch.setenv(network_guard.VARIABLE, "1")
+        with pytest.raises(NetworkRefused, match=network_guard.VARIABLE):
             search(Hub(server.url), "x")
         assert server.requests == []
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import offline
+from engine import network_guard
 from engine.errors import ModelError, ModelFileError, NetworkRefused, UsageError
 from engine.model.gguf_file import read_gguf
 from engine.model.hub import fetching, pulling
@@ -312,8 +312,8 @@ class TestRefused:
     ) -> None:
         """While a switch forbids the network, nothing is pulled."""
         hub, plan = planned(server, tmp_path)
-        monkeypatch.setenv(offline.VARIABLE, "1")
-        with pytest.raises(NetworkRefused, match=offline.VARIABLE):
+        monkeypatch.setenv(network_guard.VARIABLE, "1")
+        with pytest.raises(NetworkRefused, match=network_guard.VARIABLE):
             carry_out(hub, plan, threading.Event(), lambda _: None)
         assert server.downloads == []
         assert left(tmp_path) == set()

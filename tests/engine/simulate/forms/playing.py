@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.model.talking import Call, Said
+from engine.model.talking import Call, Completion
 from engine.simulate.forms.asking import Rules
 from engine.simulate.forms.form import Form, fields, read_form
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.profiles import Profile
 from engine.simulate.forms.run import FormRun, Variant
 from engine.simulate.play import Played, play_all
-from engine.simulate.wording import wordings
+from engine.simulate.prompt_files import wordings
 
 EVERY_DUMMY = frozenset(module.name for module in MODULES)
 
@@ -48,7 +48,7 @@ class Script:
     replies: Replies
     asked: list[Call] = field(default_factory=list)
 
-    def __call__(self, calls: Sequence[Call]) -> list[Said]:
+    def __call__(self, calls: Sequence[Call]) -> list[Completion]:
         """Answers calls in order."""
         return [self._said(call) for call in calls]
 
@@ -56,15 +56,15 @@ class Script:
         """The calls of one module."""
         return [call for call in self.asked if call.module == module]
 
-    def _said(self, call: Call) -> Said:
+    def _said(self, call: Call) -> Completion:
         reply = self.replies[call.module]
         before = len(self.of(call.module))
         self.asked.append(call)
         if callable(reply):
-            return Said(reply(call), "end")
+            return Completion(reply(call), "end")
         if isinstance(reply, str):
-            return Said(reply, "end")
-        return Said(reply[min(before, len(reply) - 1)], "end")
+            return Completion(reply, "end")
+        return Completion(reply[min(before, len(reply) - 1)], "end")
 
 
 def played(

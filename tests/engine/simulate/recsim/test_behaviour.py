@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from engine.model.talking import Call, Said
+from engine.model.talking import Call, Completion
 from engine.simulate.play import Scenario, play_all
+from engine.simulate.prompt_files import wordings
 from engine.simulate.recsim.behaviour import (
     ANSWER_CHARS,
     RUNS,
@@ -21,7 +22,6 @@ from engine.simulate.recsim.behaviour import (
     vote,
 )
 from engine.simulate.recsim.guessing import Guess
-from engine.simulate.wording import wordings
 
 TURNS = (
     ("system", "be nice"),
@@ -43,9 +43,11 @@ def played(scenario: Scenario, replies: Sequence[Any]) -> tuple[dict[str, Any], 
     """The result of a play that gets these replies, and what was asked."""
     left = iter(replies)
 
-    def say(calls: Sequence[Call]) -> list[Said]:
+    def say(calls: Sequence[Call]) -> list[Completion]:
         texts = [next(left) for _ in calls]
-        return [Said(one if isinstance(one, str) else json.dumps(one), "end") for one in texts]
+        return [
+            Completion(one if isinstance(one, str) else json.dumps(one), "end") for one in texts
+        ]
 
     (one,) = play_all([scenario], say, parallel=1)
     assert next(left, None) is None

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from engine.formats.recllmsim import read, recognise
-from engine.model.talking import Call, Said
+from engine.model.talking import Call, Completion
 from engine.simulate.play import Ending, Scenario, play_all
+from engine.simulate.prompt_files import wordings
 from engine.simulate.recsim.people import TASKS, profiles, situations
 from engine.simulate.recsim.play import MAX_TURNS, Meeting, Setting, meetings, says_goodbye
-from engine.simulate.wording import wordings
 from engine.validate.turns import by_turns
 
 SETTING = Setting(wordings("recsim"))
@@ -27,8 +27,8 @@ def meeting(setting: Setting = SETTING, task: str = "preparing gifts") -> Meetin
 def played(scenario: Scenario, answer: Answer) -> tuple[Ending, list[Call]]:
     """The ending of a play and everything that was asked."""
 
-    def say(calls: Sequence[Call]) -> list[Said]:
-        return [Said(answer(call), "end") for call in calls]
+    def say(calls: Sequence[Call]) -> list[Completion]:
+        return [Completion(answer(call), "end") for call in calls]
 
     (one,) = play_all([scenario], say, parallel=1)
     return one.ending, [line.call for line in one.transcript]

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.model.talking import Call, Said
+from engine.model.talking import Call, Completion
 from engine.simulate.play import Ending, Scenario
+from engine.simulate.prompt_files import wordings
 from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import Case, Condition, Setting
 from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, settled
-from engine.simulate.wording import wordings
 
 SHELLS = as_instruction(
     {
@@ -72,13 +72,13 @@ class Speakers:
     replies: Mapping[str, list[Any]]
     asked: list[Call] = field(default_factory=list)
 
-    def __call__(self, calls: Sequence[Call]) -> list[Said]:
+    def __call__(self, calls: Sequence[Call]) -> list[Completion]:
         self.asked += calls
         return [self._say(call) for call in calls]
 
-    def _say(self, call: Call) -> Said:
+    def _say(self, call: Call) -> Completion:
         reply = self.replies[call.module].pop(0)
-        return Said(reply if isinstance(reply, str) else json.dumps(reply), "end")
+        return Completion(reply if isinstance(reply, str) else json.dumps(reply), "end")
 
     def of(self, module: str) -> list[Call]:
         """The calls of a module."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from engine.model.talking import Call, Said
+from engine.model.talking import Call, Completion
+from engine.simulate.prompt_files import wordings
 from engine.simulate.sharded.instruction import (
     COME_ALONG,
     Instruction,
@@ -17,7 +18,6 @@ from engine.simulate.sharded.instruction import (
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import CONDITIONS, Case, Condition
 from engine.simulate.sharded.tasks import task_for
-from engine.simulate.wording import wordings
 from tests.engine.simulate.sharded.scripted import setting
 
 TEXTS = wordings("sharded")
@@ -87,8 +87,8 @@ class Solver:
     def __init__(self, one: Instruction, reply: str) -> None:
         self._one, self._reply, self._insights = one, reply, 0
 
-    def __call__(self, calls: Sequence[Call]) -> list[Said]:
-        return [Said(self._say(call), "end") for call in calls]
+    def __call__(self, calls: Sequence[Call]) -> list[Completion]:
+        return [Completion(self._say(call), "end") for call in calls]
 
     def _say(self, call: Call) -> str:
         if call.module == "assistant":

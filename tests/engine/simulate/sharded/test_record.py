@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.formats import Rejected, parse_made
-from engine.model.talking import Said
+from engine.model.talking import Completion
 from engine.simulate.sharded.instruction import read_instructions
 from engine.simulate.sharded.play import replayed
 from engine.simulate.sharded.scenario import Condition
@@ -98,10 +98,10 @@ def test_read_as_log(condition: Condition) -> None:
 def test_same_replies_make_the_same_record() -> None:
     """A play is a function of its replies: it is remade from them alone, and too few of them are an error."""
     speakers = Speakers({module: list(replies) for module, replies in REPLIES.items()})
-    said: list[Said] = []
+    said: list[Completion] = []
 
     class Recorded(Speakers):
-        def __call__(self, calls: Any) -> list[Said]:
+        def __call__(self, calls: Any) -> list[Completion]:
             replies = speakers(calls)
             said.extend(replies)
             return replies

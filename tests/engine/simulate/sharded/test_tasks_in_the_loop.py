@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from engine.formats import sharded_logs
-from engine.model.talking import Call, Said
+from engine.model.talking import Call, Completion
 from engine.simulate.play import Played, play_all
+from engine.simulate.prompt_files import wordings
 from engine.simulate.sharded.instruction import (
     COME_ALONG,
     Instruction,
@@ -21,7 +22,6 @@ from engine.simulate.sharded.instruction import (
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, Case, Condition
 from engine.simulate.sharded.tasks import task_for
-from engine.simulate.wording import wordings
 from tests.engine.simulate.sharded.scripted import setting
 
 ONE_OF_EACH = [
@@ -80,9 +80,9 @@ class Models:
         self.right_from = right_from
         self.asked: list[Call] = []
 
-    def __call__(self, calls: Sequence[Call]) -> list[Said]:
+    def __call__(self, calls: Sequence[Call]) -> list[Completion]:
         self.asked += calls
-        return [Said(self._reply(call), "end") for call in calls]
+        return [Completion(self._reply(call), "end") for call in calls]
 
     def _reply(self, call: Call) -> str:
         seen = call.messages[-1].content

@@ -12,10 +12,11 @@ import tempfile
 from array import array
 from pathlib import Path
 
-from engine.goal_rows import DeskDecision
-from engine.play_rows import PlaySetting, TranscriptLine
-from engine.rows import TreeRow, Verdict
+from engine.records.conversations import TreeRow, Verdict
+from engine.records.goals import DeskDecision
+from engine.records.simulation import PlaySetting, TranscriptLine
 from engine.store import (
+    cjk_index,
     clusterings,
     goal_answers,
     goal_decisions,
@@ -23,14 +24,13 @@ from engine.store import (
     imports,
     plays,
     scores,
-    signs,
     trees,
     vectors,
 )
 from engine.store.clusterings import Assigned, LabelEntry, Member, NewCluster
 from engine.store.goal_answers import PairAnswer
 from engine.store.goals import GoalEntry
-from engine.store.migrations import SCHEMA
+from engine.store.migrations.migrations import SCHEMA
 from engine.store.plays import PlayEntry
 from engine.store.project import Project
 from engine.store.scores import RemainingEntry
@@ -47,9 +47,9 @@ def load(sample: Path, path: Path) -> None:
     """Makes a project file out of a sample."""
     conn = sqlite3.connect(path)
     conn.executescript(sample.read_text(encoding="utf-8"))
-    if conn.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (signs.INDEX,)).fetchone():
+    if conn.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (cjk_index.INDEX,)).fetchone():
         with conn:
-            signs.fill(conn)
+            cjk_index.fill(conn)
     conn.close()
 
 
@@ -62,11 +62,11 @@ def dump(path: Path) -> str:
     ]
     objects = conn.execute(
         "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
-        f" AND (name NOT LIKE '{INDEX}_%' OR name = '{signs.INDEX}') AND name NOT LIKE 'sqlite_%'"
+        f" AND (name NOT LIKE '{INDEX}_%' OR name = '{cjk_index.INDEX}') AND name NOT LIKE 'sqlite_%'"
     ).fetchall()
     lines += [f"{sql};" for _, _, sql in objects]
     for kind, name, _ in objects:
-        if kind != "table" or name in (INDEX, signs.INDEX):
+        if kind != "table" or name in (INDEX, cjk_index.INDEX):
             continue
         columns = [row[1] for row in conn.execute(f"PRAGMA table_info({name})")]
         quoted = " || ', ' || ".join(f"quote({column})" for column in columns)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.model.talking import Call, Said
+from engine.model.talking import Call, Completion
+from engine.simulate.prompt_files import wordings
 from engine.simulate.sharded.instruction import as_instruction
 from engine.simulate.sharded.task import Evaluation, Task
 from engine.simulate.sharded.tasks import task_for
-from engine.simulate.wording import wordings
 
 TEXTS = wordings("sharded")
 SHARDS = [{"shard_id": 1, "shard": "the intent"}, {"shard_id": 2, "shard": "a detail"}]
@@ -38,7 +38,7 @@ def scored(
             asked.append(call)
             reply = judge(call)
             text = reply if isinstance(reply, str) else json.dumps(reply)
-            call = evaluating.send(Said(text, "end"))
+            call = evaluating.send(Completion(text, "end"))
     except StopIteration as stop:
         evaluation = stop.value
     assert isinstance(evaluation, Evaluation)

@@ -1,0 +1,1 @@
+"""From vectors to clusters: k-means, how many, neighbours, membership of later conversations, stability."""

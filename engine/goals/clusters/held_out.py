@@ -1,0 +1,83 @@
+"""How well clusters hold for conversations that they were not made of (Table 4 of the paper): a share is held out, the
+others are clustered, and what was held out is assigned to the nearest cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.errors import UsageError
+from engine.goals.clusters.membership import assign, membership_of
+from engine.goals.embedders.vectors import Floats, Mask, Numbers, Vectors, has_vector
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Figures of a hold-out; distances are means to the centre of the own cluster.
+
+    Attributes:
+        clusters: Made of the conversations that were not held out.
+        train, test: Conversations with a vector on both sides.
+        outliers: Of `train`, those in no cluster; they have no distance here.
+        novel: Of `test`, those farther from every cluster than its own members are.
+        cosine_train, cosine_test: Cosine distances; those of `test` are of all of them, novel or not.
+        euclidean_train, euclidean_test: The same between vectors of length 1.
+    """
+
+    clusters: int
+    train: int
+    test: int
+    outliers: int
+    novel: int
+    cosine_train: float
+    cosine_test: float
+    euclidean_train: float
+    euclidean_test: float
+
+
+def held_out(count: int, share: float, seed: int) -> Mask:
+    """Which of `count` conversations are held out: a random share of them, at least one on either side.
+
+    Raises:
+        UsageError: There are too few, or the share is not between 0 and 1.
+    """
+    if not 0 < share < 1:
+        raise UsageError(f"A share of {share} cannot be held out.", "Choose one like 0.5.")
+    if count < 2:
+        raise UsageError("There are too few conversations to hold any out.")
+    chosen = np.zeros(count, dtype=np.bool_)
+    number = min(count - 1, max(1, round(share * count)))
+    chosen[np.random.default_rng([seed, 0x484F]).permutation(count)[:number]] = True
+    return chosen
+
+
+def judge(train: Vectors, labels: Numbers, test: Vectors) -> HeldOut:
+    """Assigns what was held out and measures both sides.
+
+    Args:
+        train, test: Rows of length 1 of one embedder; rows of zeros count nowhere.
+        labels: Cluster of each row of `train` in 0 .. k - 1, negative for outliers.
+    """
+    k = int(labels.max()) + 1
+    membership = membership_of(train, labels, k)
+    inside = labels >= 0
+    own = np.einsum("ij,ij->i", train[inside], membership.centres[labels[inside]])
+    live = test[has_vector(test)]
+    found = assign(live, membership)
+    near, far = np.maximum(0, 1 - own), found.distances
+    return HeldOut(
+        clusters=k,
+        train=int(has_vector(train).sum()),
+        test=len(live),
+        outliers=int((has_vector(train) & ~inside).sum()),
+        novel=int((found.labels < 0).sum()),
+        cosine_train=_mean(near),
+        cosine_test=_mean(far),
+        euclidean_train=_mean(np.sqrt(2 * near)),
+        euclidean_test=_mean(np.sqrt(2 * far)),
+    )
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean(dtype=np.float64)) if len(values) else 0.0

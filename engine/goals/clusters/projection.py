@@ -1,0 +1,40 @@
+"""Vectors on a plane, for the map."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.goals.clusters.kmeans import canonical_order
+from engine.goals.embedders.threads import one_thread
+from engine.goals.embedders.vectors import Floats, Vectors, blocks, has_vector
+
+FIT_ROWS = 50_000
+_EDGE = 0.995
+"""Coordinates beyond this share of all lie on the edge, so that one odd row does not squeeze the others together."""
+
+
+def project2d(vectors: Vectors, seed: int = 0) -> Floats:
+    """Coordinates by the first two principal components, shape (n, 2), in [-1, 1], (0, 0) for a row of zeros.
+
+    Both axes have one scale. Fitted on at most `FIT_ROWS` rows drawn by the seed. Each axis points to where its largest
+    loading is positive, so that the map does not flip between runs.
+    """
+    found = np.zeros((len(vectors), 2), dtype=np.float32)
+    live = has_vector(vectors)
+    rows = np.flatnonzero(live)
+    if not len(rows):
+        return found
+    sample = vectors[canonical_order(vectors, rows, seed)[:FIT_ROWS]].astype(np.float64)
+    centre = sample.mean(axis=0)
+    sample -= centre
+    with one_thread():
+        _, axes = np.linalg.eigh(sample.T @ sample)
+    axes = axes[:, ::-1][:, :2]
+    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
+    for part in blocks(len(vectors)):
+        found[part, : axes.shape[1]] = (vectors[part] - centre) @ axes
+    found[~live] = 0
+    scale = float(np.quantile(np.abs(found[rows]), _EDGE, axis=0).max())
+    if scale > 0:
+        found /= scale
+    return np.clip(found, -1, 1, out=found)

@@ -1,0 +1,101 @@
+"""How many clusters to begin with, read from the data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.errors import UsageError
+from engine.goals.clusters.kmeans import canonical_order, closest, solve, sums_of
+from engine.goals.embedders.threads import one_thread
+from engine.goals.embedders.vectors import Numbers, Vectors, has_vector
+
+SAMPLE = 4_000
+LEAST, MOST = 2, 200
+STEP = 1.25
+"""Ratio of a tried k to the one before."""
+NEARLY = 0.9
+"""Share of the highest silhouette that is as good: silhouettes are often flat over a wide range of k."""
+ABOVE = 1.5
+"""The proposal over the k that fits: clusters that were split too far are merged by a person later, which one decision
+does; clusters that mix two goals take a split that somebody has to think of."""
+RESTARTS = 2
+MANY_DIMENSIONS = 256
+"""As embedding models give; the default embedder gives few."""
+
+
+@dataclass(frozen=True, slots=True)
+class KProposal:
+    """A number of clusters and why.
+
+    Attributes:
+        k: What is proposed, an overestimate.
+        best: The least k whose silhouette is nearly the highest.
+        tried: (k, silhouette) in ascending order of k; higher is better.
+    """
+
+    k: int
+    best: int
+    tried: tuple[tuple[int, float], ...]
+
+
+def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
+    """Proposes k1: `ABOVE` times the least k, of a geometric series, whose mean silhouette is nearly the highest.
+
+    The silhouette of a row compares its mean distance to its own cluster with that to the next (Rousseeuw 1987,
+    Silhouettes, J. Comput. Appl. Math. 20). It is measured on a random sample of `SAMPLE` rows, so goals of less than
+    about one in a thousand conversations have no say. The proposal is at least the square root of the size of the
+    sample: groups of similar goals can have the highest silhouette (18 services of `sgd` in 8 groups, with MiniLM). In
+    vectors of many dimensions it is twice that: there finer clusters merge into better groups (docs/goals.md).
+
+    Raises:
+        UsageError: No row has a vector.
+    """
+    rows = np.flatnonzero(has_vector(vectors))
+    if not len(rows):
+        raise UsageError("No conversation has a vector.", "Look at the texts that were embedded.")
+    sample = vectors[canonical_order(vectors, rows, seed)[:SAMPLE]]
+    order = np.arange(len(sample))
+    tried = []
+    with one_thread():
+        for k in _series(min(MOST, len(sample) // 4)):
+            found = solve(sample, order, k, seed, restarts=RESTARTS, note=lambda *_: None)
+            tried.append((k, silhouette(sample, closest(sample, found.centres)[0])))
+    highest = max((score for _, score in tried), default=0.0)
+    best = next((k for k, score in tried if score >= min(NEARLY * highest, highest)), 1)
+    usual = math.isqrt(len(sample) * (4 if vectors.shape[1] >= MANY_DIMENSIONS else 1))
+    return KProposal(min(max(math.ceil(ABOVE * best), usual), len(sample)), best, tuple(tried))
+
+
+def silhouette(rows: Vectors, labels: Numbers) -> float:
+    """The mean silhouette by cosine distance; 0 for rows alone in their cluster, and where there is one cluster only.
+
+    The mean cosine of a row with the rows of a cluster is that with their mean, so no two rows need be compared.
+    """
+    k = int(labels.max()) + 1
+    sizes = np.bincount(labels, minlength=k)
+    if np.count_nonzero(sizes) < 2:
+        return 0.0
+    means = sums_of(rows, labels, k) / np.maximum(1, sizes)[:, None]
+    away = 1 - (rows @ means.T).astype(np.float64)
+    away[:, sizes == 0] = np.inf
+    line = np.arange(len(rows))
+    size = sizes[labels]
+    # Without the row itself, whose distance to itself is 0.
+    own = away[line, labels] * size / np.maximum(1, size - 1)
+    away[line, labels] = np.inf
+    other = away.min(axis=1)
+    scale = np.maximum(np.maximum(own, other), 1e-9)
+    return float(np.where(size > 1, (other - own) / scale, 0).mean())
+
+
+def _series(most: int) -> list[int]:
+    found: list[int] = []
+    k = float(LEAST)
+    while round(k) <= most:
+        if not found or round(k) > found[-1]:
+            found.append(round(k))
+        k = max(k * STEP, k + 1)
+    return found

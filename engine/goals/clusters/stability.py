@@ -1,0 +1,158 @@
+"""How much of a clustering comes again: with other seeds and with other conversations from the same source.
+
+Per cluster after Hennig (2007, Cluster-wise assessment of cluster stability, Comput. Stat. Data Anal. 52): the mean
+over bootstraps of the Jaccard similarity with the most similar cluster of the bootstrap. He takes a mean of .75 or more
+for stable and calls a cluster dissolved where the similarity is .5 or less. With more clusters than there are goals
+many are unstable because the cut between two parts of one goal is arbitrary; merging them puts that right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from engine.errors import UsageError
+from engine.goals.clusters.clustering import cluster
+from engine.goals.clusters.kmeans import WHOLE
+from engine.goals.embedders.vectors import Numbers, Vectors
+
+Kind = Literal["seed", "bootstrap"]
+
+STABLE, DISSOLVED = 0.75, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """One repetition against the clustering whose stability is asked.
+
+    Attributes:
+        ari: Adjusted Rand index between both, over rows that both put into clusters.
+        jaccard: For each cluster the similarity with the most similar of the repetition; None where the bootstrap drew
+            none of its members.
+    """
+
+    kind: Kind
+    number: int
+    ari: float
+    jaccard: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stability:
+    """What repetitions say together.
+
+    Attributes:
+        seeds, bootstraps: Repetitions of each kind.
+        ari_seeds, ari_bootstraps: Mean adjusted Rand index; None without repetitions.
+        jaccard: For each cluster the mean over bootstraps (over seeds where there are none); None where unknown.
+        dissolved: For each cluster the share of those repetitions that it dissolved in.
+    """
+
+    seeds: int
+    bootstraps: int
+    ari_seeds: float | None
+    ari_bootstraps: float | None
+    jaccard: tuple[float | None, ...]
+    dissolved: tuple[float | None, ...]
+
+
+def stability_run(
+    vectors: Vectors, labels: Numbers, k: int, seed: int, kind: Kind, number: int
+) -> Repetition:
+    """One repetition: a pure function of its arguments, so that repetitions can be stored and gone on with.
+
+    Args:
+        labels: The clustering in question, negative for outliers.
+        k: What it was made with.
+        seed: What it was made with; repetitions draw from it and from their number.
+        kind: `seed` clusters the same rows with another seed, `bootstrap` rows drawn with replacement (of more than
+            `kmeans.WHOLE` rows that many).
+        number: From 0.
+    """
+    other = int(np.random.SeedSequence([seed, number, kind == "seed"]).generate_state(1)[0])
+    if kind == "seed":
+        found = cluster(vectors, k, other).labels
+        return Repetition(kind, number, *_compare(labels, found, int(labels.max()) + 1))
+    rng = np.random.default_rng(other)
+    drawn = np.sort(rng.integers(len(vectors), size=min(len(vectors), WHOLE)))
+    found = cluster(vectors[drawn], k, other).labels
+    # Each row once: what was drawn twice is one conversation.
+    rows, first = np.unique(drawn, return_index=True)
+    return Repetition(kind, number, *_compare(labels[rows], found[first], int(labels.max()) + 1))
+
+
+def stability_runs(
+    vectors: Vectors,
+    labels: Numbers,
+    k: int,
+    seed: int,
+    *,
+    seeds: int = 5,
+    bootstraps: int = 20,
+    done: Sequence[Repetition] = (),
+) -> Iterator[Repetition]:
+    """The repetitions that are not done yet, one at a time."""
+    known = {(repetition.kind, repetition.number) for repetition in done}
+    wanted: list[tuple[Kind, int]] = [("seed", number) for number in range(seeds)]
+    wanted += [("bootstrap", number) for number in range(bootstraps)]
+    for kind, number in wanted:
+        if (kind, number) not in known:
+            yield stability_run(vectors, labels, k, seed, kind, number)
+
+
+def summarise(repetitions: Sequence[Repetition]) -> Stability:
+    """Puts repetitions of one clustering together.
+
+    Raises:
+        UsageError: They are of different clusterings.
+    """
+    if len({len(repetition.jaccard) for repetition in repetitions}) > 1:
+        raise UsageError("These repetitions are of different clusterings.")
+    by_kind = {
+        kind: [repetition for repetition in repetitions if repetition.kind == kind]
+        for kind in ("seed", "bootstrap")
+    }
+    judged = by_kind["bootstrap"] or by_kind["seed"]
+    jaccard: list[float | None] = []
+    dissolved: list[float | None] = []
+    for cluster_number in range(len(judged[0].jaccard) if judged else 0):
+        values = [r.jaccard[cluster_number] for r in judged]
+        known = [value for value in values if value is not None]
+        jaccard.append(float(np.mean(known)) if known else None)
+        dissolved.append(float(np.mean(np.less_equal(known, DISSOLVED))) if known else None)
+    return Stability(
+        len(by_kind["seed"]),
+        len(by_kind["bootstrap"]),
+        _mean_ari(by_kind["seed"]),
+        _mean_ari(by_kind["bootstrap"]),
+        tuple(jaccard),
+        tuple(dissolved),
+    )
+
+
+def _mean_ari(repetitions: Sequence[Repetition]) -> float | None:
+    return float(np.mean([each.ari for each in repetitions])) if repetitions else None
+
+
+def _compare(labels: Numbers, found: Numbers, count: int) -> tuple[float, tuple[float | None, ...]]:
+    """ARI and the Jaccard similarities of clusters 0 .. count - 1 (of `labels`) with the most similar of `found`."""
+    from scipy.sparse import csr_matrix
+    from sklearn.metrics import adjusted_rand_score
+
+    both = (labels >= 0) & (found >= 0)
+    ari = float(adjusted_rand_score(labels[both], found[both]))
+    shape = (count, int(found.max()) + 1)
+    common = csr_matrix(
+        (np.ones(int(both.sum())), (labels[both], found[both])), shape=shape
+    ).tocoo()
+    sizes = np.bincount(labels[labels >= 0], minlength=count)
+    theirs = np.bincount(found[found >= 0], minlength=shape[1])
+    similar = common.data / (sizes[common.row] + theirs[common.col] - common.data)
+    best = np.zeros(count)
+    np.maximum.at(best, common.row, similar)
+    return ari, tuple(
+        float(value) if size else None for value, size in zip(best, sizes, strict=True)
+    )

@@ -1,0 +1,41 @@
+"""Texts go to an embedding model in batches, and what comes back is proved before it is taken for vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import ModelError
+from engine.goals.embedders.vectors import Vectors, unit_rows
+
+BATCH = 64
+
+TextsToRows = Callable[[Sequence[str]], npt.ArrayLike]
+"""Gives a row of numbers for each text, of any length; all of the same number of columns."""
+
+
+def embed_in_batches(texts: Sequence[str], embed: TextsToRows, size: int = BATCH) -> Vectors:
+    """Rows of length 1 for the texts, zeros for those that are blank, which are not asked for.
+
+    Raises:
+        ModelError: What came back are not as many rows of one length, or not numbers.
+    """
+    asked = [place for place, text in enumerate(texts) if text.strip()]
+    found: Vectors | None = None
+    for start in range(0, len(asked), size):
+        places = asked[start : start + size]
+        try:
+            rows = unit_rows(embed([texts[place] for place in places]))
+        except ValueError as error:
+            raise ModelError(f"The embedding model gave no vectors: {error}.") from error
+        if found is None:
+            found = np.zeros((len(texts), rows.shape[1]), dtype=np.float32)
+        if rows.shape != (len(places), found.shape[1]) or not rows.size:
+            raise ModelError(
+                f"The embedding model gave {rows.shape[0]} rows of {rows.shape[1]} numbers for "
+                f"{len(places)} texts; {found.shape[1] or 'some'} numbers were expected."
+            )
+        found[places] = rows
+    return np.zeros((len(texts), 0), dtype=np.float32) if found is None else found

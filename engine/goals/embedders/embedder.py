@@ -1,0 +1,150 @@
+"""What makes vectors of texts, and how one is chosen by a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from engine.errors import ModelError, UsageError
+from engine.goals.embedders.batches import TextsToRows, embed_in_batches
+from engine.goals.embedders.vectors import Vectors
+
+
+class Served(NamedTuple):
+    """An embedding model that runs in the model process.
+
+    Attributes:
+        fingerprint: Of its weights.
+        embed: Gives its rows; at most `batches.BATCH` texts are asked for at once.
+    """
+
+    fingerprint: str
+    embed: TextsToRows
+
+
+Serve = Callable[[Path], Served]
+"""Starts the embedding model of a GGUF file."""
+
+
+class Embedder(Protocol):
+    """Makes vectors of texts.
+
+    Attributes:
+        kind: `tfidf`, `minilm`, `mixed`, `gguf` or `http`.
+        recipe: What the vectors depend on beside the texts it was fitted on: known before `fit`.
+        fitted: Whether `embed` may be called; true from the start where there is nothing to fit.
+        fingerprint: Of all that the vectors depend on; two embedders of one fingerprint make the same vectors.
+    """
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def recipe(self) -> str: ...
+    @property
+    def fitted(self) -> bool: ...
+    @property
+    def fingerprint(self) -> str: ...
+
+    def fit(self, texts: Iterable[str]) -> None:
+        """Learns what it needs of the project's texts, read once in this order; nothing where `fitted` already."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """A row of length 1 for each text, zeros for one that says nothing (empty, or without a known word)."""
+        ...
+
+    def state(self) -> bytes | None:
+        """What `embedder_from_state` makes the same embedder of; None where the name is enough."""
+        ...
+
+
+def embedder_for(
+    name: str, *, seed: int = 0, serve: Serve | None = None, key: str = ""
+) -> Embedder:
+    """The embedder of this name.
+
+    Args:
+        name: `tfidf`, `minilm`, `mixed` (both side by side), the path of a GGUF file, or the URL of an
+            OpenAI-compatible endpoint (`http://host:8080/v1`, with `#model` where it serves several).
+        seed: Of what is fitted.
+        serve: Starts a GGUF file; needed for a path only.
+        key: Sent to an endpoint as bearer token.
+
+    Raises:
+        UsageError: There is no such embedder, or what it needs is not installed.
+    """
+    if name == "tfidf":
+        from engine.goals.embedders.tfidf import TfidfEmbedder
+
+        return TfidfEmbedder(seed=seed)
+    if name == "minilm":
+        from engine.goals.embedders.sentence import MiniLmEmbedder
+
+        return MiniLmEmbedder()
+    if name == "mixed":
+        from engine.goals.embedders.concat_embedder import ConcatEmbedder
+
+        return ConcatEmbedder(seed=seed)
+    if name.startswith(("http://", "https://")):
+        from engine.goals.embedders.remote import HttpEmbedder
+
+        return HttpEmbedder(name, key=key)
+    if name.endswith(".gguf"):
+        if not Path(name).is_file():
+            raise UsageError(f"There is no file {name}.", "Name a GGUF embedding model.")
+        if serve is None:
+            raise UsageError(
+                "A GGUF embedder needs the model process.", "Use tfidf or minilm here."
+            )
+        return ServedEmbedder(serve(Path(name)))
+    raise UsageError(
+        f"There is no embedder {name!r}.",
+        "Use tfidf, minilm, mixed, the path of a GGUF file, or the URL of an endpoint.",
+    )
+
+
+def embedder_from_state(kind: str, state: bytes) -> Embedder:
+    """The fitted embedder that gave this state.
+
+    Raises:
+        ModelError: The state is damaged, or of a kind that keeps none.
+        UsageError: What it needs beside the state is not installed.
+    """
+    if kind not in ("tfidf", "mixed"):
+        raise ModelError(f"An embedder of kind {kind!r} keeps no state.", "Embed again.")
+    from engine.goals.embedders.tfidf import TfidfEmbedder
+
+    words = TfidfEmbedder.from_state(state)
+    if kind == "tfidf":
+        return words
+    from engine.goals.embedders.concat_embedder import ConcatEmbedder
+
+    return ConcatEmbedder(words=words)
+
+
+class ServedEmbedder:
+    """An embedding model in the model process."""
+
+    kind = "gguf"
+    fitted = True
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+
+    @property
+    def recipe(self) -> str:
+        return self.fingerprint
+
+    @property
+    def fingerprint(self) -> str:
+        return f"gguf:{self._served.fingerprint}"
+
+    def fit(self, texts: Iterable[str]) -> None:
+        """There is nothing to learn."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return embed_in_batches(texts, self._served.embed)
+
+    def state(self) -> bytes | None:
+        return None

@@ -1,0 +1,85 @@
+"""Embeddings of an OpenAI-compatible endpoint that the user named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+import numpy.typing as npt
+
+from engine.errors import ModelError
+from engine.goals.embedders.batches import BATCH, embed_in_batches
+from engine.goals.embedders.vectors import Vectors
+from engine.model.http.address import parse_address
+from engine.model.http.asking import Asker, Sleep
+from engine.model.http.served import with_model
+
+
+class HttpEmbedder:
+    """Asks `POST …/embeddings`, again when the server is busy or away for a moment.
+
+    Args:
+        url: `http://host:8080/v1`, with `#model` where the endpoint serves several; a path that ends in `/embeddings`
+            is taken as it is.
+        key: Sent as bearer token; never part of the fingerprint.
+        sleep: Waits so many seconds.
+
+    Raises:
+        UsageError: The URL is none.
+    """
+
+    kind = "http"
+    fitted = True
+
+    def __init__(self, url: str, *, key: str = "", sleep: Sleep = asyncio.sleep) -> None:
+        address = parse_address(url, leaf="embeddings")
+        self._base, self._model = address.base, address.model
+        self._asker = Asker(address, key, sleep=sleep)
+
+    @property
+    def recipe(self) -> str:
+        return self.fingerprint
+
+    @property
+    def fingerprint(self) -> str:
+        """The endpoint and its model: what stands behind them cannot be seen from here."""
+        return f"http:{self._base}#{self._named_model()}"
+
+    def fit(self, texts: Iterable[str]) -> None:
+        """There is nothing to learn."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """A row of length 1 for each text, zeros for a blank one.
+
+        Raises:
+            ModelError: The endpoint cannot be reached, refuses, or answers something else.
+        """
+        return embed_in_batches(texts, self._ask, BATCH)
+
+    def state(self) -> bytes | None:
+        """Nothing: the URL is the state."""
+        return None
+
+    def _ask(self, texts: Sequence[str]) -> npt.ArrayLike:
+        answer = self._asker.once(
+            "embeddings", {"model": self._named_model(), "input": list(texts)}
+        )
+        try:
+            items = sorted(answer["data"], key=lambda item: int(item["index"]))
+            found = [item["embedding"] for item in items]
+            complete = [item["index"] for item in items] == list(range(len(texts)))
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._unexpected("no list of embeddings") from error
+        if not complete:
+            raise self._unexpected(f"{len(found)} embeddings for {len(texts)} texts")
+        return found
+
+    def _named_model(self) -> str:
+        if not self._model:
+            self._model = with_model(self._asker).model
+        return self._model
+
+    def _unexpected(self, what: str) -> ModelError:
+        return ModelError(
+            f"{self._base} answered {what}.", "It has to speak OpenAI's /v1/embeddings."
+        )

@@ -1,0 +1,399 @@
+"""The merge desk: the groups that stand after a sequence of decisions, as a pure function of it.
+
+Every conversation of the clustering is in exactly one group or is an outlier, whatever was decided. A desk starts from
+the clusters (`of_clusters`) and takes decisions in the order in which they were given (`apply`); taking one back is to
+replay those that still stand. A group that was merged or split away is still known, so that what became of it can be
+told.
+
+- *merge* makes a new group of two. What was refused with one of them is open again with the new one, because that is
+  another question; what must never be merged with one of them must not be merged with the new one either.
+- *apart* refuses a pair until one of the two changes into another group; *never* is inherited by what is made of them.
+- *split* makes new groups of the members it names, and one more of those it does not.
+- *move* changes members but not groups; a group cannot be emptied by it.
+- *pin* takes a group out of the proposals; a merge by hand keeps the pinned one's pin.
+
+Conversations that were assigned after the clustering are guests: `guests` has those that a person moved, the others are
+where their assignment says, see `now`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import UsageError
+from engine.records.goals import DeskDecision, Pair
+
+Ids = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """A group that stands or stood.
+
+    Attributes:
+        lowest: The least of the conversation ids.
+        own: Conversation ids, rising; None where they are those of `made_of`.
+        made_by: The decision that made it; None for a cluster.
+        named_by, pinned_by: The decisions that named and pinned it.
+    """
+
+    id: str
+    label: str
+    description: str
+    size: int
+    lowest: int
+    own: Ids | None
+    made_of: tuple[str, ...] = ()
+    made_by: DeskDecision | None = None
+    named_by: DeskDecision | None = None
+    pinned_by: DeskDecision | None = None
+
+    @property
+    def pinned(self) -> bool:
+        """Whether it is left out of proposals."""
+        return self.pinned_by is not None
+
+
+@dataclass(slots=True, eq=False)
+class MergeState:
+    """What stands. `apply` changes it; `copy` first where others look at it.
+
+    Attributes:
+        groups: Every group that stands or stood, by id.
+        current: Ids of those that stand.
+        into: What became of a group that no longer stands; of a split one its largest part.
+        outliers: Conversation ids, rising.
+        refused, forbidden: Pairs in order with the decision that refused them, until they change or for good.
+        touched: Ids of groups whose members a move changed.
+        guests: Conversations from outside the clustering that a decision put somewhere; None is nowhere.
+        digests: Hashes of members by group, as far as they were asked for.
+    """
+
+    groups: dict[str, Group]
+    current: dict[str, None]
+    outliers: Ids
+    everyone: Ids
+    into: dict[str, str] = field(default_factory=dict)
+    refused: dict[Pair, DeskDecision] = field(default_factory=dict)
+    forbidden: dict[Pair, DeskDecision] = field(default_factory=dict)
+    touched: set[str] = field(default_factory=set)
+    guests: dict[int, str | None] = field(default_factory=dict)
+    digests: dict[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of_clusters(
+        cls, members: Mapping[int, Iterable[int]], outliers: Iterable[int] = ()
+    ) -> MergeState:
+        """A desk on which nothing was decided: `c12` is cluster 12."""
+        groups = {}
+        for number, ids in members.items():
+            own = _ids(ids)
+            groups[f"c{number}"] = Group(f"c{number}", "", "", len(own), int(own[0]), own)
+        outside = _ids(outliers)
+        everyone = np.sort(
+            np.concatenate([outside, *(g.own for g in groups.values() if g.own is not None)])
+        )
+        return cls(groups, dict.fromkeys(groups), outside, everyone)
+
+    def named(self, names: Mapping[str, tuple[str, str]]) -> MergeState:
+        """A copy in which clusters have a label and a description."""
+        found = self.copy()
+        for key, (label, description) in names.items():
+            found.groups[key] = replace(found.groups[key], label=label, description=description)
+        return found
+
+    def copy(self) -> MergeState:
+        """Another desk with the same on it."""
+        return MergeState(
+            dict(self.groups),
+            dict(self.current),
+            self.outliers,
+            self.everyone,
+            dict(self.into),
+            dict(self.refused),
+            dict(self.forbidden),
+            set(self.touched),
+            dict(self.guests),
+            dict(self.digests),
+        )
+
+    # Looking
+
+    def group(self, key: str) -> Group:
+        """A group that stands; raises UsageError for any other."""
+        if key not in self.current:
+            became = self.now(key)
+            told = f"It became “{self.groups[became].label or became}”." if became else ""
+            raise UsageError(f"There is no group {key} any more.", told)
+        return self.groups[key]
+
+    def members(self, key: str | None) -> Ids:
+        """Conversation ids of a group that stands or stood, rising; None gives the outliers."""
+        if key is None:
+            return self.outliers
+        found = [part.own for part in self.parts(key) if part.own is not None]
+        return found[0] if len(found) == 1 else np.sort(np.concatenate(found))
+
+    def parts(self, key: str) -> list[Group]:
+        """The groups whose members together are those of a group, itself where it has its own."""
+        found: list[Group] = []
+        left = [key]
+        while left:
+            group = self.groups[left.pop()]
+            if group.own is None:
+                left += group.made_of
+            else:
+                found.append(group)
+        return found
+
+    def now(self, key: str) -> str | None:
+        """The group that stands and that a group became; None if there never was one of this id."""
+        while key in self.into:
+            key = self.into[key]
+        return key if key in self.current else None
+
+    def numbers(self, ids: Sequence[str]) -> tuple[Ids, npt.NDArray[np.int32]]:
+        """All conversations, rising, and for each the place in `ids` of its group; -1 for an outlier."""
+        found = np.full(len(self.everyone), -1, dtype=np.int32)
+        for place, key in enumerate(ids):
+            found[np.searchsorted(self.everyone, self.members(key))] = place
+        return self.everyone, found
+
+    def decided(self, a: str, b: str) -> bool:
+        """Whether a pair was refused, for now or for good."""
+        pair = pair_of(a, b)
+        return pair in self.refused or pair in self.forbidden
+
+    def open_pairs(self) -> list[Pair]:
+        """Pairs of groups that stand, are not pinned, and of which nothing was decided."""
+        free = sorted(key for key in self.current if not self.groups[key].pinned)
+        return [
+            (a, b) for at, a in enumerate(free) for b in free[at + 1 :] if not self.decided(a, b)
+        ]
+
+    def sides(self, a: str, b: str) -> tuple[Group, Group]:
+        """Both groups in the order of a question: the larger first, of equal ones that with the lower conversation."""
+        first, second = self.group(a), self.group(b)
+        larger = (-first.size, first.lowest) <= (-second.size, second.lowest)
+        return (first, second) if larger else (second, first)
+
+    def sides_key(self, a: str, b: str) -> str:
+        """A key of a pair by its members, so that it is another one when they change and the same when they are as
+        they were: 32 hex digits."""
+        both = b"".join(self._digest(group.id) for group in self.sides(a, b))
+        return hashlib.sha256(both).hexdigest()[:32]
+
+    def _digest(self, key: str) -> bytes:
+        found = self.digests.get(key)
+        if found is None:
+            found = hashlib.sha256(self.members(key).astype("<i8").tobytes()).digest()
+            self.digests[key] = found
+        return found
+
+    # Deciding
+
+    def apply(self, decision: DeskDecision) -> None:
+        """Does what a decision says.
+
+        Raises:
+            UsageError: It cannot be done to what stands; nothing was changed.
+        """
+        {
+            "merge": self._merge,
+            "apart": self._refuse,
+            "never": self._refuse,
+            "split": self._split,
+            "move": self._move,
+            "rename": self._rename,
+            "pin": self._pin,
+            "unpin": self._pin,
+        }[decision.kind](decision)
+
+    def complete(self, decision: DeskDecision) -> DeskDecision:
+        """A decision with what groups are called now, and with a name for everything that it makes: of a merge that of
+        the larger side, a pinned one before the other; of parts of a split the group's with a number."""
+        labels = tuple(self.groups[key].label for key in decision.sides if key in self.groups)
+        names = decision.names
+        if decision.kind == "merge" and not names:
+            both = sorted(self._pair(decision), key=lambda g: (not g.pinned, -g.size, g.id))
+            names = ((both[0].label, both[0].description),)
+        elif decision.kind == "split":
+            group = self._one(decision)
+            _, parts = self._parts(decision, group)
+            more = range(len(names), len(parts))
+            own = (f"{group.label} ({n + 1})".strip() for n in more)
+            names += tuple((label, group.description) for label in own)
+        return replace(decision, labels=labels, names=names)
+
+    def _pair(self, decision: DeskDecision) -> tuple[Group, Group]:
+        if len(decision.sides) != 2 or decision.sides[0] == decision.sides[1]:
+            raise UsageError("That takes two different groups.", "Choose another one.")
+        return self.group(decision.sides[0]), self.group(decision.sides[1])
+
+    def _one(self, decision: DeskDecision) -> Group:
+        if len(decision.sides) != 1:
+            raise UsageError("That takes one group.")
+        return self.group(decision.sides[0])
+
+    def _merge(self, decision: DeskDecision) -> None:
+        a, b = self._pair(decision)
+        if decision.author != "human" and (a.pinned or b.pinned or self.decided(a.id, b.id)):
+            raise UsageError("A person decided otherwise on these groups.")
+        label, description = self.complete(decision).names[0]
+        made = Group(
+            made_ids(decision)[0],
+            label,
+            description,
+            a.size + b.size,
+            min(a.lowest, b.lowest),
+            None,
+            (a.id, b.id),
+            decision,
+            decision,
+            a.pinned_by or b.pinned_by,
+        )
+        self._replace((a.id, b.id), (made,))
+
+    def _refuse(self, decision: DeskDecision) -> None:
+        a, b = self._pair(decision)
+        pair = pair_of(a.id, b.id)
+        if pair in self.forbidden:
+            raise UsageError("These groups are never to be merged already.")
+        if decision.kind == "never":
+            self.forbidden[pair] = decision
+        elif pair in self.refused:
+            raise UsageError("These groups are kept apart already.")
+        else:
+            self.refused[pair] = decision
+
+    def _split(self, decision: DeskDecision) -> None:
+        group = self._one(decision)
+        wanted, parts = self._parts(decision, group)
+        names = self.complete(decision).names
+        made = [
+            Group(key, *name, len(part), int(part[0]), part, (group.id,), decision, decision)
+            for key, name, part in zip(made_ids(decision, len(parts)), names, parts, strict=True)
+        ]
+        for part, to in zip(wanted, made, strict=False):
+            for guest in np.setdiff1d(part, self.everyone, assume_unique=True).tolist():
+                self.guests[guest] = to.id
+        self._replace((group.id,), made)
+
+    def _parts(self, decision: DeskDecision, group: Group) -> tuple[list[Ids], list[Ids]]:
+        """The parts that a split names, and those it makes of the members."""
+        members = self.members(group.id)
+        wanted = [np.unique(_ids(part)) for part in decision.parts]
+        named = np.concatenate([np.empty(0, np.int64), *wanted])
+        if len(np.unique(named)) < len(named):
+            raise UsageError("A conversation cannot be in two parts.")
+        inside = [part[np.isin(part, members, assume_unique=True)] for part in wanted]
+        strangers = np.setdiff1d(named, members, assume_unique=True)
+        if np.isin(strangers, self.everyone).any():
+            raise UsageError("A part names what is not in the group.", "Look at its members again.")
+        if any(not len(part) for part in inside):
+            raise UsageError("A part needs a member of the group.", "Look at its members again.")
+        rest = np.setdiff1d(members, named, assume_unique=True)
+        parts = [*inside, rest] if len(rest) else inside
+        if len(parts) < 2:
+            raise UsageError("A split takes two parts.", "Choose some of the members, not all.")
+        return wanted, parts
+
+    def _move(self, decision: DeskDecision) -> None:
+        target = self._one(decision) if decision.sides else None
+        if len(decision.parts) != 1 or not len(decision.parts[0]):
+            raise UsageError("There is no conversation to move.")
+        wanted = np.unique(_ids(decision.parts[0]))
+        moved = wanted[np.isin(wanted, self.everyone, assume_unique=True)]
+        changed: dict[str, Ids] = {}
+        for key in self.current:
+            members = self.members(key)
+            stay = members[~np.isin(members, moved, assume_unique=True)]
+            if target is not None and key == target.id:
+                if len(joined := np.union1d(members, moved)) > len(members):
+                    changed[key] = joined
+            elif len(stay) < len(members):
+                changed[key] = stay
+        if any(not len(members) for members in changed.values()):
+            raise UsageError(
+                "That would leave a group without members.", "Merge it instead of moving them all."
+            )
+        outside = np.setdiff1d(self.outliers, moved, assume_unique=True)
+        outside = outside if target is not None else np.union1d(outside, moved)
+        if not changed and len(moved) == len(wanted):
+            raise UsageError("They are there already.")
+        self.outliers = outside
+        for key, members in changed.items():
+            self.groups[key] = replace(
+                self.groups[key], own=members, size=len(members), lowest=int(members[0])
+            )
+            self.touched.add(key)
+            self.digests.pop(key, None)
+        for guest in np.setdiff1d(wanted, moved, assume_unique=True).tolist():
+            self.guests[guest] = None if target is None else target.id
+
+    def _rename(self, decision: DeskDecision) -> None:
+        group = self._one(decision)
+        if not decision.names or not decision.names[0][0].strip():
+            raise UsageError("A group needs a name.", "Write a few words.")
+        label, description = decision.names[0]
+        self.groups[group.id] = replace(
+            group, label=label, description=description, named_by=decision
+        )
+
+    def _pin(self, decision: DeskDecision) -> None:
+        group = self._one(decision)
+        on = decision.kind == "pin"
+        if group.pinned == on:
+            raise UsageError("It is pinned already." if on else "It is not pinned.")
+        label = decision.labels[0] if decision.labels and on else group.label
+        self.groups[group.id] = replace(group, label=label, pinned_by=decision if on else None)
+
+    def _replace(self, old: Sequence[str], new: Sequence[Group]) -> None:
+        """Lets new groups stand in the place of old ones, and what is forbidden to those be forbidden to these."""
+        for (a, b), decision in list(self.forbidden.items()):
+            for key, other in ((a, b), (b, a)):
+                if key in old and other not in old:
+                    for group in new:
+                        self.forbidden.setdefault(pair_of(group.id, other), decision)
+        largest = max(new, key=lambda group: group.size)
+        for key in old:
+            del self.current[key]
+            self.into[key] = largest.id
+        for group in new:
+            self.groups[group.id] = group
+            self.current[group.id] = None
+
+
+def pair_of(a: str, b: str) -> Pair:
+    """The ids of two groups in order."""
+    return (a, b) if a <= b else (b, a)
+
+
+def made_ids(decision: DeskDecision, parts: int | None = None) -> tuple[str, ...]:
+    """Ids of the groups that a decision makes: `d40`, and `d40.1` and on for further parts of a split."""
+    if decision.kind == "merge":
+        return (f"d{decision.id}",)
+    if decision.kind != "split":
+        return ()
+    count = len(decision.names) if parts is None else parts
+    return tuple(f"d{decision.id}.{n}" if n else f"d{decision.id}" for n in range(count))
+
+
+def replay(base: MergeState, decisions: Iterable[DeskDecision]) -> MergeState:
+    """The desk after decisions that stand, in order; `base` stays as it is."""
+    desk = base.copy()
+    for decision in decisions:
+        desk.apply(decision)
+    return desk
+
+
+def _ids(ids: Iterable[int]) -> Ids:
+    if isinstance(ids, array | np.ndarray):
+        return np.sort(np.asarray(ids, dtype=np.int64))
+    return np.sort(np.fromiter(ids, dtype=np.int64))

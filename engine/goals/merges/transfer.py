@@ -1,0 +1,243 @@
+"""Taking decisions over to a new clustering by the members of the groups that they were about.
+
+Numbers of clusters mean nothing from one clustering to the next, members do. Of the conversations that both
+clusterings know:
+
+- A new group is *in* an old one when more than half of it lies there. A new group is the *home* of an old one when it
+  holds more than half of it.
+- A merge is taken over by merging all new groups that are in the merged one, when together they hold more than half of
+  it; else the merges below it are tried.
+- A refusal holds between every new group that is in, or the home of, one side and every one of the other. A refusal for
+  now is taken over only while both sides stand, one for good always.
+- Names, pins and moved conversations go to the home.
+- A split needs nothing where the new clusters part its members too.
+
+Only what a person decided is taken over: a rule can decide again. What finds no place is returned with the reason, so
+that it can be told and tried on a later clustering.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from engine.errors import UsageError
+from engine.goals.merges.merge_state import Group, Ids, MergeState
+from engine.records.goals import DecisionKind, DeskDecision
+
+SHARE = 0.5
+"""What is more than this share is a majority."""
+
+SPREAD = "its members are spread over several groups now"
+GONE = "none of its members are known now"
+TOGETHER = "its sides lie in one group now"
+PARTS_TOGETHER = "its parts lie in one group now"
+
+Carrying = Generator[DeskDecision, None, dict[int, str]]
+"""Yields decisions for the new desk, which must have been applied before the next is asked for; returns the ids of
+those that found no place with why."""
+
+
+def transfer_decisions(
+    old: MergeState, decisions: Iterable[DeskDecision], new: MergeState
+) -> Carrying:
+    """Takes decisions on an old desk over to a new one.
+
+    Args:
+        old: With everything decided that stands.
+        decisions: Those of them to take over, in order.
+        new: Changed by whoever applies what is yielded.
+    """
+    wanted = {d.id: d for d in decisions if d.author == "human"}
+    work = _Work(old, new, wanted, {})
+    yield from work.merges()
+    for kind_of_work in (work.names, work.pins, work.moves, work.refusals):
+        yield from kind_of_work()
+    work.splits()
+    return work.lost
+
+
+@dataclass(slots=True)
+class _Work:
+    old: MergeState
+    new: MergeState
+    wanted: dict[int, DeskDecision]
+    lost: dict[int, str]
+
+    def merges(self) -> Generator[DeskDecision]:
+        left = [self.old.groups[key] for key in self.old.current]
+        while left:
+            group = left.pop(0)
+            made_by = group.made_by
+            if made_by is None or made_by.kind != "merge":
+                continue
+            below = [self.old.groups[key] for key in group.made_of]
+            if made_by.id not in self.wanted:
+                left += below
+                continue
+            pieces, covered = self.inside(self.old.members(group.id))
+            if covered <= SHARE:
+                self.lose(made_by, self.why(self.old.members(group.id)))
+                left += below
+                continue
+            yield from self.join(group, made_by, pieces)
+
+    def join(
+        self, group: Group, made_by: DeskDecision, pieces: Sequence[str]
+    ) -> Generator[DeskDecision]:
+        """Merges new groups into one that is called as the old one was."""
+        name = (group.label, group.description)
+        so_far = pieces[0]
+        if len(pieces) == 1:
+            if group.label and name[0] != self.new.group(so_far).label:
+                yield _taken(made_by, "rename", (so_far,), (name,))
+            return
+        for piece in pieces[1:]:
+            yield _taken(made_by, "merge", (so_far, piece), (name,))
+            so_far = next(
+                k for k in reversed(self.new.current) if piece in self.new.groups[k].made_of
+            )
+
+    def names(self) -> Generator[DeskDecision]:
+        for group in self.standing():
+            decision = group.named_by
+            if decision is None or decision.kind != "rename" or decision.id not in self.wanted:
+                continue
+            members = self.old.members(group.id)
+            home = self.home(members)
+            if home is None:
+                self.lose(decision, self.why(members))
+            elif self.new.group(home).label != group.label:
+                yield _taken(decision, "rename", (home,), ((group.label, group.description),))
+
+    def pins(self) -> Generator[DeskDecision]:
+        for group in self.standing():
+            decision = group.pinned_by
+            if decision is None or decision.id not in self.wanted:
+                continue
+            members = self.old.members(group.id)
+            home = self.home(members)
+            if home is None:
+                self.lose(decision, self.why(members))
+            elif not self.new.group(home).pinned:
+                yield _taken(decision, "pin", (home,))
+
+    def moves(self) -> Generator[DeskDecision]:
+        for decision in self.of("move"):
+            ids = np.asarray(decision.parts[0], np.int64)
+            to = self.old.now(decision.sides[0]) if decision.sides else None
+            where = self.old.members(to) if to else self.old.outliers
+            known = np.intersect1d(np.intersect1d(ids, where), self.new.everyone)
+            home = self.home(self.old.members(to)) if to else None
+            if to and home is None:
+                self.lose(decision, self.why(where))
+                continue
+            left = np.setdiff1d(known, self.new.members(home))
+            if not len(left):
+                continue
+            part = (array("q", left.tolist()),)
+            try:
+                # on a copy: whether it can be done is known by doing it
+                self.new.copy().apply(_taken(decision, "move", (home,) if home else (), parts=part))
+            except UsageError as error:
+                self.lose(decision, error.message)
+                continue
+            yield _taken(decision, "move", (home,) if home else (), parts=part)
+
+    def refusals(self) -> Generator[DeskDecision]:
+        standing = {group.id for group in self.standing()}
+        for decision in (*self.of("apart"), *self.of("never")):
+            if decision.kind == "apart" and not standing.issuperset(decision.sides):
+                continue
+            sides = [self.old.members(side) for side in decision.sides]
+            first, second = map(self.places, sides)
+            pairs = [(a, b) for a in first for b in second if a != b]
+            if not pairs:
+                missing = next(
+                    (s for s, found in zip(sides, (first, second), strict=True) if not found), None
+                )
+                self.lose(decision, TOGETHER if missing is None else self.why(missing))
+            for a, b in pairs:
+                if decision.kind == "never" or not self.new.decided(a, b):
+                    if tuple(sorted((a, b))) in self.new.forbidden:
+                        continue
+                    yield _taken(decision, decision.kind, (a, b))
+
+    def splits(self) -> None:
+        for decision in self.of("split"):
+            made = [
+                g for g in self.old.groups.values() if g.made_by and g.made_by.id == decision.id
+            ]
+            homes = [self.home(self.old.members(group.id)) for group in made]
+            if any(a is not None and a == b for a, b in combinations(homes, 2)):
+                self.lose(decision, PARTS_TOGETHER)
+
+    def of(self, kind: DecisionKind) -> list[DeskDecision]:
+        return [decision for decision in self.wanted.values() if decision.kind == kind]
+
+    def lose(self, decision: DeskDecision, reason: str) -> None:
+        self.lost[decision.id] = reason
+
+    def why(self, members: Ids) -> str:
+        """Why a group has no home."""
+        return SPREAD if np.isin(members, self.new.everyone).any() else GONE
+
+    def standing(self) -> list[Group]:
+        """The groups that stand when what rules merged is taken apart again."""
+        found = []
+        left = list(self.old.current)
+        while left:
+            group = self.old.groups[left.pop(0)]
+            made_by = group.made_by
+            if made_by is not None and made_by.kind == "merge" and made_by.author != "human":
+                left += group.made_of
+            else:
+                found.append(group)
+        return found
+
+    def inside(self, members: Ids) -> tuple[list[str], float]:
+        """The new groups that are in an old one, that with most of it first, and what share of it they hold."""
+        held, known, total = self.shares(members)
+        pieces = [key for key in held if held[key] > SHARE * known[key]]
+        pieces.sort(key=lambda key: (-held[key], key))
+        return pieces, sum(held[key] for key in pieces) / total if total else 0.0
+
+    def home(self, members: Ids) -> str | None:
+        held, _, total = self.shares(members)
+        return next((key for key in held if held[key] > SHARE * total), None)
+
+    def places(self, members: Ids) -> list[str]:
+        """The new groups that are in an old one or are its home."""
+        pieces, _ = self.inside(members)
+        home = self.home(members)
+        return pieces if home is None or home in pieces else [home, *pieces]
+
+    def shares(self, members: Ids) -> tuple[dict[str, int], dict[str, int], int]:
+        """How much of an old group each new one holds, how much of each new one the old clustering knows, and how much
+        of the old group is known now."""
+        keys = list(self.new.current)
+        ids, places = self.new.numbers(keys)
+        known = np.isin(ids, self.old.everyone, assume_unique=True)
+        mine = known & np.isin(ids, members, assume_unique=True)
+        of_all = np.bincount(places[known & (places >= 0)], minlength=len(keys))
+        of_mine = np.bincount(places[mine & (places >= 0)], minlength=len(keys))
+        held = {key: int(n) for key, n in zip(keys, of_mine, strict=True) if n}
+        return held, dict(zip(keys, of_all.tolist(), strict=True)), int(mine.sum())
+
+
+def _taken(
+    decision: DeskDecision,
+    kind: DecisionKind,
+    sides: tuple[str, ...],
+    names: tuple[tuple[str, str], ...] = (),
+    parts: tuple[array[int], ...] = (),
+) -> DeskDecision:
+    """A decision of the new desk that says what one of the old said."""
+    return replace(
+        decision, kind=kind, sides=sides, names=names, parts=parts, carried=decision.id,
+        labels=(), evidence=None, id=0, act=0, given_at="",
+    )  # fmt: skip

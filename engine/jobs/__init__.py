@@ -1,0 +1,1 @@
+"""Running stages as jobs: progress, cancel, resume."""

@@ -1,0 +1,387 @@
+"""The life of long work: started, watched through events, cancelled, resumed by running it again.
+
+A stage is a generator. It does a bounded batch, commits it together with its run's counter in one transaction
+and yields its progress; so a process that dies loses at most one batch, and to resume means to run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import queue
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from engine.errors import Cancelled, ProjectError, WorkbenchError
+from engine.events import (
+    DataChanged,
+    Event,
+    JobEnded,
+    JobProgress,
+    JobStarted,
+    Listener,
+    Outcome,
+)
+from engine.jobs.rate import Clock, Pace
+from engine.records.conversations import RunRow
+from engine.store import runs
+from engine.store.project import Project
+
+_log = logging.getLogger(__name__)
+
+Lane = Literal["model", "cpu"]
+
+PROGRESS_SECONDS = 0.1
+"""Between two progress events of one job."""
+
+CHANGED_SECONDS = 1.0
+"""Between two `DataChanged` of one job: each makes open screens read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a stage stands after a batch, in its own unit; `total` is None while it is not known."""
+
+    done: int
+    total: int | None
+    note: str = ""
+
+
+class Stage(Protocol):
+    """One execution of one kind of work.
+
+    Attributes:
+        name: Names the kind in run records, e.g. `import`.
+        title: What a person reads, e.g. `Importing star.jsonl.gz`.
+        unit: What progress counts, e.g. `bytes`.
+        params, fingerprints: Everything that determines the result, as JSON values.
+        lane: Stages of one lane run one after another.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def params(self) -> Mapping[str, Any]: ...
+    @property
+    def fingerprints(self) -> Mapping[str, Any]: ...
+    @property
+    def lane(self) -> Lane: ...
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Does a bounded batch, commits it with the counter of run `run_id` in one transaction, yields."""
+
+    def interrupt(self) -> None:
+        """Called from another thread, once and for good: makes a blocking call of `run` raise Cancelled soon."""
+
+    def summary(self) -> str:
+        """What came of it in one sentence with counts; also asked for after a cancel."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobDone:
+    """The stage did all it had to do."""
+
+    run_id: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobCancelled:
+    """A person stopped the stage; what it committed stays. `done` as in its last progress."""
+
+    run_id: int
+    message: str
+    done: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobFailed:
+    """The stage could not go on; what it committed stays."""
+
+    run_id: int
+    message: str
+    hint: str = ""
+
+
+RunOutcome = JobDone | JobCancelled | JobFailed
+
+_OUTCOME: dict[type[RunOutcome], Outcome] = {
+    JobDone: "done",
+    JobCancelled: "cancelled",
+    JobFailed: "failed",
+}
+
+
+def config_hash(stage_name: str, params: Mapping[str, Any], fingerprints: Mapping[str, Any]) -> str:
+    """The key under which results are stored: 16 hex digits over everything that determines them."""
+    canonical = json.dumps(
+        [stage_name, dict(params), dict(fingerprints)],
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=True,
+    )
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:16]
+
+
+class _Running:
+    """One stage of a job with its run record."""
+
+    def __init__(self, stage: Stage, run_id: int, clock: Clock) -> None:
+        self.stage = stage
+        self.run_id = run_id
+        self.pace = Pace(clock)
+        self.last = Progress(0, None, "waiting")
+
+    def progress(self) -> JobProgress:
+        return JobProgress(
+            job_id=self.run_id,
+            stage=self.stage.name,
+            title=self.stage.title,
+            done=self.last.done,
+            total=self.last.total,
+            unit=self.stage.unit,
+            rate=self.pace.rate(),
+            eta_seconds=self.pace.eta(self.last.done, self.last.total),
+            note=self.last.note,
+        )
+
+
+class _Job:
+    """A chain of stages; each gets its run record when its turn comes, the first one at once."""
+
+    def __init__(self, stages: Sequence[Stage], first: _Running) -> None:
+        self.stages = stages
+        self.current = first
+        self.run_ids = {first.run_id}
+        self.cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+        self.current.stage.interrupt()
+
+
+class JobRunner:
+    """Runs stages and records, tells and ends them properly, in the background or while the caller waits.
+
+    Args:
+        emit: Gets every event, from whichever thread it happens on.
+        tables_by_stage: What a stage changes, by its name; a stage that is not named changes `conversation`.
+        code_version: Of this program, kept in run records.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        emit: Listener,
+        *,
+        tables_by_stage: Mapping[str, frozenset[str]] | None = None,
+        code_version: str = "unknown",
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._project = project
+        self._emit_to = emit
+        self._tables = tables_by_stage or {}
+        self._code_version = code_version
+        self._clock = clock
+        self._guard = threading.Lock()
+        self._jobs: list[_Job] = []
+        self._lanes: dict[Lane, tuple[queue.SimpleQueue[_Job | None], threading.Thread]] = {}
+        self._closed = False
+
+    def start(self, stages: Sequence[Stage]) -> int:
+        """Queues stages to run one after another in the background; returns the job id, that of the first run.
+
+        A stage that fails or is cancelled ends its chain. A chain with any stage for the model waits in the
+        model's lane.
+
+        Raises:
+            ProjectReadOnly: nothing can be run on this project.
+        """
+        if self._closed:
+            raise ProjectError("The project is being closed.")
+        job = _Job(stages, self._begin(stages[0]))
+        lane: Lane = "model" if any(stage.lane == "model" for stage in stages) else "cpu"
+        with self._guard:
+            self._jobs.append(job)
+            if lane not in self._lanes:
+                waiting: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+                thread = threading.Thread(
+                    target=self._work, args=(waiting,), name=f"jobs-{lane}", daemon=True
+                )
+                self._lanes[lane] = waiting, thread
+                thread.start()
+            self._lanes[lane][0].put(job)
+        return job.current.run_id
+
+    def run(self, stage: Stage) -> RunOutcome:
+        """Runs one stage while the caller waits; an interrupt from the keyboard cancels it.
+
+        Raises:
+            ProjectReadOnly: nothing can be run on this project.
+        """
+        job = _Job([stage], self._begin(stage))
+        with self._guard:
+            self._jobs.append(job)
+        try:
+            return self._execute(job)
+        finally:
+            self._forget(job)
+
+    def cancel(self, job_id: int) -> None:
+        """Asks the job that `job_id` belongs to, waiting or running, to stop; unknown ids are ignored."""
+        with self._guard:
+            found = [job for job in self._jobs if job_id in job.run_ids]
+        for job in found:
+            job.cancel()
+
+    def active(self) -> list[JobProgress]:
+        """Jobs that run or wait, oldest first."""
+        with self._guard:
+            return [job.current.progress() for job in self._jobs]
+
+    def interrupted(self) -> list[RunRow]:
+        """Runs that an earlier process left unfinished and that nobody has run again since."""
+        with self._project.reading() as conn:
+            return runs.interrupted(conn)
+
+    def close(self, timeout: float = 2.0) -> bool:
+        """Cancels everything and waits a little; True when all of it ended.
+
+        What did not end is cut off with the process and shows as interrupted at the next open.
+        """
+        with self._guard:
+            self._closed = True
+            jobs = list(self._jobs)
+            lanes = list(self._lanes.values())
+        for job in jobs:
+            job.cancel()
+        deadline = time.monotonic() + timeout
+        for waiting, _ in lanes:
+            waiting.put(None)
+        for _, thread in lanes:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for _, thread in lanes)
+
+    def _work(self, waiting: queue.SimpleQueue[_Job | None]) -> None:
+        while (job := waiting.get()) is not None:
+            try:
+                for number, stage in enumerate(job.stages):
+                    if number:
+                        job.current = self._begin(stage)
+                        job.run_ids.add(job.current.run_id)
+                    if not isinstance(self._execute(job), JobDone):
+                        break
+            except Exception:  # noqa: BLE001 - the lane must outlive the job
+                _log.exception("a job could not be recorded")
+            finally:
+                self._forget(job)
+
+    def _begin(self, stage: Stage) -> _Running:
+        key = config_hash(stage.name, stage.params, stage.fingerprints)
+        run_id = self._project.write(
+            lambda conn: runs.create(
+                conn,
+                stage=stage.name,
+                config_hash=key,
+                params=stage.params,
+                fingerprints=stage.fingerprints,
+                code_version=self._code_version,
+            )
+        )
+        return _Running(stage, run_id, self._clock)
+
+    def _execute(self, job: _Job) -> RunOutcome:
+        """Runs the current stage of a job to its end and records and tells the outcome."""
+        running = job.current
+        stage = running.stage
+        self._emit(JobStarted(running.run_id, stage.name, stage.title))
+        outcome = self._attempt(job, running)
+        state = _OUTCOME[type(outcome)]
+        try:
+            self._project.write(
+                lambda conn: runs.finish(conn, running.run_id, state, outcome.message)
+            )
+        except WorkbenchError as error:
+            _log.warning("the end of run %d is not recorded: %s", running.run_id, error)
+            if isinstance(outcome, JobDone):
+                outcome = JobFailed(running.run_id, error.message, error.hint)
+        self._emit(running.progress())
+        self._emit(DataChanged(self._tables_of(stage) | {"run"}))
+        self._emit(
+            JobEnded(
+                job_id=running.run_id,
+                stage=stage.name,
+                title=stage.title,
+                outcome=_OUTCOME[type(outcome)],
+                message=outcome.message,
+                hint=outcome.hint if isinstance(outcome, JobFailed) else "",
+            )
+        )
+        return outcome
+
+    def _attempt(self, job: _Job, running: _Running) -> RunOutcome:
+        run_id = running.run_id
+        try:
+            if self._drive(job, running):
+                return JobDone(run_id, running.stage.summary())
+        except (Cancelled, KeyboardInterrupt):
+            pass
+        except WorkbenchError as error:
+            _log.warning("run %d failed: %s", run_id, error)
+            return JobFailed(run_id, error.message, error.hint)
+        except Exception as error:  # noqa: BLE001 - whatever it was, the run ends and says so
+            _log.exception("run %d failed", run_id)
+            return JobFailed(
+                run_id, f"{type(error).__name__}: {error}", "This is a fault; the log has details."
+            )
+        return JobCancelled(
+            run_id, f"Cancelled. {running.stage.summary()}".rstrip(), running.last.done
+        )
+
+    def _drive(self, job: _Job, running: _Running) -> bool:
+        """Takes the stage from batch to batch; False when it was cancelled."""
+        if job.cancelled.is_set():
+            return False
+        told = changed = self._clock()
+        batches = running.stage.run(running.run_id)
+        try:
+            for progress in batches:
+                running.pace.mark(progress.done)
+                running.last = progress
+                now = self._clock()
+                if now - told >= PROGRESS_SECONDS:
+                    told = now
+                    self._emit(running.progress())
+                if now - changed >= CHANGED_SECONDS:
+                    changed = now
+                    self._emit(DataChanged(self._tables_of(running.stage)))
+                if job.cancelled.is_set():
+                    return False
+        finally:
+            close = getattr(batches, "close", None)
+            if close is not None:
+                close()
+        return True
+
+    def _tables_of(self, stage: Stage) -> frozenset[str]:
+        return self._tables.get(stage.name, frozenset({"conversation"}))
+
+    def _forget(self, job: _Job) -> None:
+        with self._guard:
+            if job in self._jobs:
+                self._jobs.remove(job)
+
+    def _emit(self, event: Event) -> None:
+        try:
+            self._emit_to(event)
+        except Exception:  # noqa: BLE001 - a listener's fault must not end the work
+            _log.exception("a listener failed on %s", type(event).__name__)

@@ -1,0 +1,1 @@
+"""Frozen rows that pass between rooms. Data only: no SQL, no models."""

@@ -1,0 +1,345 @@
+"""What the program knows about goals, as screens and commands see it: frozen rows, no arrays, no SQL."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from engine.records.calibration import Agreement
+from engine.records.conversations import State
+
+GoalText = Literal["first-user", "all-user", "all", "summary"]
+"""What stands for a conversation's goal: its first user message, all of them, what user and assistant wrote, or a
+summary that a model wrote."""
+
+USUAL_TEXT: GoalText = "all"
+"""Nothing else told goals apart as well on public data; see docs/decisions/0016."""
+
+Decide = Literal["ask", "auto", "llm", "none"]
+"""Who decides on proposals: a person, the merge probability, the model's word alone (the paper), or nobody."""
+
+Author = Literal["human", "auto", "llm"]
+
+DecisionKind = Literal["merge", "apart", "never", "split", "move", "rename", "pin", "unpin"]
+"""What can be done on the desk. `apart` refuses a pair; `never` also forbids it in later clusterings."""
+
+DeskOrder = Literal["similarity", "probability", "teaching"]
+"""Which proposal comes first: the most similar (the paper), the most probable, or whose answer teaches most."""
+
+MemberOrder = Literal["central", "doubtful", "name"]
+
+LIKELY = 0.05
+"""Merge probability from which a pair is worth a person's time before the others."""
+
+Pair = tuple[str, str]
+"""Ids of two groups, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringRow:
+    """One run of the clustering, which decisions build on.
+
+    Attributes:
+        config_hash: Of texts, vectors and clustering.
+        k: Clusters asked for, an overestimate.
+        groups: Clusters that stand now.
+        outliers: Conversations that belong to none.
+        without: Conversations that have no text to go by; `export` says why.
+        novel: Conversations assigned later that are in no cluster.
+    """
+
+    id: int
+    config_hash: str
+    run_id: int
+    created_at: str
+    text: GoalText
+    embedder: str
+    k: int
+    seed: int
+    conversations: int
+    groups: int
+    outliers: int
+    without: int
+    novel: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStates:
+    """How many members are in each state."""
+
+    complete: int = 0
+    incomplete: int = 0
+    borderline: int = 0
+    unscored: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GoalGroup:
+    """A cluster as it stands: one of the clustering, or what decisions made of some.
+
+    Attributes:
+        id: `c12` from the clustering, `d40` made by decision 40, `d40.1` its second part.
+        number: A rank by size from 1, as lists show it.
+        label, description: Short name, one sentence; a group without a label is named after its commonest words.
+        share: Of all conversations with a text.
+        spread: Mean cosine distance of members to the centre.
+        leaves: Median leaves of its response trees; None where there is none.
+        stability: Mean Jaccard under resampling, in [0, 1]; None before it was measured.
+        made_of: Ids of the groups that a decision made it of; empty for one of the clustering.
+        made_by: Decision that made it.
+    """
+
+    id: str
+    number: int
+    label: str
+    description: str
+    size: int
+    share: float
+    states: GroupStates
+    spread: float
+    leaves: float | None
+    stability: float | None
+    pinned: bool
+    made_of: tuple[str, ...] = ()
+    made_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """A conversation in a group.
+
+    Attributes:
+        text: What stands for its goal.
+        distance: Cosine distance to the centre of the group.
+        doubt: Distance to its own centre divided by that to the nearest other; near or above 1 is doubtful.
+        other: Label of that nearest other group.
+    """
+
+    conversation_id: int
+    external_id: str
+    text: str
+    distance: float
+    doubt: float
+    other: str
+    state: State
+
+
+def said_yes(yes: float | None, yes_reversed: float | None) -> bool | None:
+    """The model's word: whether its yes is the likelier answer, over both orders; None where it was not asked."""
+    if yes is None or yes_reversed is None:
+        return None
+    return yes + yes_reversed > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks for and against merging two groups.
+
+    Attributes:
+        probability: Of a merge, all of it combined and calibrated on the decisions so far.
+        description_similarity, member_similarity: Cosines of the descriptions' and of the centres' vectors.
+        overlap: Share of members whose nearest neighbours lie in the other group.
+        likelihood_ratio: How much likelier one side's texts are after the other's than after mixed ones, nats a token,
+            mean of both ways; None before it was asked.
+        yes, yes_reversed: Probability of the model's yes, with A first and with B first; None before it was asked.
+        reason: The model's, may be empty.
+        label, description: The model's, of the merged group; may be empty.
+        model: What answered; empty before it was asked.
+    """
+
+    probability: float
+    description_similarity: float
+    member_similarity: float
+    overlap: float
+    likelihood_ratio: float | None = None
+    yes: float | None = None
+    yes_reversed: float | None = None
+    reason: str = ""
+    label: str = ""
+    description: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Two groups that may be one.
+
+    Attributes:
+        a, b: The larger first.
+        near_a, near_b: Other groups nearest to each: (label, cosine), nearest first.
+        after: The states of the members of both.
+        why: What makes it the next, in words.
+    """
+
+    a: GoalGroup
+    b: GoalGroup
+    evidence: Evidence
+    near_a: tuple[tuple[str, float], ...]
+    near_b: tuple[tuple[str, float], ...]
+    after: GroupStates
+    why: str
+
+    @property
+    def pair(self) -> Pair:
+        """Ids of both."""
+        return (self.a.id, self.b.id)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewProgress:
+    """How far the work on the desk is.
+
+    Attributes:
+        merged, refused: Decisions of a person or a rule that stand.
+        left: Undecided pairs above the floor.
+        likely: Of them, those whose merge probability is at least `LIKELY`.
+        unasked: Of the likely, those that the model was not asked about yet.
+        calls: Model calls that those need; the others can be refused without asking.
+        seconds: What they take, from calls measured so far; None where none was.
+        agreement: Of the model's word with the person.
+        learned_from: Decisions that the merge probability is fitted on; 0 is the prior alone.
+        floor: Description similarity below which a pair is not proposed.
+        finished: Every current pair was refused or lies below the floor.
+        asking: Proposals are being computed now.
+    """
+
+    merged: int
+    refused: int
+    left: int
+    likely: int
+    unasked: int
+    calls: int
+    seconds: float | None
+    agreement: Agreement
+    learned_from: int
+    floor: float
+    order: DeskOrder
+    finished: bool
+    asking: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GoalDecision:
+    """One act on the desk; acts are appended, never changed.
+
+    Attributes:
+        sides: Ids of the groups that it concerned.
+        labels: What they were called then.
+        made: Ids of groups that it made.
+        text: What it did, in words.
+        probability: Of a merge as it was shown then; None where none was.
+        carried: It was taken over from an earlier clustering by its members.
+        stands: It was not undone.
+        act: Decisions given as one share it, and are undone as one.
+        count: How many decisions of its act it stands for, the first of them.
+    """
+
+    id: int
+    kind: DecisionKind
+    sides: tuple[str, ...]
+    labels: tuple[str, ...]
+    made: tuple[str, ...]
+    text: str
+    author: Author
+    model: str
+    probability: float | None
+    given_at: str
+    carried: bool
+    stands: bool
+    act: int
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DeskDecision:
+    """A decision with all that it does: what the desk replays. `GoalDecision` is how it is shown.
+
+    Attributes:
+        id: Makes `d40` and `d40.1`; 0 before it is stored.
+        act: Id of the first decision of its act.
+        sides: The groups it concerns: both of a pair, the one that is split, renamed or pinned, or the one that
+            conversations move to; none when they become outliers.
+        labels: What they were called then.
+        names: (label, description) of what a merge or split made, or of a renamed group.
+        parts: Conversation ids: of each part of a split, or of what moves.
+        evidence: As it was shown, by field of `Evidence`; None where none was. `at_once` is the merge probability above
+            or below which a whole list was decided as one.
+        carried: Decision on an earlier clustering that it was taken over from.
+    """
+
+    kind: DecisionKind
+    sides: tuple[str, ...]
+    names: tuple[tuple[str, str], ...] = ()
+    parts: tuple[array[int], ...] = ()
+    author: Author = "human"
+    model: str = ""
+    probability: float | None = None
+    evidence: dict[str, Any] | None = None
+    carried: int | None = None
+    labels: tuple[str, ...] = ()
+    id: int = 0
+    act: int = 0
+    given_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A group that settling would give conversations.
+
+    Attributes:
+        count: How many.
+        outliers: How many of them are in no group now.
+    """
+
+    label: str
+    size: int
+    count: int
+    outliers: int
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPart:
+    """One part of a split as it would be, most central members first."""
+
+    words: tuple[str, ...]
+    size: int
+    members: tuple[MemberRow, ...]
+    conversation_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapPoint:
+    """A conversation on the map of the vectors, by its first two principal components."""
+
+    conversation_id: int
+    x: float
+    y: float
+    group: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPeriod:
+    """The share of a group in one import or one month, and what is known of its conversations there."""
+
+    period: str
+    group: str
+    size: int
+    share: float
+    states: GroupStates
+
+
+@dataclass(frozen=True, slots=True)
+class GoalRequest:
+    """What a person asks of a clustering run; None is the default of the program.
+
+    Attributes:
+        k: Clusters, an overestimate; None proposes one from the data.
+        embedder: `tfidf`, `minilm`, `mixed` (both), the path of a GGUF embedding model, or the URL of an endpoint.
+    """
+
+    text: GoalText = USUAL_TEXT
+    embedder: str = "tfidf"
+    k: int | None = None
+    seed: int = 0
+    decide: Decide = "ask"

@@ -1,0 +1,142 @@
+"""What leaves a project, as lines of JSON or CSV, for commands and screens."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from engine.conversation import Conversation
+from engine.errors import ProjectError
+from engine.records.conversations import JudgedId, ScoredId, State
+from engine.services.goals import exports as goal_exports
+from engine.services.line_files import write_file
+from engine.services.ports import ExportKind
+from engine.services.simulation.exports import transcript_lines
+from engine.services.trees.export_lines import stored_tree_line
+from engine.store import conversations, scores, trees, verdicts
+from engine.store.project import Project
+
+NEVER_SCORED = "no run has reached it"
+
+
+class ExportFiles:
+    """Exports of one project as the screens ask for them; satisfies `engine.services.ports.Exports`."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def export(self, kind: ExportKind, ids: Sequence[int], path: str) -> int:
+        """Writes JSON Lines about these conversations, in this order, and returns how many lines.
+
+        Raises:
+            ProjectError: `path` is there already or cannot be written.
+        """
+        target = Path(path).expanduser()
+        if target.exists() or target.is_symlink():
+            raise ProjectError(
+                f"{path} is there already.", "Choose another name; nothing was written."
+            )
+        with (
+            self._project.reading() as conn,
+            closing(export_lines(conn, kind, ids)) as lines,
+        ):
+            return write_file(lines, target, "jsonl")
+
+
+def export_lines(
+    conn: sqlite3.Connection, kind: ExportKind, wanted: Sequence[int] | None = None
+) -> Generator[dict[str, Any], None, None]:
+    """The lines of an export: of what is wanted, in its order, or of everything in the order of import. Clusters and
+    decisions are of all conversations, whatever is wanted."""
+    if kind == "scores":
+        yield from map(score_line, scores.export_scores(conn, wanted))
+    elif kind == "verdicts":
+        yield from map(verdict_line, verdicts.export_verdicts(conn, wanted))
+    elif kind == "trees":
+        for name, row, frame in trees.export_trees(conn, wanted):
+            yield stored_tree_line(name, row, frame)
+    elif kind == "clusters":
+        yield from goal_exports.cluster_lines(conn)
+    elif kind == "assignments":
+        yield from goal_exports.assignment_lines(conn, wanted)
+    elif kind == "decisions":
+        yield from goal_exports.decision_lines(conn)
+    elif kind == "transcripts":
+        yield from transcript_lines(conn, wanted)
+    else:
+        for _, source, conversation in conversations.export_conversations(conn, wanted):
+            yield conversation_line(conversation, source)
+
+
+def score_line(row: ScoredId) -> dict[str, Any]:
+    """One imported id with its score; `unscored` with a reason when there is none."""
+    score = row.score
+    if score is None:
+        empty: dict[str, Any] = {
+            "p_end": None,
+            "p_end_normalised": None,
+            "curve": [],
+            "model": None,
+        }
+        return {
+            "id": row.external_id, "state": str(State.UNSCORED), "reason": NEVER_SCORED,
+            **empty, "adapter": None, "mode": None,
+        }  # fmt: skip
+    return {
+        "id": row.external_id,
+        "state": str(score.state),
+        "reason": score.reason,
+        "p_end": score.p_end,
+        "p_end_normalised": score.p_end_normalised,
+        "curve": [
+            {
+                "step": point.step,
+                "turn": point.turn,
+                "p_end": point.p_end,
+                "p_end_normalised": point.p_end_normalised,
+            }
+            for point in score.curve
+        ],
+        "model": score.model,
+        "adapter": score.adapter,
+        "mode": score.mode,
+    }
+
+
+def verdict_line(row: JudgedId) -> dict[str, Any]:
+    """One imported id with what a human said of it."""
+    return {
+        "id": row.external_id,
+        "verdict": None if row.verdict.verdict is None else str(row.verdict.verdict),
+        "note": row.verdict.note,
+        "given_at": row.verdict.given_at,
+        "tags": list(row.verdict.tags),
+        "repeats": [str(verdict) for verdict in row.repeats],
+    }
+
+
+def conversation_line(conversation: Conversation, source: str) -> dict[str, Any]:
+    """One conversation in the uniform form, as it can be imported again."""
+    messages = []
+    for message in conversation.messages:
+        line: dict[str, Any] = {"role": message.role, "content": message.content}
+        if message.name:
+            line["name"] = message.name
+        if message.tool_call_id:
+            line["tool_call_id"] = message.tool_call_id
+        if message.tool_calls:
+            line["tool_calls"] = [
+                {"id": call.call_id, "name": call.name, "arguments": call.arguments}
+                for call in message.tool_calls
+            ]
+        messages.append(line)
+    return {
+        "id": conversation.external_id,
+        "dataset": Path(source).name,
+        "messages": messages,
+        "truth": conversation.truth,
+        "created_at": conversation.created_at,
+    }

@@ -1,0 +1,164 @@
+"""Lines about the clustering that is shown: its groups, who is in which, and what was decided."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.goals.clusters.membership import MOST_OTHERS, OTHERS_ABOVE, Membership, membership_of
+from engine.goals.embedders.vectors import Vectors
+from engine.goals.merges.decision_formatting import decision_row
+from engine.records.goals import DeskDecision, GoalGroup
+from engine.store import goal_decisions, scores, vectors
+from engine.store.sql import id_pages, snapshot
+from engine.views.clustering_view import Figures, GoalView, Space, group_rows
+from engine.views.decision_log import read_desk, waiting
+from engine.views.goal_inputs import stored_clustering
+
+OUTLIER = "like no group"
+NOT_ASSIGNED = "came after the clustering and was not assigned"
+
+_Shares = npt.NDArray[np.float64]
+
+
+def cluster_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
+    """The groups that stand, largest first.
+
+    Raises:
+        UsageError: Nothing was clustered yet.
+    """
+    with snapshot(conn):
+        view = _view(conn)
+        space = Space.read(conn, view.stored.vector_config) if view.needs_space() else None
+        rows = group_rows(view, Figures.read(conn, view), space)
+    words = {f"c{cluster.number}": cluster.words for cluster in view.clusters}
+    for row in rows:
+        yield _cluster_line(row, words.get(row.id, ()))
+
+
+def _cluster_line(row: GoalGroup, words: Sequence[str]) -> dict[str, Any]:
+    return {
+        "cluster": row.id,
+        "label": row.label,
+        "description": row.description,
+        "words": list(words),
+        "size": row.size,
+        "share": row.share,
+        "complete": row.states.complete,
+        "incomplete": row.states.incomplete,
+        "borderline": row.states.borderline,
+        "unscored": row.states.unscored,
+        "spread": row.spread,
+        "leaves": row.leaves,
+        "stability": row.stability,
+        "pinned": row.pinned,
+        "made_of": list(row.made_of),
+        "made_by": row.made_by,
+    }
+
+
+def decision_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
+    """Everything that was decided, oldest first, also what was taken back; before it, with why, what was decided on
+    earlier clusterings and found no place on this one.
+
+    Raises:
+        UsageError: Nothing was clustered yet.
+    """
+    with snapshot(conn):
+        stored = stored_clustering(conn, None)
+        for _, decision, reason in waiting(conn, stored.id):
+            yield _decision_line(decision, False, reason)
+        for decision, stands in goal_decisions.history(conn, stored.id):
+            yield _decision_line(decision, stands, None)
+
+
+def _decision_line(decision: DeskDecision, stands: bool, reason: str | None) -> dict[str, Any]:
+    row = decision_row(decision, stands)
+    return {
+        "id": row.id,
+        "act": row.act,
+        "kind": row.kind,
+        "text": row.text,
+        "clusters": list(row.sides),
+        "labels": list(row.labels),
+        "made": list(row.made),
+        "author": row.author,
+        "model": row.model,
+        "probability": row.probability,
+        "evidence": decision.evidence,
+        "given_at": row.given_at,
+        "carried": decision.carried,
+        "stands": row.stands,
+        "waiting": reason,
+    }
+
+
+def assignment_lines(
+    conn: sqlite3.Connection, wanted: Sequence[int] | None = None
+) -> Iterator[dict[str, Any]]:
+    """A line for each imported id of what is wanted, in its order, or of all: the group it is in, with the score of its
+    membership, other groups that it may belong to, and the distance to the centre; `reason` says why it is in none.
+
+    Scores are those of `engine.goals.clusters.membership`, among the groups as they stand.
+
+    Raises:
+        UsageError: Nothing was clustered yet.
+    """
+    with snapshot(conn):
+        view = _view(conn)
+        space = Space.read(conn, view.stored.vector_config)
+        reasons = vectors.reasons(conn, view.stored.vector_config)
+        keys = list(view.sizes)
+        ids, labels = view.desk.numbers(keys)
+        learned = membership_of(space.of(ids), labels, len(keys))
+        group: dict[int, int] = {}
+        for number, key in enumerate(keys):
+            group.update(dict.fromkeys(view.members(key).tolist(), number))
+        outside = set(view.members(None).tolist())
+        for page in id_pages(conn, wanted):
+            has = np.array([key in group or key in outside for key in page])
+            known = np.asarray(page, dtype=np.int64)[has]
+            rows = space.of(known)
+            shares = _shares(rows, learned)
+            away = 1 - rows @ learned.centres.T
+            at = {int(key): place for place, key in enumerate(known)}
+            for conversation_id, external_id, _ in scores.imported_ids(conn, page):
+                line: dict[str, Any] = {
+                    "id": external_id, "cluster": None, "label": None, "score": None, "others": [],
+                    "distance": None, "reason": reasons.get(conversation_id, NOT_ASSIGNED),
+                }  # fmt: skip
+                place = at.get(conversation_id)
+                if place is not None:
+                    own = group.get(conversation_id)
+                    share, distance = shares[place], away[place]
+                    best = [int(n) for n in np.argsort(-share, kind="stable") if n != own]
+                    line["others"] = [
+                        [keys[n], float(share[n])]
+                        for n in best[:MOST_OTHERS]
+                        if share[n] >= OTHERS_ABOVE
+                    ]
+                    nearest = int(distance.argmin()) if own is None else own
+                    line["distance"] = max(0.0, float(distance[nearest]))
+                    line["reason"] = OUTLIER if own is None else None
+                    if own is not None:
+                        line["cluster"] = keys[own]
+                        line["label"] = view.desk.groups[keys[own]].label
+                        line["score"] = float(share[own])
+                yield line
+
+
+def _view(conn: sqlite3.Connection) -> GoalView:
+    stored = stored_clustering(conn, None)
+    return GoalView.read(conn, stored, read_desk(conn, stored.id))
+
+
+def _shares(rows: Vectors, learned: Membership) -> _Shares:
+    """Scores of membership in every group, shape (rows, groups); each row adds up to 1."""
+    cosines = learned.sharpness * (rows @ learned.centres.T).astype(np.float64)
+    raised = np.exp(cosines - cosines.max(axis=1, keepdims=True))
+    found: _Shares = raised / raised.sum(axis=1, keepdims=True)
+    return found

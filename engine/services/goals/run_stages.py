@@ -1,0 +1,269 @@
+"""Which stages a run of goal clustering is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from engine.errors import UsageError
+from engine.filters import Filter, ListQuery
+from engine.goals.embedders.embedder import Served, embedder_for
+from engine.goals.embedders.vectors import Vectors
+from engine.goals.questions.questions import with_context
+from engine.jobs.runner import Stage
+from engine.model.catalog import Catalog, RunnableModel
+from engine.model.interface import LoadOptions
+from engine.model.prompting import Prompt
+from engine.records.goals import USUAL_TEXT, Decide, GoalText
+from engine.stages.assigning import AssignStage
+from engine.stages.clustering import ClusterStage
+from engine.stages.deciding import THRESHOLD, DecideStage
+from engine.stages.embedding import EmbedStage, Vectoriser
+from engine.stages.holding_out import HoldOutStage
+from engine.stages.labelling import LabelStage
+from engine.stages.proposing import ProposeStage
+from engine.stages.stabilising import BOOTSTRAPS, SEEDS, StabilityStage
+from engine.stages.summarising import SummariseStage
+from engine.store import settings
+from engine.store.project import Project
+from engine.views.decision_log import DecisionLog
+from engine.views.goal_inputs import TextSource, source_of, stored_clustering
+from engine.views.merge_queue_cache import MergeQueueCache
+from engine.worker.client import ModelProcess
+
+GOAL_STAGES = (
+    "summarise", "embed", "cluster", "label", "propose", "decide", "assign", "stability", "hold-out"
+)  # fmt: skip
+
+ASK = 24
+"""Pairs that one run asks about: some minutes' work, and more than a person decides meanwhile."""
+
+ABOUT_KEY = "goal_context"
+"""Setting with the paragraph on the application that stands before every summarising prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """What a person chose for a clustering run.
+
+    Attributes:
+        embedder: `tfidf`, `minilm`, the path of a GGUF embedding model, or the URL of an endpoint.
+        k: Clusters, an overestimate; None proposes one from the data.
+        threshold: Merge probability from which `auto` merges.
+        ask: Pairs that the model is asked about before a person decides; the desk asks about more.
+        largest: Clusters of more members are split again; None leaves them.
+        model: Name or path; None is the one that the project uses for goals.
+        labels: Let the model label clusters; without, they are named after their words and nothing is asked.
+        near: Show it the nearest texts outside a cluster; else any.
+        filter: Which conversations.
+        limit: The first so many of them.
+    """
+
+    text: GoalText = USUAL_TEXT
+    embedder: str = "tfidf"
+    k: int | None = None
+    seed: int = 0
+    decide: Decide = "ask"
+    threshold: float = THRESHOLD
+    ask: int = ASK
+    largest: int | None = None
+    model: str | None = None
+    labels: bool = True
+    near: bool = True
+    filter: Filter = field(default_factory=Filter)
+    limit: int | None = None
+
+
+def _answers(model: str | None, prompt: Prompt) -> None:
+    """Models of this machine answer every prompt."""
+
+
+def _itself(model: str | None) -> str | None:
+    """Where there is nothing to choose from."""
+    return model
+
+
+@dataclass(frozen=True, slots=True)
+class GoalStages:
+    """Makes the stages of goal runs.
+
+    Attributes:
+        prompt: Gives a prompt as the project has it.
+        model: Gives the model of a name when a stage's turn has come.
+        tuning: Gives the stages that tune a model of a name, none where it was tuned.
+        named: Gives the name of the model that a run means: the one asked for, else the project's.
+        writes, reads: Refuse a model of a name that cannot write replies to a prompt, or tell how probable given
+            answers to it are.
+        key: Gives the key for an embedder's URL, empty where it needs none.
+    """
+
+    project: Project
+    process: ModelProcess
+    catalog: Catalog
+    desks: DecisionLog
+    standing: MergeQueueCache
+    prompt: Callable[[str], Prompt]
+    model: Callable[[str | None], RunnableModel]
+    tuning: Callable[[str | None], list[Stage]]
+    named: Callable[[str | None], str | None] = _itself
+    writes: Callable[[str | None, Prompt], None] = _answers
+    reads: Callable[[str | None, Prompt], None] = _answers
+    key: Callable[[str], str] = lambda url: ""
+
+    def cluster(self, options: ClusterOptions) -> list[Stage]:
+        """Texts, vectors, clusters, labels, and what is said or decided of merges.
+
+        Raises:
+            UsageError: There is no such embedder, or the model's word is to decide and no model is asked.
+        """
+        options = replace(options, model=self.named(options.model))
+        query = ListQuery(options.filter)
+        stages: list[Stage] = []
+        if options.labels or options.text == "summary":
+            stages += self.tuning(options.model)
+        summarise: SummariseStage | None = None
+        if options.text == "summary":
+            summarise = self._summarise(options.model, query, options.limit)
+            stages.append(summarise)
+
+        def source() -> TextSource:
+            return TextSource(options.text, summarise.config_hash if summarise else None)
+
+        embed = EmbedStage(
+            self.project,
+            self._vectoriser(options.embedder, options.seed),
+            source,
+            query=query,
+            limit=options.limit,
+        )
+        cluster = ClusterStage(
+            self.project,
+            self.desks,
+            lambda: embed.vector_key,
+            lambda: embed.ids,
+            k=options.k,
+            seed=options.seed,
+            largest=options.largest,
+        )
+        stages += [embed, cluster]
+        asking: ProposeStage | None = None
+        if options.labels:
+            self.writes(options.model, self.prompt("label"))
+            stages.append(
+                LabelStage(
+                    self.project,
+                    self.process,
+                    lambda: self.model(options.model),
+                    self.prompt("label"),
+                    near=options.near,
+                    clustering_id=lambda: cluster.clustering_id,
+                )
+            )
+            asking = self._propose(options, lambda: cluster.clustering_id)
+        if options.decide == "ask" and asking is not None:
+            stages.append(asking)
+        elif options.decide in ("auto", "llm"):
+            stages.append(
+                DecideStage(
+                    self.project,
+                    self.desks,
+                    self.standing,
+                    "auto" if options.decide == "auto" else "llm",
+                    lambda: cluster.clustering_id,
+                    asking=asking,
+                    threshold=options.threshold,
+                )
+            )
+        return stages
+
+    def ask(self, model: str | None = None, most: int = ASK) -> list[Stage]:
+        """Questions about the pairs that are next on the desk of the clustering that is shown."""
+        options = ClusterOptions(model=self.named(model), ask=most)
+        return [*self.tuning(options.model), self._propose(options, lambda: None)]
+
+    def assign(self, model: str | None = None) -> list[Stage]:
+        """Texts and vectors of what came after the clustering that is shown, then where it belongs.
+
+        Args:
+            model: That wrote the summaries, where the clustering is of summaries.
+
+        Raises:
+            UsageError: Nothing was clustered yet.
+        """
+        with self.project.reading() as conn:
+            stored = stored_clustering(conn, None)
+        stages: list[Stage] = []
+        if stored.text == "summary":
+            summarise = self._summarise(self.named(model), ListQuery(), None)
+            if summarise.config_hash != stored.goal_config:
+                raise UsageError(
+                    "The summaries of this clustering were made with another model or prompt.",
+                    "Name that model with --model, or cluster anew.",
+                )
+            stages.append(summarise)
+        embed = EmbedStage(
+            self.project,
+            self._vectoriser(stored.embedder, stored.seed),
+            lambda: source_of(stored),
+            into=lambda: stored.vector_config,
+        )
+        return [*stages, embed, AssignStage(self.project, self.desks, lambda: stored.id)]
+
+    def stability(self, seeds: int = SEEDS, bootstraps: int = BOOTSTRAPS) -> StabilityStage:
+        """Repetitions of the clustering that is shown."""
+        return StabilityStage(self.project, seeds=seeds, bootstraps=bootstraps)
+
+    def hold_out(self, share: float, seed: int = 0) -> HoldOutStage:
+        """Measures how well a share of the conversations can be assigned to clusters of the others."""
+        return HoldOutStage(
+            self.project, lambda name, own: self._vectoriser(name, own).make(), share, seed
+        )
+
+    def _propose(
+        self, options: ClusterOptions, clustering_id: Callable[[], int | None]
+    ) -> ProposeStage:
+        merge, reason = self.prompt("merge"), self.prompt("merge-reason")
+        self.reads(options.model, merge)
+        self.writes(options.model, reason)
+        return ProposeStage(
+            self.project,
+            self.process,
+            lambda: self.model(options.model),
+            self.standing,
+            merge,
+            reason,
+            most=options.ask,
+            clustering_id=clustering_id,
+        )
+
+    def _summarise(self, model: str | None, query: ListQuery, limit: int | None) -> SummariseStage:
+        with self.project.reading() as conn:
+            about = str(settings.get(conn, ABOUT_KEY, ""))
+        prompt = with_context(self.prompt("summary"), about)
+        self.writes(model, prompt)
+        return SummariseStage(
+            self.project,
+            self.process,
+            lambda: self.model(model),
+            prompt,
+            query=query,
+            limit=limit,
+        )
+
+    def _vectoriser(self, name: str, seed: int) -> Vectoriser:
+        """What embeds; a GGUF file does so in the model process. Made at once, so that a wrong name is told before
+        anything runs."""
+        made = embedder_for(name, seed=seed, serve=self._serve, key=self.key(name))
+        if name.endswith(".gguf"):
+            return Vectoriser(name, lambda: made, "model", self.process.cancel)
+        return Vectoriser(name, lambda: made)
+
+    def _serve(self, path: Path) -> Served:
+        options = LoadOptions(embedding=True)
+
+        def embed(texts: Sequence[str]) -> Vectors:
+            self.process.load(path, options)
+            return self.process.embed(texts)
+
+        return Served(self.catalog.sha256(path), embed)

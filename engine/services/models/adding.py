@@ -1,0 +1,60 @@
+"""Adding files to the catalogue, each loaded once by the model process first, so that a broken one is refused now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from engine import folders
+from engine.model.adapter_files import is_adapter
+from engine.model.catalog import AdapterEntry, Catalog, ModelEntry
+from engine.model.gguf_file import read_gguf
+from engine.model.interface import LoadOptions
+from engine.services.models.facts import base_for
+from engine.worker.client import ModelProcess
+
+ENOUGH_CONTEXT = 256
+"""Tokens of context for finding out whether a file can be loaded."""
+
+Tell = Callable[[str], None]
+
+
+def add_file(
+    catalog: Catalog, path: Path, name: str | None, tell: Tell
+) -> ModelEntry | AdapterEntry:
+    """Adds a model or an adapter, or the adapter of a training run's directory.
+
+    Raises:
+        ModelError: llama.cpp cannot load it, or there is not enough memory.
+        ModelFileError: It is no sound GGUF file.
+        UsageError: There is no such file, or the name is taken.
+    """
+    if path.is_dir() or is_adapter(read_gguf(path)):
+        return _add_adapter(catalog, path, name, tell)
+    process = ModelProcess(folders.log_dir() / "model.log")
+    try:
+        need = process.memory(path, LoadOptions())
+        facts = process.load(path, LoadOptions(context=ENOUGH_CONTEXT))
+    finally:
+        process.close()
+    tell(
+        f"{facts['name']}: {facts['architecture']}, {facts['vocabulary']:,} tokens of vocabulary,"
+        f" takes {(need['weights'] + need['cache']) / 1e9:.1f} GB of memory."
+    )
+    return catalog.add(path, name)
+
+
+def _add_adapter(catalog: Catalog, path: Path, name: str | None, tell: Tell) -> AdapterEntry:
+    """Adds an adapter after it was loaded on a base that it fits, where one is known."""
+    path = catalog.adapter_path(path)
+    base = base_for(catalog, path)
+    if base is None:
+        tell("No model of the catalogue is its base; add that with `workbench models add` too.")
+        return catalog.add_adapter(path, name)
+    process = ModelProcess(folders.log_dir() / "model.log")
+    try:
+        process.load(base.path, LoadOptions(context=ENOUGH_CONTEXT), path)
+    finally:
+        process.close()
+    tell(f"An adapter for {base.name}.")
+    return catalog.add_adapter(path, name)

@@ -1,0 +1,162 @@
+"""The endpoints of a session: what asks them, what they refuse before a run starts, and what is said of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from engine.completeness.block import Question
+from engine.errors import UsageError
+from engine.model.catalog import RunnableModel
+from engine.model.http.address import parse_address
+from engine.model.http.book import EndpointBook, EndpointEntry
+from engine.model.http.capabilities import (
+    Capabilities,
+    no_curve,
+    no_laid_out,
+    no_reading,
+    no_tree,
+    no_writing,
+)
+from engine.model.interface import LoadOptions, Sampling
+from engine.model.prompting import Prompt, parse_prompt, prompt_text
+from engine.store.replies import ReplyCache
+from engine.text import one_line
+from engine.trees.tree import TreeOptions
+from engine.worker.endpoints.client import EndpointModel
+
+REPLIES = "replies.sqlite"
+
+
+class Endpoints:
+    """Endpoints as a session uses them; nothing is asked and no file of replies opened before it is needed."""
+
+    def __init__(self, data: Path, cache: Path) -> None:
+        """Reads the list.
+
+        Raises:
+            ModelFileError: It cannot be read.
+        """
+        self._data, self._cache = data, cache
+        self.book.entries()
+        self._replies: ReplyCache | None = None
+
+    @property
+    def book(self) -> EndpointBook:
+        """The list as it stands; commands add to it while a project is open.
+
+        Raises:
+            ModelFileError: It cannot be read.
+        """
+        return EndpointBook(self._data)
+
+    def model(self, words: str | None, options: LoadOptions) -> RunnableModel | None:
+        """The model behind the endpoints that a name stands for; None for models of this machine.
+
+        Raises:
+            UsageError: The endpoints do not serve the same model alike.
+        """
+        names = self.book.named(words)
+        return self.book.runnable(names, options) if names else None
+
+    def serves(self, words: str | None, adapter: object = None) -> bool:
+        """Whether a name stands for endpoints.
+
+        Raises:
+            UsageError: It does, and an adapter is asked for beside it.
+        """
+        if not self.book.named(words):
+            return False
+        if adapter is not None:
+            raise UsageError(
+                "An endpoint cannot be sent an adapter.",
+                "Let the endpoint serve it, as a model of its own.",
+            )
+        return True
+
+    def connect(self, names: tuple[str, ...]) -> EndpointModel:
+        """What asks endpoints.
+
+        Raises:
+            UsageError: They do not serve the same model alike, or a variable with a key is not set.
+        """
+        if self._replies is None:
+            self._replies = ReplyCache(self._cache / REPLIES)
+        fleet = self.book.fleet(names, self._replies)
+        return EndpointModel(", ".join(names), fleet, self.book.can(names))
+
+    def key_for(self, url: str) -> str:
+        """The key of the endpoint that a URL leads to; empty for one that was not added or needs none, and for other
+        words."""
+        if not url.startswith(("http://", "https://")):
+            return ""
+        asked = parse_address(url, leaf="embeddings")
+        for entry in self.book.entries():
+            if entry.key_env and entry.address.base == asked.base:
+                return os.environ.get(entry.key_env, "").strip()
+        return ""
+
+    def close(self) -> None:
+        """Closes the file of replies."""
+        if self._replies is not None:
+            self._replies.close()
+            self._replies = None
+
+    # What is refused before a run starts; models of this machine are never refused here.
+
+    def check_curve(self, words: str | None, question: Question) -> None:
+        """Raises UsageError where the endpoints cannot answer a question at each boundary."""
+        self._check(words, lambda model: model.refuse_curve(question))
+
+    def check_writing(self, words: str | None, prompt: Prompt) -> None:
+        """Raises UsageError where they cannot write replies."""
+        self._check(words, lambda model: model.refuse_writing(prompt))
+
+    def check_reading(self, words: str | None, prompt: Prompt) -> None:
+        """Raises UsageError where they cannot say how probable given answers are."""
+        self._check(words, lambda model: model.refuse_reading(prompt))
+
+    def check_trees(self, words: str | None, options: TreeOptions) -> None:
+        """Raises UsageError where they cannot grow trees this way."""
+        self._check(words, lambda model: model.refuse_trees(options))
+
+    def check_chat(self, words: str | None, sampling: Sampling) -> None:
+        """Raises UsageError where they cannot write replies to messages this way."""
+        self._check(words, lambda model: model.refuse_chat(sampling))
+
+    def _check(self, words: str | None, refuse: Callable[[EndpointModel], None]) -> None:
+        if names := self.book.named(words):
+            refuse(EndpointModel(", ".join(names), self.book.fleet(names), self.book.can(names)))
+
+
+def endpoint_summary(entry: EndpointEntry) -> str:
+    """An endpoint in a line: where it is and what it is good for."""
+    can = entry.can
+    words = [entry.url, can.server if can.server != "unknown" else "", *(what_for(can))]
+    return ", ".join(one_line(word, 160) for word in words if word)
+
+
+def what_for(can: Capabilities) -> list[str]:
+    """Which work an endpoint can do, and the reason for each that it cannot."""
+    summary, judge, base, merge = (
+        parse_prompt(name, prompt_text(name)) for name in ("summary", "judge", "base", "merge")
+    )
+    asked: dict[str, str | None] = {
+        "replies": no_writing(can, summary),
+        "curves": no_curve(can, None, None),
+        "curves with an end tag in words": no_curve(can, None, "END"),
+        "curves by the paper's prompt": no_curve(can, base, None),
+        "the judge": no_curve(can, judge, None),
+        "merge questions": no_reading(can) or no_laid_out(can, merge),
+        "trees": no_tree(can),
+    }
+    able = [what for what, reason in asked.items() if reason is None]
+    found = [f"gives {', '.join(able)}"] if able else []
+    return found + [f"no {what}: {reason}" for what, reason in asked.items() if reason]
+
+
+def described(entry: EndpointEntry) -> dict[str, Any]:
+    """An endpoint as JSON values; of its key only the name of the variable."""
+    return {"name": entry.name, "origin": "endpoint", **entry.as_params()}

@@ -1,0 +1,149 @@
+"""What is known of the models and adapters on disk, without loading one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import ModelFileError, UsageError
+from engine.model.adapter_files import refuse_other_base
+from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
+from engine.model.gguf_file import GgufFile, read_gguf
+from engine.model.manifest import Manifest, read_manifest
+from engine.services.models.memory import Footprint, Room, footprint
+
+BUILT_IN_LICENCE = "apache-2.0"
+"""Of the default model and of the adapters that come with the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """A model of the catalogue as it is on disk.
+
+    Attributes:
+        size: Bytes of all its files; None where the file is gone.
+        header: Of the file that would be loaded; None where it cannot be read, then `problem` says why.
+        takes: What that one takes here.
+        tokens_per_s: As measured here.
+        manifest: Where it is from, for a pulled one.
+    """
+
+    entry: ModelEntry
+    size: int | None = None
+    header: GgufFile | None = None
+    takes: Footprint | None = None
+    tokens_per_s: float | None = None
+    manifest: Manifest | None = None
+    problem: str = ""
+
+    @property
+    def licence(self) -> str:
+        """As the hub or the file says; empty where neither does."""
+        if self.entry.name == DEFAULT_MODEL:
+            return BUILT_IN_LICENCE
+        if self.manifest is not None and self.manifest.licence:
+            return self.manifest.licence
+        return self.header.text("general.license") if self.header else ""
+
+    @property
+    def source(self) -> str:
+        """The repository, else the folder."""
+        return self.manifest.repository if self.manifest else str(self.entry.path.parent)
+
+    @property
+    def runs_as(self) -> str:
+        """Format of the tuned copy, empty before tuning."""
+        return str(self.entry.tuning["chosen"]) if self.entry.tuning else ""
+
+
+def model_facts(catalog: Catalog, entry: ModelEntry, there: Room) -> ModelFacts:
+    """Reads the header of a model; what is wrong with it is part of the answer."""
+    manifest = read_manifest(entry.path) if entry.origin == "pulled" else None
+    try:
+        shipped = read_gguf(entry.path)
+        runnable = catalog.runnable(entry)
+        header = shipped if runnable.path == entry.path else read_gguf(runnable.path)
+    except ModelFileError as error:
+        size = entry.path.stat().st_size if entry.path.is_file() else None
+        problem = "its file is gone" if size is None else error.message
+        return ModelFacts(entry, size, manifest=manifest, problem=problem)
+    takes = footprint(header, there, runnable.options)
+    return ModelFacts(entry, shipped.size, header, takes, runnable.tokens_per_s, manifest)
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterFacts:
+    """An adapter of the catalogue as it is on disk.
+
+    Attributes:
+        base: Name of the model of the catalogue that it fits, None where there is none.
+    """
+
+    entry: AdapterEntry
+    size: int | None
+    base: str | None
+
+    @property
+    def note(self) -> str:
+        """What it is for."""
+        made_of = self.entry.made_of
+        base = self.base or f"{made_of.base_name or 'an unknown base'}, which is not in this list"
+        parts = [f"for {base}"]
+        if made_of.recipe:
+            parts.append(f"recipe {made_of.recipe}")
+        if self.entry.auroc is not None:
+            parts.append(f"AUROC {self.entry.auroc:.3f} on held-out conversations")
+        return ", ".join(parts)
+
+
+def adapter_facts(catalog: Catalog, entry: AdapterEntry) -> AdapterFacts:
+    """Size and base of an adapter."""
+    there = entry.path.is_file()
+    base = base_for(catalog, entry.path) if there else None
+    return AdapterFacts(
+        entry, entry.path.stat().st_size if there else None, base.name if base else None
+    )
+
+
+def base_for(catalog: Catalog, adapter: Path) -> ModelEntry | None:
+    """The first model that an adapter fits, or None."""
+    for entry in catalog.entries():
+        with contextlib.suppress(ModelFileError):
+            refuse_other_base(adapter, entry.path)
+            return entry
+    return None
+
+
+def find(catalog: Catalog, name: str) -> ModelEntry | AdapterEntry:
+    """A model or an adapter of the catalogue by its name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    entries: list[ModelEntry | AdapterEntry] = [*catalog.entries(), *catalog.adapters()]
+    for entry in entries:
+        if entry.name == name:
+            return entry
+    known = ", ".join(entry.name for entry in entries)
+    raise UsageError(f"There is no model {name!r}.", f"Known are {known}.")
+
+
+def ggufs_in(path: Path) -> Iterator[Path]:
+    """The models of a file or of a folder: of a split one the first part; nothing of folders inside it.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if not path.is_dir():
+        yield path
+        return
+    found = [
+        one
+        for one in sorted(path.glob("*.gguf"))
+        if "-of-" not in one.name or "-00001-of-" in one.name
+    ]
+    if not found:
+        raise UsageError(f"{path} holds no GGUF file.", "Name a file, or a folder that holds some.")
+    yield from found

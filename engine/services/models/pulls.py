@@ -1,0 +1,191 @@
+"""Pulls in the background: each a thread of its own, with a rate, a pause, and what came of it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from engine.errors import UsageError, WorkbenchError
+from engine.model.hub.access import Hub
+from engine.model.hub.fetching import Paused
+from engine.model.hub.pulling import PullPlan, PullProgress, carry_out, forget, unfinished
+from engine.services.models.records import PullRow, PullState
+
+RATE_SECONDS = 5.0
+"""A rate is measured over so much of the recent past."""
+ENDING_SECONDS = 2.0
+"""How long the end of the program waits for pulls to come to rest; what has arrived is safe anyway."""
+
+
+class Rate:
+    """Bytes a second over the recent past."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def add(self, done: int) -> None:
+        """Takes a count; a smaller one than before begins anew."""
+        now = self._clock()
+        if self._seen and done < self._seen[-1][1]:
+            self._seen.clear()
+        self._seen.append((now, done))
+        while len(self._seen) > 2 and now - self._seen[1][0] > RATE_SECONDS:
+            self._seen.popleft()
+
+    @property
+    def value(self) -> float | None:
+        """None before two counts at different times."""
+        if len(self._seen) < 2:
+            return None
+        (begun, first), (now, last) = self._seen[0], self._seen[-1]
+        return (last - first) / (now - begun) if now > begun else None
+
+
+class _Pull:
+    """One pull of this process, from its beginning to what came of it."""
+
+    def __init__(self, hub: Hub, plan: PullPlan, ended: Callable[[], None]) -> None:
+        self.plan = plan
+        self.stop = threading.Event()
+        self._hub, self._ended = hub, ended
+        self._rate = Rate()
+        self._progress = PullProgress("waiting", plan.done, plan.wanted.size)
+        self._state: PullState | None = None
+        self._problem = self._hint = ""
+        self.thread = threading.Thread(target=self._run, daemon=True, name="workbench-pull")
+
+    @property
+    def works(self) -> bool:
+        """Whether it is still at work."""
+        return self._state is None
+
+    def row(self) -> PullRow:
+        """Where it stands."""
+        progress, rate = self._progress, self._rate.value if self.works else None
+        left = (progress.total - progress.done) / rate if rate else None
+        return PullRow(
+            self.plan.name,
+            self.plan.wanted.repository,
+            self.plan.wanted.files[0].name,
+            self._state or progress.state,
+            progress.done,
+            progress.total,
+            rate,
+            left,
+            progress.said,
+            self._problem,
+            self._hint,
+        )
+
+    def _told(self, progress: PullProgress) -> None:
+        if progress.state != self._progress.state:
+            self._rate = Rate()
+        self._rate.add(progress.done)
+        self._progress = progress
+
+    def _run(self) -> None:
+        try:
+            carry_out(self._hub, self.plan, self.stop, self._told)
+            self._state = "done"
+        except Paused:
+            self._state = "paused"
+        except WorkbenchError as error:
+            self._problem, self._hint = error.message, error.hint
+            self._state = "failed"
+        except Exception as error:
+            logging.getLogger(__name__).exception("a pull failed")
+            self._problem = f"Something went wrong that was not foreseen: {type(error).__name__}"
+            self._state = "failed"
+        self._ended()
+
+
+class Pulls:
+    """The pulls of a data folder: those of this process, and those that rest on its disk.
+
+    Args:
+        ended: Called from a thread when a pull came to an end of any kind.
+    """
+
+    def __init__(self, data: Path, ended: Callable[[], None] = lambda: None) -> None:
+        self._data, self._ended = data, ended
+        self._guard = threading.Lock()
+        self._pulls: dict[str, _Pull] = {}
+
+    def begin(self, hub: Hub, plan: PullPlan) -> None:
+        """Begins a pull, or goes on with one.
+
+        Raises:
+            UsageError: It is at work already.
+        """
+        with self._guard:
+            known = self._pulls.get(plan.name)
+            if known is not None and known.works:
+                raise UsageError(f"{plan.name} is being pulled already.")
+            pull = self._pulls[plan.name] = _Pull(hub, plan, self._ended)
+        pull.thread.start()
+
+    def rows(self) -> list[PullRow]:
+        """All pulls, by name."""
+        with self._guard:
+            pulls = dict(self._pulls)
+        rows = {name: pull.row() for name, pull in pulls.items()}
+        for plan in unfinished(self._data):
+            if plan.name not in rows:
+                first = plan.wanted.files[0].name
+                rows[plan.name] = PullRow(
+                    plan.name, plan.wanted.repository, first, "paused", plan.done, plan.wanted.size
+                )
+        return [rows[name] for name in sorted(rows)]
+
+    def plan(self, name: str) -> PullPlan:
+        """The plan of a pull that has not come to its end.
+
+        Raises:
+            UsageError: There is none.
+        """
+        with self._guard:
+            pull = self._pulls.get(name)
+        for plan in unfinished(self._data):
+            if plan.name == name:
+                return plan
+        if pull is None or pull.row().state == "done":
+            raise UsageError(f"There is no unfinished pull {name!r}.")
+        return pull.plan
+
+    def pause(self, name: str) -> None:
+        """Stops a pull of this process soon.
+
+        Raises:
+            UsageError: It is not at work here.
+        """
+        with self._guard:
+            pull = self._pulls.get(name)
+        if pull is None or not pull.works:
+            raise UsageError(f"{name} is not being pulled here.")
+        pull.stop.set()
+
+    def give_up(self, name: str) -> None:
+        """Deletes what has arrived of a pull.
+
+        Raises:
+            UsageError: There is no such pull, or it is at work.
+        """
+        plan = self.plan(name)
+        forget(plan)
+        with self._guard:
+            self._pulls.pop(name, None)
+
+    def close(self) -> None:
+        """Pauses what is at work."""
+        with self._guard:
+            pulls = [pull for pull in self._pulls.values() if pull.works]
+        for pull in pulls:
+            pull.stop.set()
+        deadline = time.monotonic() + ENDING_SECONDS
+        for pull in pulls:
+            pull.thread.join(max(0.0, deadline - time.monotonic()))

@@ -1,0 +1,335 @@
+"""The models port of the screens over the catalogue, the hub and the model process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from engine import number_format
+from engine.errors import UsageError
+from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
+from engine.model.http.book import EndpointBook, EndpointEntry
+from engine.model.hub.access import Hub, hub_from_environment
+from engine.model.hub.looking import look_at, search
+from engine.model.hub.pulling import free_space, plan_pull
+from engine.model.manifest import PULLED
+from engine.model.recommended import recommended_sets, set_for
+from engine.records.models import WORKS, Work
+from engine.services.models import checking
+from engine.services.models.endpoints import endpoint_summary, what_for
+from engine.services.models.facts import ModelFacts, adapter_facts, find, ggufs_in, model_facts
+from engine.services.models.in_use import ModelsInUse
+from engine.services.models.memory import Room, room
+from engine.services.models.pulls import Pulls
+from engine.services.models.records import (
+    Fact,
+    HubFileRow,
+    HubPage,
+    HubRow,
+    ModelRow,
+    PullRow,
+    Recommendation,
+)
+
+Add = Callable[[Path], str]
+"""Adds a file after it was loaded once, and returns its name."""
+
+
+class ModelService:
+    """See `engine.services.models.records.Models`.
+
+    Args:
+        in_use: What the project chose.
+        config: The config folder, for a person's own recommendations.
+        add: Adds one file.
+        tune: Begins to tune a model; returns the job id.
+        changed: Called when the catalogue changed.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        in_use: ModelsInUse,
+        config: Path,
+        add: Add,
+        tune: Callable[[ModelEntry], int],
+        changed: Callable[[], None],
+    ) -> None:
+        self._catalog, self._in_use, self._config = catalog, in_use, config
+        self._add, self._tune, self._changed = add, tune, changed
+        self._pulls = Pulls(catalog.data, changed)
+
+    def close(self) -> None:
+        """Brings pulls to rest."""
+        self._pulls.close()
+
+    # On disk
+
+    def rows(self) -> list[ModelRow]:
+        """Models, then endpoints, then adapters."""
+        there = room()
+        models = [_model_row(model_facts(self._catalog, e, there)) for e in self._catalog.entries()]
+        endpoints = [
+            ModelRow(entry.name, "endpoint", "endpoint", entry.url, note=endpoint_summary(entry))
+            for entry in self._endpoints()
+        ]
+        adapters = [self._adapter_row(entry) for entry in self._catalog.adapters()]
+        rows = [replace(row, works=self._works(row.name)) for row in [*models, *endpoints]]
+        return [*rows, *adapters]
+
+    def facts(self, name: str) -> list[Fact]:
+        """Everything known of a model, an endpoint or an adapter."""
+        works = ", ".join(WORKS[work] for work in self._works(name))
+        used = [Fact("used for", works)] if works else []
+        endpoint = self._endpoint(name)
+        if endpoint is not None:
+            return [*used, *_known_of_endpoint(endpoint)]
+        entry = find(self._catalog, name)
+        if isinstance(entry, AdapterEntry):
+            return _known_of_adapter(self._catalog, entry)
+        there = room()
+        return [*used, *_known(self._catalog, model_facts(self._catalog, entry, there), there)]
+
+    def use(self, name: str, works: Sequence[Work]) -> None:
+        """Lets the project use a model for some work."""
+        self._in_use.use(name, works)
+        self._changed()
+
+    def _works(self, name: str) -> tuple[Work, ...]:
+        """What a model is used for; one of several endpoints that share runs is used too."""
+        chosen = self._in_use.chosen()
+        used = {work: chosen.get(work, DEFAULT_MODEL).split(",") for work in WORKS}
+        return tuple(work for work in WORKS if name in map(str.strip, used[work]))
+
+    def verify(self, name: str) -> str:
+        """Computes checksums anew."""
+        if self._endpoint(name) is not None:
+            raise UsageError(f"{name} is an endpoint; it has no file here.")
+        return checking.verify(self._catalog, find(self._catalog, name))
+
+    def removal(self, name: str) -> str:
+        """What removing would do."""
+        if self._endpoint(name) is not None:
+            return f"forget the endpoint {name}"
+        return checking.removal(find(self._catalog, name))
+
+    def remove(self, name: str) -> None:
+        """Deletes or forgets."""
+        if self._endpoint(name) is not None:
+            EndpointBook(self._catalog.data).forget(name)
+        else:
+            checking.remove(self._catalog, find(self._catalog, name))
+        self._changed()
+
+    def add(self, path: str) -> list[str]:
+        """Adds a file, or those of a folder."""
+        names = [self._add(one) for one in ggufs_in(Path(path).expanduser().resolve())]
+        self._changed()
+        return names
+
+    def tune(self, name: str) -> int:
+        """Begins to tune."""
+        return self._tune(self._catalog.entry(name))
+
+    def _endpoints(self) -> list[EndpointEntry]:
+        # Read anew: commands add endpoints while a project is open.
+        return EndpointBook(self._catalog.data).entries()
+
+    def _endpoint(self, name: str) -> EndpointEntry | None:
+        return next((entry for entry in self._endpoints() if entry.name == name), None)
+
+    def _adapter_row(self, entry: AdapterEntry) -> ModelRow:
+        facts = adapter_facts(self._catalog, entry)
+        return ModelRow(
+            name=entry.name,
+            kind="adapter",
+            origin=entry.origin,
+            source=str(entry.path.parent),
+            size=facts.size,
+            note=facts.note,
+            problem="" if facts.size is not None else "its file is gone",
+        )
+
+    # The hub
+
+    def hub(self) -> str:
+        """The host that would be asked."""
+        return hub_from_environment().host
+
+    def recommended(self) -> list[Recommendation]:
+        """The recommended models."""
+        sets = recommended_sets(self._config)
+        there = room()
+        here = set_for(sets, max(there.gpu_free, there.system or 0) or None)
+        return [
+            Recommendation(
+                one.memory,
+                model.role,
+                model.repository,
+                model.file,
+                model.size,
+                model.licence,
+                model.note,
+                one is here,
+            )
+            for one in sets
+            for model in one.models
+        ]
+
+    def search(self, text: str) -> list[HubRow]:
+        """Repositories of the hub."""
+        found = search(hub_from_environment(), text)
+        return [HubRow(m.name, m.licence, m.gated, m.downloads, m.changed) for m in found]
+
+    def look_at(self, repository: str) -> HubPage:
+        """The files of a repository."""
+        hub = hub_from_environment()
+        found, there = look_at(hub, repository), room()
+        return HubPage(
+            name=found.name,
+            revision=found.revision,
+            licence=found.licence,
+            gated=found.gated,
+            files=tuple(
+                HubFileRow(file.name, file.size, len(file.parts), _fits(file.size, there))
+                for file in found.files
+            ),
+            left_out=found.left_out,
+            page=f"{hub.url}/{found.name}",
+            room=free_space(self._catalog.data / PULLED),
+        )
+
+    # Pulls
+
+    def pulls(self) -> list[PullRow]:
+        """Quick. All pulls."""
+        return self._pulls.rows()
+
+    def pull(self, repository: str, file: str) -> str:
+        """Begins a pull."""
+        hub = hub_from_environment()
+        found = look_at(hub, repository)
+        plan = plan_pull(self._catalog.data, hub, found, found.file(file))
+        self._catalog.refuse_taken(plan.name, plan.first)
+        self._pulls.begin(hub, plan)
+        return plan.name
+
+    def go_on(self, name: str) -> None:
+        """Goes on with a pull."""
+        plan = self._pulls.plan(name)
+        self._pulls.begin(hub_of(plan.wanted.hub), plan)
+
+    def pause(self, name: str) -> None:
+        """Quick. Stops a pull."""
+        self._pulls.pause(name)
+
+    def give_up(self, name: str) -> None:
+        """Deletes what has arrived."""
+        self._pulls.give_up(name)
+        self._changed()
+
+
+def hub_of(url: str) -> Hub:
+    """The hub that a pull was begun at; it gets the token only where that is the hub of today."""
+    today = hub_from_environment()
+    return today if today.url == url else Hub(url)
+
+
+def _fits(size: int, there: Room) -> bool | None:
+    return None if there.system is None else size <= there.system + there.gpu_free
+
+
+def _model_row(facts: ModelFacts) -> ModelRow:
+    takes = facts.takes
+    return ModelRow(
+        name=facts.entry.name,
+        kind="model",
+        origin=facts.entry.origin,
+        source=facts.source,
+        size=facts.size,
+        memory=takes.need.total if takes else None,
+        fits=takes.fits if takes else None,
+        runs_as=facts.runs_as,
+        tokens_per_s=facts.tokens_per_s,
+        licence=facts.licence,
+        note="" if facts.header is None else facts.header.text("general.name"),
+        problem=facts.problem,
+    )
+
+
+def _known(catalog: Catalog, facts: ModelFacts, there: Room) -> list[Fact]:
+    entry, known = facts.entry, [Fact("file", str(facts.entry.path))]
+    if facts.problem:
+        return [Fact("problem", facts.problem), *known]
+    manifest, header, takes = facts.manifest, facts.header, facts.takes
+    if manifest is not None:
+        known += [
+            Fact("from", f"{manifest.repository} on {manifest.hub}"),
+            Fact("commit", manifest.revision),
+            Fact("pulled", manifest.pulled_at),
+        ]
+    known += [
+        Fact("licence", facts.licence or "not said"),
+        Fact("SHA-256", catalog.sha256(entry.path)),
+        Fact("size", number_format.size(facts.size)),
+    ]
+    if header is not None:
+        arch = header.text("general.architecture")
+        trained = header.number(f"{arch}.context_length")
+        known += [
+            Fact("model", f"{header.text('general.name')} ({arch})"),
+            Fact("context", f"trained for {trained or 0:,} tokens"),
+        ]
+    if takes is not None:
+        need = takes.need
+        known.append(
+            Fact(
+                "memory",
+                f"{need.total / 1e9:.2f} GB for logs of {need.context:,} tokens: weights {need.weights / 1e9:.2f},"
+                f" cache {need.cache / 1e9:.2f}, work {need.compute / 1e9:.2f}",
+            )
+        )
+        if takes.plan is not None:
+            plan = takes.plan
+            known.append(
+                Fact(
+                    "GPU",
+                    f"{plan.layers} of {plan.of} layers, {plan.used / 1e9:.1f} of {plan.free / 1e9:.1f} GB that are"
+                    f" free on {there.gpu}",
+                )
+            )
+    tuning = entry.tuning
+    if tuning is None:
+        known.append(Fact("tuning", "never tuned on this machine"))
+    else:
+        known.append(
+            Fact(
+                "tuning",
+                f"runs as {tuning['chosen']} at {tuning['tokens_per_s']:,.0f} tokens/s,"
+                f" {tuning['gain']:.1f} times as fast as the file",
+            )
+        )
+    return known
+
+
+def _known_of_adapter(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
+    facts = adapter_facts(catalog, entry)
+    known = [Fact("file", str(entry.path)), Fact("adapter", facts.note)]
+    if facts.size is None:
+        return [Fact("problem", "its file is gone"), *known]
+    return [
+        *known,
+        Fact("SHA-256", catalog.sha256(entry.path)),
+        Fact("size", number_format.size(facts.size)),
+        *([Fact("data", entry.made_of.data_fingerprint)] if entry.made_of.data_fingerprint else []),
+    ]
+
+
+def _known_of_endpoint(entry: EndpointEntry) -> list[Fact]:
+    key = f"from the variable {entry.key_env}" if entry.key_env else "none"
+    known = [Fact("address", entry.url), Fact("server", entry.can.server), Fact("key", key)]
+    if entry.prices is not None:
+        read, written = entry.prices.read, entry.prices.written
+        known.append(Fact("prices", f"{read:g} read, {written:g} written, for a million tokens"))
+    return known + [Fact("work", said) for said in what_for(entry.can)]

@@ -1,0 +1,58 @@
+"""Whether a project stays offline: its setting, which is in force while the project is open."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections.abc import Callable
+
+from engine import network_guard
+from engine.store import settings
+from engine.store.project import Project
+
+KEY = "offline"
+"""The setting: true where the project reaches nothing, not even what was configured."""
+
+
+class NetworkService:
+    """The `Network` port. What one project says holds for the whole program while it is open."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._guard = threading.Lock()
+        self._switch = network_guard.Switch(
+            "this project's setting `offline`",
+            f"`workbench offline {shlex.quote(project.path)} off` changes it.",
+        )
+        self._turn_off: Callable[[], None] | None = None
+        with project.reading() as conn:
+            self._obey(bool(settings.get(conn, KEY, False)))
+
+    def stays_offline(self) -> bool:
+        """Whether this project's own setting is on."""
+        return self._turn_off is not None
+
+    def others(self) -> list[str]:
+        """What else keeps everything from being reached, as in "… is on"; empty where nothing does."""
+        return [switch.said for switch in network_guard.switches() if switch != self._switch]
+
+    def stay_offline(self, on: bool) -> None:
+        """Keeps the setting and obeys it at once; what was connected before stays connected until it is done.
+
+        Raises:
+            ProjectReadOnly: The project cannot be written.
+        """
+        self._project.write(lambda conn: settings.put(conn, KEY, on))
+        self._obey(on)
+
+    def close(self) -> None:
+        """The setting holds no longer than the project is open."""
+        self._obey(False)
+
+    def _obey(self, on: bool) -> None:
+        with self._guard:
+            if on and self._turn_off is None:
+                self._turn_off = network_guard.turn_on(self._switch)
+            elif not on and self._turn_off is not None:
+                self._turn_off()
+                self._turn_off = None

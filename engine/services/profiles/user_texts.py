@@ -1,0 +1,150 @@
+"""What users said and who they are, out of one project or two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from engine.conversation import Conversation
+from engine.errors import UsageError
+from engine.filters import Filter, ListQuery
+from engine.simulate.recsim.people import vocabulary
+from engine.store import conversations
+from engine.store.project import Project
+from engine.store.sql import snapshot
+from engine.validate.learners import is_signs
+from engine.validate.profile_prediction import Split, Spoken, splits_by_person
+from engine.validate.traits import Names, names_in, person_of, traits_of
+
+TRANSLATED = "content_zh"
+"""Under this name simulated conversations carry each message in Chinese."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Conversations to learn from and to predict.
+
+    Attributes:
+        ids: In their projects, in the order of `spoken`.
+        splits: Indices of `spoken`.
+        notes: What a person should know of how it was made.
+    """
+
+    spoken: tuple[Spoken, ...]
+    ids: tuple[int, ...]
+    splits: tuple[Split, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def predicted(self) -> list[int]:
+        """Indices of everything that is predicted, rising."""
+        return sorted(at for split in self.splits for at in split.test)
+
+
+def within(project: Project, wanted: Filter, *, seed: int, limit: int | None) -> Asked:
+    """One project: each conversation is predicted by what was learnt from other people.
+
+    Raises:
+        UsageError: Too few people.
+    """
+    found = _read(project, wanted)
+    names = _names([truth for _, _, truth in found])
+    spoken = tuple(_spoken(one, truth, names, translated=False) for _, one, truth in found)
+    people = [one.person for one in spoken]
+    if len(set(people)) < 2:
+        raise UsageError(
+            "Profiles of fewer than two people are known here.",
+            "Import conversations with `preference`, `profile_mapped` or `profile`.",
+        )
+    splits = _limited(splits_by_person(people, seed=seed), limit, seed)
+    return Asked(spoken, tuple(key for key, _, _ in found), splits)
+
+
+def across(
+    project: Project, other: Project, wanted: Filter, *, seed: int, limit: int | None
+) -> Asked:
+    """Two projects: learnt from one, predicted in the other.
+
+    Where the other one is in Chinese and the first is not, the Chinese translation of the first is learnt from.
+
+    Raises:
+        UsageError: One of them knows nobody's profile.
+    """
+    train, test = _read(project, wanted), _read(other, Filter())
+    if not train or not test:
+        where = project if not train else other
+        raise UsageError(
+            f"{where.path} has no profiles.",
+            "Import conversations with `preference`, `profile_mapped` or `profile`.",
+        )
+    names = _names([truth for _, _, truth in (*train, *test)])
+    asked = [_spoken(one, truth, names, translated=False) for _, one, truth in test]
+    known = [_spoken(one, truth, names, translated=False) for _, one, truth in train]
+    notes: list[str] = []
+    if is_signs([one.text for one in asked]) and not is_signs([one.text for one in known]):
+        if any(_translations(one, truth) for _, one, truth in train):
+            known = [_spoken(one, truth, names, translated=True) for _, one, truth in train]
+            notes.append(f"Learnt from the Chinese translations ({TRANSLATED}).")
+        else:
+            notes.append(
+                "What is learnt from is in another script and has no translation: words cannot help."
+            )
+    met = {one.person for one in known} & {one.person for one in asked}
+    if met:
+        notes.append(f"{len(met):,} of the people predicted are among those learnt from.")
+    first = len(known)
+    split = Split(tuple(range(first)), tuple(range(first, first + len(asked))))
+    ids = tuple(key for key, _, _ in (*train, *test))
+    return Asked((*known, *asked), ids, _limited([split], limit, seed), tuple(notes))
+
+
+def _read(project: Project, wanted: Filter) -> list[tuple[int, Conversation, dict[str, Any]]]:
+    """Id, conversation and truth of everything of which a profile is known."""
+    with project.reading() as conn, snapshot(conn):
+        ids = conversations.ids(conn, ListQuery(wanted))
+        return [
+            (key, one, one.truth)
+            for key, _, one in conversations.export_conversations(conn, ids)
+            if one.truth is not None and traits_of(one.truth, {})
+        ]
+
+
+def _names(truths: Sequence[Mapping[str, Any]]) -> Names:
+    """Chinese answers in English: the closed ones, and those that come with profiles in both languages."""
+    known = {field: {zh: en for en, zh in words.items()} for field, words in vocabulary().items()}
+    for field, words in names_in(truths).items():
+        known[field] = {**known.get(field, {}), **words}
+    return known
+
+
+def _spoken(
+    one: Conversation, truth: Mapping[str, Any], names: Names, *, translated: bool
+) -> Spoken:
+    texts = _translations(one, truth) if translated else []
+    texts = texts or [message.content for message in one.messages if message.role == "user"]
+    return Spoken("\n".join(texts), person_of(truth), traits_of(truth, names))
+
+
+def _translations(one: Conversation, truth: Mapping[str, Any]) -> list[str]:
+    """What the user said, in Chinese; empty unless all of it was translated."""
+    others = truth.get("messages")
+    if not isinstance(others, list) or len(others) != len(one.messages):
+        return []
+    found = [
+        other.get(TRANSLATED) if isinstance(other, Mapping) else None
+        for message, other in zip(one.messages, others, strict=True)
+        if message.role == "user"
+    ]
+    return [text for text in found if isinstance(text, str)] if all(found) else []
+
+
+def _limited(splits: Sequence[Split], limit: int | None, seed: int) -> tuple[Split, ...]:
+    """Splits that predict only so many, drawn by the seed."""
+    every = sorted(at for one in splits for at in one.test)
+    if limit is None or limit >= len(every):
+        return tuple(splits)
+    kept = frozenset(Random(seed).sample(every, limit))
+    found = (Split(one.train, tuple(at for at in one.test if at in kept)) for one in splits)
+    return tuple(one for one in found if one.test)

@@ -1,0 +1,1 @@
+"""Scoring runs: what one would cost."""

@@ -1,0 +1,88 @@
+"""What a scoring run will cost on this machine, before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from engine.completeness.boundaries import boundaries
+from engine.conversation import render_log
+from engine.model.catalog import RunnableModel
+from engine.model.interface import SPEED_TOKENS
+from engine.records.conversations import Estimate
+from engine.stages.scoring import ScoringStage
+from engine.store import conversations
+from engine.store.project import Project
+from engine.worker.client import ModelProcess
+
+SAMPLE = 48
+"""Conversations whose tokens are counted; the others are taken to have as many tokens a character."""
+
+LONG = 2 * SPEED_TOKENS
+"""Where the token of an average log stands later than this, attention counts and its cost is measured."""
+
+
+def estimate_scoring(
+    project: Project,
+    process: ModelProcess,
+    model: RunnableModel,
+    stage: ScoringStage,
+    chars: int,
+    measured: Callable[[RunnableModel, float, int], None],
+) -> Estimate:
+    """Counts the work that is left and divides it by the speed measured on this machine.
+
+    Args:
+        chars: Characters that the question adds at each boundary.
+        measured: Gets the speed on a long text, and its tokens, of a model that has none yet and needs one.
+
+    Returns:
+        An estimate whose speed and seconds are None when the model's speed was never measured here.
+
+    Raises:
+        ModelError: The model cannot be loaded.
+    """
+    with project.reading() as conn:
+        left = sorted(stage.waiting(conn))
+        rows = conversations.rows(conn, left)
+        stride = max(1, len(left) // SAMPLE)
+        sample = conversations.conversations_for(conn, left[::stride][:SAMPLE])
+    if not left:
+        return Estimate(0, 0, model.tokens_per_s, 0.0, model.label)
+    client = process.client_for(model)
+    loaded = client.load(model.path, model.options, model.adapter, model.merged)
+    logs = [render_log(messages) for _, messages in sample]
+    counted = sum(client.count_tokens([[piece.text for piece in log] for log in logs]))
+    counted_chars = sum(len(piece.text) for log in logs for piece in log)
+    asked = sum(len(boundaries(log)) for log in logs) / len(logs)
+    sampled = {conversation_id for conversation_id, _ in sample}
+    # Headers and calls are not in a row's characters, so the sample also gives text read per character held.
+    overhead = counted_chars / max(1, sum(row.chars for row in rows if row.id in sampled))
+    per_char = counted / max(1, counted_chars)
+    lengths = [row.chars * overhead * per_char for row in rows]
+    tokens = sum(lengths) + asked * chars * len(left) * per_char
+    speed = model.tokens_per_s
+    if speed is None:
+        return Estimate(len(left), round(tokens), None, None, model.label)
+    long = model.long
+    if long is None and sum(n * n for n in lengths) > LONG * sum(lengths):
+        long = client.measure_long("".join(piece.text for log in logs for piece in log))
+        measured(model, *long)
+    seconds = tokens / speed
+    if long is not None:
+        seconds += _attention(lengths, speed, long, int(loaded["context"]))
+    return Estimate(len(left), round(tokens), tokens / seconds, seconds, model.label)
+
+
+def _attention(
+    lengths: Sequence[float], speed: float, long: tuple[float, int], context: int
+) -> float:
+    """Seconds that long logs take over what their tokens take at the speed of a short text.
+
+    The time of a token grows with the tokens before it, so a log of n tokens takes `a * n + b * n * n`; the two
+    speeds give a and b. A log over the context is read in windows, each at most as long as the context.
+    """
+    long_speed, long_tokens = long
+    if long_tokens <= SPEED_TOKENS:
+        return 0.0
+    growth = max(0.0, 1 / long_speed - 1 / speed) / (long_tokens - SPEED_TOKENS)
+    return sum(growth * n * max(0.0, min(n, context) - SPEED_TOKENS) for n in lengths)

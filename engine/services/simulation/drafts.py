@@ -1,0 +1,104 @@
+"""Proposed shards of one file, for a person to approve: every change is in the file at once."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from engine.errors import UsageError
+from engine.records.simulation import PlayRow
+from engine.services.simulation.records import DraftShard, ShardDraft, State
+from engine.services.simulation.sharded import drafts_of, read_drafts, write_drafts
+from engine.simulate.sharded.making.draft import Draft
+from engine.simulate.sharded.making.play import holds
+
+
+class DraftsFile:
+    """See `engine.services.simulation.records.Drafts`."""
+
+    def __init__(self, path: str, drafts: list[Draft]) -> None:
+        self._path, self._drafts = path, drafts
+        self._guard = threading.Lock()
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self._path
+
+    def items(self) -> list[ShardDraft]:
+        """See the port."""
+        with self._guard:
+            return [_shown(draft) for draft in self._drafts]
+
+    def decide(self, nth: int, state: State) -> ShardDraft:
+        """See the port."""
+        return self._change(nth, lambda draft: draft.decided(state))
+
+    def edit(self, nth: int, shard_id: int, text: str) -> ShardDraft:
+        """See the port."""
+        return self._change(nth, lambda draft: draft.edited(shard_id, text))
+
+    def move(self, nth: int, shard_id: int, by: int) -> ShardDraft:
+        """See the port."""
+        return self._change(nth, lambda draft: draft.moved(shard_id, by))
+
+    def leave_out(self, nth: int, shard_id: int) -> ShardDraft:
+        """See the port."""
+        if len(self._drafts[nth].candidates) == 1:
+            raise UsageError("The last shard cannot be left out.", "Reject the instruction.")
+        return self._change(nth, lambda draft: draft.without(shard_id))
+
+    def _change(self, nth: int, act: Callable[[Draft], Draft]) -> ShardDraft:
+        with self._guard:
+            changed = list(self._drafts)
+            changed[nth] = act(changed[nth])
+            # First the file: what is shown is what is there.
+            write_drafts(Path(self._path), changed)
+            self._drafts = changed
+            return _shown(changed[nth])
+
+
+def opened_drafts(path: str, proposed: Callable[[], Iterable[PlayRow]]) -> DraftsFile:
+    """The drafts of a file; where there is none, it is written with what was proposed.
+
+    Args:
+        proposed: Gives the plays that proposed shards.
+
+    Raises:
+        UsageError: The file holds something else, or there is neither a file nor a proposal.
+        ProjectError: The file cannot be written.
+    """
+    place = Path(os.path.expanduser(path.strip()))
+    if place.exists():
+        return DraftsFile(str(place), read_drafts(place))
+    # What was proposed again, by another model or with a check, replaces what was proposed before.
+    drafts = list({draft.task_id: draft for draft in drafts_of(proposed())}.values())
+    if not drafts:
+        raise UsageError(
+            f"There is no file {place}, and this project has proposed no shards.",
+            "Name a file of proposed shards, or have some proposed: simulate `shards`.",
+        )
+    write_drafts(place, drafts)
+    return DraftsFile(str(place), drafts)
+
+
+def _shown(draft: Draft) -> ShardDraft:
+    check = draft.check
+    return ShardDraft(
+        draft.task_id,
+        draft.task,
+        draft.text,
+        tuple(
+            DraftShard(one.shard_id, one.text, one.piece.start, one.piece.end, one.by)
+            for one in draft.candidates
+        ),
+        tuple(draft.lost),
+        draft.missing,
+        draft.segmented,
+        draft.state,
+        check.get("full"),
+        check.get("concat"),
+        holds(check) if check else None,
+    )

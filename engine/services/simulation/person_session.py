@@ -1,0 +1,191 @@
+"""The filling of a form by a person, as a screen watches it."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.events import JobProgress
+from engine.jobs.runner import Stage
+from engine.model.talking import Role
+from engine.number_format import counted
+from engine.services.simulation.forms import KIND, rules_as_json
+from engine.services.simulation.live import live_line
+from engine.services.simulation.options import SimulationOptions
+from engine.services.simulation.records import AskedField, LiveLine, TalkState
+from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
+from engine.simulate.forms.asking import Rules, RunOver
+from engine.simulate.forms.form import Form, fields_under
+from engine.simulate.forms.modules import QUESTION
+from engine.simulate.forms.profiles import known_profiles
+from engine.simulate.forms.replies import parsed
+from engine.simulate.forms.run import FormRun, Variant
+from engine.simulate.play import Line, Played
+from engine.stages.playing_with_person import Person, PersonStage
+from engine.validate.formatting import short
+
+STOPPED = "person"
+"""What a run ended by where the person ended it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """A form that a person fills, ready to be run.
+
+    Attributes:
+        form: What is filled.
+        simulation: Its stages; the last one is `stage`.
+    """
+
+    form: Form
+    simulation: Simulation
+    stage: PersonStage
+    person: Person
+
+
+def filling(
+    simulations: ProjectSimulations, form: Form, variant: Variant, model: str | None
+) -> Filling:
+    """What fills a form with a person: the run that was cut off, else the next one.
+
+    Raises:
+        UsageError: The model cannot do this.
+    """
+    rules, profiles, texts = Rules(), known_profiles(), simulations.texts(KIND)
+    person = Person()
+
+    def runs(labels: Mapping[Role, str]) -> list[FormRun]:
+        over = {row.key for row in simulations.rows(stage.config_hash) if row.reason is None}
+        number = 1
+        while (
+            run := FormRun(form, variant, number, rules, texts, profiles, person=True)
+        ).key in over:
+            number += 1
+        return [run]
+
+    params: dict[str, Any] = {"seed": 0, "rules": rules_as_json(rules), "person": True}
+    made = simulations.simulation(
+        KIND,
+        runs,
+        params,
+        {"assistant": BY_SCHEMA},
+        SimulationOptions(model=model),
+        texts,
+        PersonStage,
+    )
+    stage = made.play
+    assert isinstance(stage, PersonStage)
+    stage.person = person
+    stage.stopped = lambda: RunOver(STOPPED)
+    return Filling(form, made, stage, person)
+
+
+class ProjectTalk:
+    """See `engine.services.simulation.records.FormTalk`."""
+
+    def __init__(
+        self,
+        begun: Filling,
+        start: Callable[[Sequence[Stage]], int],
+        active: Callable[[], Sequence[JobProgress]],
+        simulations: ProjectSimulations,
+        heard: Callable[[str, Line], None],
+    ) -> None:
+        """Starts it; `heard` is told every reply.
+
+        Raises:
+            ProjectReadOnly: Nothing can be run on this project.
+        """
+        self._filling, self._active, self._simulations = begun, active, simulations
+        self._heard = heard
+        self._guard = threading.Lock()
+        self._key = ""
+        self._lines: list[LiveLine] = []
+        self._ended: TalkState | None = None
+        begun.stage.heard = self._hear
+        self._titles = {stage.title for stage in begun.simulation.stages}
+        self._job_id = start(begun.simulation.stages)
+
+    @property
+    def job_id(self) -> int:
+        """See the port."""
+        return self._job_id
+
+    def state(self) -> TalkState:
+        """See the port."""
+        # in this order: a job that has gone has left what it ended with
+        runs = any(job.title in self._titles for job in self._active())
+        over = self._filling.stage.over
+        with self._guard:
+            if self._ended is None:
+                question = self._filling.person.question
+                asked = () if question is None else asked_for(self._filling.form, self._lines)
+                now = TalkState(self._key, tuple(self._lines), question, asked)
+                if over is not None:
+                    self._ended = self._with_result(now, over)
+                elif not runs:
+                    told = "It was cut off. What you said is kept: begin this form again to go on."
+                    self._ended = replace(now, question=None, asked=(), over=told)
+                else:
+                    return now
+            return self._ended
+
+    def answer(self, text: str) -> None:
+        """See the port."""
+        self._filling.person.say(text)
+
+    def stop(self) -> None:
+        """See the port."""
+        self._filling.person.stop()
+
+    def _hear(self, key: str, line: Line) -> None:
+        with self._guard:
+            self._key = key
+            self._lines.append(live_line(line))
+        self._heard(key, line)
+
+    def _with_result(self, now: TalkState, over: Played) -> TalkState:
+        rows = self._simulations.rows(self._filling.stage.config_hash)
+        row = next((one for one in rows if one.key == over.key), None)
+        told = f"It broke off: {over.reason}" if over.reason is not None else _told(over)
+        return replace(
+            now,
+            question=None,
+            asked=(),
+            over=told,
+            play_id=None if row is None else row.id,
+            conversation_id=None if row is None else row.conversation_id,
+        )
+
+
+def asked_for(form: Form, lines: Sequence[LiveLine]) -> tuple[AskedField, ...]:
+    """The fields that the latest question is for, as the module that made it says; none where no module said so."""
+    made = next((line for line in reversed(lines) if line.module == QUESTION.name), None)
+    reply = None if made is None else parsed(made.text)
+    labels = None if reply is None else reply.get("fields")
+    if not isinstance(labels, list):
+        return ()
+    found = fields_under(form.content, [label for label in labels if isinstance(label, str)])
+    alike = Counter(field.path[-1] for field in found)
+    return tuple(
+        AskedField(
+            # A form may ask for a "Last Name" in several sections.
+            ": ".join(field.path[-2:]) if alike[field.path[-1]] > 1 else field.path[-1],
+            field.required,
+            field.options,
+        )
+        for field in found
+    )
+
+
+def _told(over: Played) -> str:
+    result = over.ending.result
+    ended = "you" if result["ended"] == STOPPED else f"`{result['ended']}`"
+    required, optional = result["required"], result["optional"]
+    return (
+        f"Ended by {ended}. Required fields filled: {required[0]} of {required[1]}, optional:"
+        f" {optional[0]} of {optional[1]}; {counted(result['turns'], 'turn')}; Score {short(result['score'])}."
+    )

@@ -1,0 +1,100 @@
+"""What a person asked to be played on the screen, as what plays it; and as JSON, to ask for it again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
+from typing import Any, cast
+
+from engine.errors import UsageError
+from engine.services.simulation.forms import (
+    FormsChoice,
+    asked_forms,
+    asked_profiles,
+    forms_simulation,
+)
+from engine.services.simulation.options import SimulationOptions
+from engine.services.simulation.records import SimulationRequest
+from engine.services.simulation.recsim import RecsimChoice, recsim_simulation
+from engine.services.simulation.sharded import (
+    ShardedChoice,
+    asked_instructions,
+    asked_sources,
+    making_simulation,
+    sharded_simulation,
+)
+from engine.services.simulation.simulations import ProjectSimulations, Simulation
+from engine.simulate.forms.asking import Drawn, Rules
+from engine.simulate.forms.form import TOPICS
+from engine.simulate.forms.run import VARIANTS, Variant
+from engine.simulate.recsim.people import TASKS, Language
+from engine.simulate.sharded.scenario import CONDITIONS, Condition
+
+
+def simulation_of(
+    wish: SimulationRequest,
+    simulations: ProjectSimulations,
+    priced: Callable[[SimulationOptions], bool],
+) -> Simulation:
+    """What plays a wish.
+
+    Args:
+        priced: Whether a reply may cost something.
+
+    Raises:
+        UsageError: A file cannot be read, or a model cannot do this.
+    """
+    options = SimulationOptions(
+        wish.model,
+        wish.user_model,
+        wish.judge_model,
+        runs=wish.runs,
+        seed=wish.seed,
+        temperature=wish.temperature,
+        limit=wish.limit,
+    )
+    if wish.kind == "forms":
+        forms = tuple(one if one in TOPICS else _path(one) for one in wish.forms)
+        rules = Rules(temperature=wish.temperature or 0.0, profile=cast(Drawn, wish.profile))
+        variants = cast("tuple[Variant, ...]", wish.variants)
+        asked = asked_forms(forms or tuple(TOPICS))
+        choice = FormsChoice(asked, asked_profiles(None), variants or VARIANTS, rules)
+        return forms_simulation(simulations, choice, options)
+    if wish.kind == "recsim":
+        people = RecsimChoice(wish.tasks or TASKS, cast(Language, wish.language), wish.turns)
+        return recsim_simulation(simulations, people, options)
+    if wish.kind == "shards":
+        path = _path(wish.instructions)
+        making = ShardedChoice((), os.path.basename(path), priced=priced(options))
+        return making_simulation(simulations, asked_sources(path), making, options, wish.checks)
+    instructions, dataset = asked_instructions(_path(wish.instructions))
+    conditions = cast("tuple[Condition, ...]", wish.conditions) or CONDITIONS
+    sharded = ShardedChoice(
+        instructions, dataset, conditions, wish.user_temperature, priced=priced(options)
+    )
+    return sharded_simulation(simulations, sharded, options)
+
+
+def as_request(value: Mapping[str, Any]) -> SimulationRequest:
+    """A wish from its JSON.
+
+    Raises:
+        UsageError: It is none; another version of the program may have written it.
+    """
+    known = {field.name for field in fields(SimulationRequest)}
+    if "kind" not in value or not set(value) <= known:
+        raise UsageError("What was asked for then is not understood.", "Ask for it anew.")
+    named: dict[str, Any] = {
+        name: tuple(one) if isinstance(one, list) else one for name, one in value.items()
+    }
+    return SimulationRequest(**named)
+
+
+def request_as_json(wish: SimulationRequest) -> dict[str, Any]:
+    """A wish as JSON values."""
+    return asdict(wish)
+
+
+def _path(text: str) -> str:
+    return os.path.expanduser(text.strip())

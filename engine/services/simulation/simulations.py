@@ -1,0 +1,144 @@
+"""Simulations of one project: what plays them, and what was played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from engine.jobs.runner import Stage
+from engine.model.catalog import RunnableModel
+from engine.model.interface import Sampling
+from engine.model.talking import Role
+from engine.records.simulation import PlayRow, PlaySetting, TranscriptLine
+from engine.services.prompts import ProjectPrompts
+from engine.services.simulation.options import SimulationOptions
+from engine.simulate.play import Scenario
+from engine.stages.playing import PlayStage
+from engine.store import plays
+from engine.store.project import Project
+from engine.worker.client import ModelProcess
+
+BY_SCHEMA = Sampling(json_schema="{}")
+"""Stands for replies that follow a JSON schema, where a simulation says what it asks of a role."""
+
+BY_GRAMMAR = Sampling(grammar='root ::= ""')
+"""Stands for replies that follow a grammar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A simulation that can be run.
+
+    Attributes:
+        before: Stages to run first: they tune models that never were on this machine.
+        play: Plays what was not played yet.
+    """
+
+    before: Sequence[Stage]
+    play: PlayStage
+
+    @property
+    def stages(self) -> list[Stage]:
+        """All stages in order."""
+        return [*self.before, self.play]
+
+
+class ProjectSimulations:
+    """The simulations of one project."""
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        prompts: ProjectPrompts,
+        model: Callable[[str | None, int | None], RunnableModel],
+        tuning: Callable[[str | None], list[Stage]],
+        check: Callable[[str | None, Sampling], None],
+        named: Callable[[str | None], str],
+    ) -> None:
+        """Prepares.
+
+        Args:
+            model: Gives the model of a name with a context when a stage's turn has come.
+            tuning: Gives the stages that tune a model of a name, none where it was tuned.
+            check: Refuses a model of a name that cannot write such replies to messages.
+            named: Gives the name of the model that is meant: the one asked for, else the project's.
+        """
+        self._project, self._process, self._prompts = project, process, prompts
+        self._model, self._tuning, self._check, self._named = model, tuning, check, named
+
+    def texts(self, kind: str) -> dict[str, str]:
+        """The prompts of a kind as the project has them, by name."""
+        return self._prompts.texts(kind)
+
+    def simulation(
+        self,
+        kind: str,
+        scenarios: Callable[[Mapping[Role, str]], Sequence[Scenario]],
+        params: Mapping[str, Any],
+        asks: Mapping[Role, Sampling],
+        options: SimulationOptions,
+        texts: Mapping[str, str] | None = None,
+        stage: type[PlayStage] = PlayStage,
+    ) -> Simulation:
+        """What plays scenarios.
+
+        Args:
+            scenarios, params: See `PlayStage`; the seed and the temperature belong to `params`.
+            asks: The roles that are asked, each with the most that is asked of its replies: `Sampling()`, `BY_SCHEMA`
+                or `BY_GRAMMAR`.
+            texts: The prompts that the scenarios use; None: all of the kind.
+            stage: What plays them.
+
+        Raises:
+            UsageError: There is no such model, or an endpoint cannot give such replies.
+        """
+        options = replace(options, model=self._named(options.model))
+        for role, sampling in asks.items():
+            self._check(options.model_of(role), sampling)
+        before: list[Stage] = []
+        for name in dict.fromkeys(options.model_of(role) for role in asks):
+            before += self._tuning(name)
+        chosen: dict[Role, Callable[[], RunnableModel]] = {
+            role: partial(self._model, options.model_of(role), options.context) for role in asks
+        }
+        play = stage(
+            self._project,
+            self._process,
+            kind,
+            scenarios,
+            params,
+            self.texts(kind) if texts is None else texts,
+            chosen,
+            parallel=options.parallel,
+        )
+        return Simulation(before, play)
+
+    # What was played
+
+    def settings(self, kind: str | None = None) -> list[PlaySetting]:
+        """Settings in which something was played, oldest first."""
+        with self._project.reading() as conn:
+            return plays.settings_of(conn, kind)
+
+    def rows(self, config_hash: str) -> list[PlayRow]:
+        """The plays of a setting in the order of their keys, numbers in them by their value."""
+        with self._project.reading() as conn:
+            return plays.rows(conn, config_hash)
+
+    def rows_of(self, kind: str) -> list[PlayRow]:
+        """All plays of a kind, in the order in which they were played."""
+        with self._project.reading() as conn:
+            return list(plays.every(conn, kind))
+
+    def of_conversation(self, conversation_id: int) -> list[PlayRow]:
+        """The plays that came out as a conversation; none for one that was imported."""
+        with self._project.reading() as conn:
+            return plays.of_conversation(conn, conversation_id)
+
+    def transcript(self, play_id: int) -> list[TranscriptLine]:
+        """The calls of a play with their replies, in order."""
+        with self._project.reading() as conn:
+            return plays.transcript(conn, play_id)

@@ -1,0 +1,109 @@
+"""Which adapter a name means, and which one scoring in the mode `tuned` takes when none is named."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import ModelFileError, UsageError
+from engine.model.adapter_files import AdapterOrigin
+from engine.model.catalog import DEFAULT_MODEL, Catalog
+from engine.model.gguf_file import read_gguf
+from engine.run_directory.config import RECIPES
+from engine.services.training.history import RunHistory
+from engine.services.training.run_files import all_runs
+from engine.store import settings
+from engine.store.project import Project
+
+SETTING = "adapter"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenAdapter:
+    """An adapter to score with.
+
+    Attributes:
+        name: Of the run or in the catalogue, else the file.
+        model: Name in the catalogue of the model that it was trained on; None where that is not known.
+    """
+
+    name: str
+    path: Path
+    model: str | None = None
+
+
+def get(project: Project) -> str | None:
+    """The name of the adapter in use: that of a run or of the catalogue, or a path; None before one was chosen."""
+    with project.reading() as conn:
+        name: str | None = settings.get(conn, SETTING)
+    return name
+
+
+def put(project: Project, name: str | None) -> None:
+    """Remembers the adapter to use; None forgets it.
+
+    Raises:
+        ProjectReadOnly: The project is.
+    """
+    project.write(lambda conn: settings.put(conn, SETTING, name))
+
+
+def find(project: Project, catalog: Catalog, name: str) -> ChosenAdapter:
+    """The adapter of a run of this project, or one that the catalogue knows by name, file or run directory.
+
+    Raises:
+        UsageError: There is none.
+    """
+    runs = {run.path.name: run for run in all_runs(Path(project.path))}
+    if name in runs:
+        if not runs[name].adapter_gguf.is_file():
+            raise UsageError(f"The run {name} has no adapter.", "It is made when a run ends.")
+        row = RunHistory(runs[name]).row()
+        if row.state == "failed":
+            raise UsageError(f"The run {name} failed: {row.problem}", row.hint)
+        return _chosen(name, runs[name].adapter_gguf, catalog)
+    try:
+        path = catalog.adapter_path(name)
+    except UsageError as error:
+        hint = f"{error.hint} Training runs: {', '.join(runs)}." if runs else error.hint
+        raise UsageError(error.message, hint) from error
+    named = name in {entry.name for entry in catalog.adapters()}
+    return _chosen(name if named else str(path), path, catalog)
+
+
+def chosen(project: Project, catalog: Catalog, model: str | None) -> ChosenAdapter | None:
+    """The adapter to take where none is named: the one in use, else the one that the program brings for the model.
+
+    Args:
+        model: Name or path of the model that was asked for, None where none was; an adapter of another one is not for
+            it.
+
+    Returns:
+        None where there is none: the model is then taken as one that was tuned by itself.
+
+    Raises:
+        UsageError: The one in use is gone.
+    """
+    name = get(project)
+    if name is not None:
+        found = find(project, catalog, name)
+        return found if model is None or found.model in (None, model) else None
+    for entry in catalog.adapters():
+        made_of = entry.made_of
+        if (
+            entry.origin == "built in"
+            and made_of.base_name == (model or DEFAULT_MODEL)
+            and made_of.recipe in RECIPES
+        ):
+            return ChosenAdapter(entry.name, entry.path, made_of.base_name)
+    return None
+
+
+def _chosen(name: str, path: Path, catalog: Catalog) -> ChosenAdapter:
+    # What is wrong with the file, loading it says.
+    with contextlib.suppress(ModelFileError):
+        base = AdapterOrigin.of(read_gguf(path)).base_name
+        if base in {entry.name for entry in catalog.entries()}:
+            return ChosenAdapter(name, path, base)
+    return ChosenAdapter(name, path)

@@ -1,0 +1,141 @@
+"""What a run is trained on: the base weights and the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.errors import ModelFileError, UsageError
+from engine.model.catalog import Catalog
+from engine.model.gguf_file import GgufFile, read_gguf
+from engine.services.training.presets import Shape
+from engine.worker.gpu import first_gpu
+
+GPU_SECONDS = 5.0
+"""How long the driver may take to say what it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Weights to adapt.
+
+    Attributes:
+        path: A GGUF file, or a folder as Hugging Face writes it.
+        name: What it is called in lists.
+        shape: Its sizes; None where they cannot be told.
+    """
+
+    path: Path
+    name: str
+    shape: Shape | None
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder of weights, which llama.cpp cannot read."""
+        return self.path.is_dir()
+
+
+def base_for(catalog: Catalog, name: str) -> Base:
+    """The weights of this name; empty is the default model.
+
+    Raises:
+        UsageError: There is neither such a model nor such a file or folder.
+        ModelFileError: It cannot be read.
+    """
+    folder = Path(name).expanduser()
+    if name and (folder / "config.json").is_file():
+        return Base(folder.resolve(), folder.resolve().name, _shape_of_folder(folder))
+    if name and folder.is_dir():
+        raise UsageError(
+            f"{name} is a folder without weights.",
+            "A folder of weights holds a config.json as Hugging Face writes it.",
+        )
+    entry = catalog.entry(name or None)
+    return Base(entry.path.resolve(), entry.name, _shape_of_gguf(read_gguf(entry.path)))
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What runs may use.
+
+    Attributes:
+        device: `CPU`, or the GPU's name.
+        memory: Bytes of it; None where the system does not say.
+    """
+
+    device: str
+    memory: int | None
+
+    @property
+    def gpu_memory(self) -> int | None:
+        """Bytes of the GPU, None without one."""
+        return None if self.device == "CPU" else self.memory
+
+
+def this_machine() -> Machine:
+    """The first GPU as its driver tells of it, else the memory of the system."""
+    gpu = first_gpu("memory.total", GPU_SECONDS)
+    if gpu is not None:
+        return Machine(*gpu)
+    try:
+        return Machine("CPU", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (ValueError, OSError):
+        return Machine("CPU", None)
+
+
+def _shape_of_gguf(file: GgufFile) -> Shape | None:
+    arch = file.text("general.architecture")
+
+    def figure(key: str) -> int:
+        return file.number(f"{arch}.{key}") or 0
+
+    heads, hidden = figure("attention.head_count"), figure("embedding_length")
+    embedding = file.tensors.get("token_embd.weight")
+    return _shape(
+        {
+            "num_hidden_layers": figure("block_count"),
+            "hidden_size": hidden,
+            "intermediate_size": figure("feed_forward_length"),
+            "num_attention_heads": heads,
+            "num_key_value_heads": figure("attention.head_count_kv"),
+            "head_dim": figure("attention.key_length"),
+            "vocab_size": embedding.shape[-1] if embedding else 0,
+            "tie_word_embeddings": "output.weight" not in file.tensors,
+        }
+    )
+
+
+def _shape_of_folder(folder: Path) -> Shape | None:
+    try:
+        found = json.loads((folder / "config.json").read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelFileError(
+            f"{folder / 'config.json'} cannot be read: {error}.", "Get the folder again."
+        ) from error
+    return _shape(found) if isinstance(found, dict) else None
+
+
+def _shape(config: dict[str, Any]) -> Shape | None:
+    """A shape out of the words of a Hugging Face config; None where a size is missing."""
+
+    def size(key: str) -> int:
+        value = config.get(key)
+        return value if isinstance(value, int) else 0
+
+    heads, hidden = size("num_attention_heads"), size("hidden_size")
+    needed = (size("num_hidden_layers"), hidden, size("intermediate_size"), heads)
+    if not all(needed) or not size("vocab_size"):
+        return None
+    return Shape(
+        layers=size("num_hidden_layers"),
+        hidden=hidden,
+        inner=size("intermediate_size"),
+        heads=heads,
+        kv_heads=size("num_key_value_heads") or heads,
+        head=size("head_dim") or hidden // heads,
+        vocabulary=size("vocab_size"),
+        tied=bool(config.get("tie_word_embeddings", False)),
+    )

@@ -1,0 +1,312 @@
+"""Run directories of a project: where they lie, how one is begun, and what is known of its data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from engine.completeness.block import LogItem
+from engine.completeness.training_data import Split, Usable, cut, to_cut
+from engine.errors import ProjectError, UsageError
+from engine.folders import version
+from engine.model.catalog_file import cpu_name
+from engine.run_directory.config import TrainConfig
+from engine.run_directory.events import RunDirectory, locked
+from engine.store import settings
+from engine.store.project import Project
+from engine.store.sql import snapshot
+from engine.text import one_line
+from engine.views.training_data import items
+
+PROJECT_ID = "project_id"
+"""The setting under which a project keeps a name of its own that no copying of files changes."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_TEMPORARY = ".part-"
+
+
+@dataclass(frozen=True, slots=True)
+class DataPlan:
+    """What the data of a run is made from.
+
+    Attributes:
+        split: Who is on which side.
+        filter: As written, empty for all conversations.
+        matched: Conversations that it matches.
+        seed: Of the split and of what is cut.
+        held_out: Share that was asked for.
+        limit: Most conversations to train on; None for all.
+        contaminate: Share of the training conversations to cut at a random boundary. For measuring what it costs
+            that unlabelled conversations are not all complete, which training takes them to be; else 0.
+    """
+
+    split: Split
+    filter: str
+    matched: int
+    seed: int = 0
+    held_out: float = 0.5
+    limit: int | None = None
+    contaminate: float = 0.0
+
+
+def runs_folder(project: Path) -> Path:
+    """Where the runs of a project lie, whether there are any or not."""
+    whole = Path(os.path.realpath(project))
+    return whole.with_name(f"{whole.stem}.training")
+
+
+def run_named(project: Path, name: str) -> RunDirectory:
+    """A run of a project.
+
+    Raises:
+        UsageError: There is none of this name.
+    """
+    found = {run.path.name: run for run in all_runs(project)}
+    if name not in found:
+        known = f"There are {', '.join(found)}." if found else "There are none yet."
+        raise UsageError(f"There is no training run {one_line(name)!r}.", one_line(known))
+    return found[name]
+
+
+def all_runs(project: Path) -> list[RunDirectory]:
+    """The runs of a project, newest first."""
+    found = [RunDirectory(path) for path in _subfolders(runs_folder(project))]
+    return sorted((run for run in found if run.config.exists()), key=_begun, reverse=True)
+
+
+def free_name(project: Path, stem: str) -> str:
+    """The first of `stem-1`, `stem-2`, ... that no run has."""
+    taken = {path.name for path in _subfolders(runs_folder(project))}
+    return next(f"{stem}-{n}" for n in range(1, len(taken) + 2) if f"{stem}-{n}" not in taken)
+
+
+def check_name(project: Path, name: str) -> None:
+    """Refuses a name that cannot be a folder's or is taken.
+
+    Raises:
+        UsageError: So it is.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{one_line(name)!r} cannot name a run.",
+            "Use letters, digits, dots, dashes and underscores, at most 64.",
+        )
+    if (runs_folder(project) / name).exists():
+        raise UsageError(f"There is a run {name!r} already.", "Choose another name.")
+
+
+def prepare(project: Project, name: str, config: TrainConfig, plan: DataPlan) -> RunDirectory:
+    """Writes config, data and manifest of a new run; the folder is there whole or not at all.
+
+    Raises:
+        UsageError: The name cannot be used, or there is nothing to train on or to hold out.
+        ProjectError: The folder cannot be written.
+    """
+    home = Path(project.path)
+    check_name(home, name)
+    refuse_too_little(plan)
+    target = runs_folder(home) / name
+    part = target.with_name(f".{name}{_TEMPORARY}{os.getpid()}")
+    try:
+        part.mkdir(parents=True)
+        _write(project, RunDirectory(part), config, plan)
+        part.rename(target)
+    except OSError as error:
+        shutil.rmtree(part, ignore_errors=True)
+        raise ProjectError(
+            f"The run cannot be written to {target}: {error.strerror or error}.",
+            "Make room there, or allow writing beside the project file.",
+        ) from error
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    return RunDirectory(target)
+
+
+def refuse_too_little(plan: DataPlan) -> None:
+    """Refuses a split that leaves nothing to learn from or nothing to judge by.
+
+    Raises:
+        UsageError: So it is.
+    """
+    if not plan.split.train:
+        raise UsageError(
+            f"Of {plan.matched:,} conversations none is left to train on.",
+            "Choose more with the filter, or hold out less. A conversation needs an answer, and equal ones count once.",
+        )
+    if not plan.split.valid:
+        raise UsageError(
+            "No conversation of two turns or more is held out, so nothing would tell whether training helps.",
+            "Choose more with the filter, or hold out more.",
+        )
+
+
+def delete(run: RunDirectory) -> None:
+    """Removes a run with all its files.
+
+    Raises:
+        UsageError: A process works on it.
+        ProjectError: The system does not let it go.
+    """
+    with locked(run) as had:
+        if not had:
+            raise UsageError(f"{run.path.name} is running.", "Stop it first.")
+        gone = run.path.with_name(f".{run.path.name}{_TEMPORARY}{os.getpid()}")
+        try:
+            # Under another name first, so that no half of it is ever listed.
+            run.path.rename(gone)
+            shutil.rmtree(gone)
+        except OSError as error:
+            raise ProjectError(f"{run.path.name} cannot be deleted: {error.strerror}.") from error
+
+
+def manifest_of(run: RunDirectory) -> Mapping[str, Any]:
+    """What is known of a run's data; {} for a run that was made by hand without a word."""
+    try:
+        found = json.loads(run.manifest.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def held_out_by(run: RunDirectory) -> frozenset[str]:
+    """Names in their source of the conversations that a run was not trained on.
+
+    Raises:
+        UsageError: The run does not say.
+    """
+    names = manifest_of(run).get("held_out")
+    if not isinstance(names, list) or not names:
+        raise UsageError(
+            f"The run {run.path.name} does not say which conversations it held out.",
+            "Leave out the run to take all conversations.",
+        )
+    return frozenset(map(str, names))
+
+
+def about_data(run: RunDirectory) -> Mapping[str, Any]:
+    """What the manifest says but for the names of conversations, which may be a million: screens ask twice a second."""
+    try:
+        status = run.manifest.stat()
+    except OSError:
+        return {}
+    return _about(run, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=256)
+def _about(run: RunDirectory, changed: int, size: int) -> Mapping[str, Any]:
+    names = ("train", "valid", "held_out")
+    return {key: value for key, value in manifest_of(run).items() if key not in names}
+
+
+def machine() -> str:
+    """The machine that speeds hold for."""
+    return f"{platform.machine()}:{cpu_name()}:{os.cpu_count()}"
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    try:
+        return [path for path in folder.iterdir() if path.is_dir() and path.name[0] != "."]
+    except OSError:
+        return []
+
+
+def _begun(run: RunDirectory) -> tuple[str, str]:
+    return str(about_data(run).get("created_at", "")), run.path.name
+
+
+def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataPlan) -> None:
+    split = plan.split
+    cuts = to_cut(split.train, plan.seed, plan.contaminate)
+    with project.reading() as conn, snapshot(conn):
+        train = _write_lines(
+            run.train, _lines(items(conn, _keys(split.train)), split.train, cuts, plan)
+        )
+        valid = _write_lines(
+            run.valid, _lines(items(conn, _keys(split.valid)), split.valid, (), plan)
+        )
+    config.save(run.config)
+    manifest = {
+        "version": 1,
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "project": {"id": _project_id(project), "name": Path(project.path).name},
+        "code_version": version(),
+        "machine": machine(),
+        "filter": plan.filter,
+        "seed": plan.seed,
+        "held_out_share": plan.held_out,
+        "limit": plan.limit,
+        "contaminate": plan.contaminate,
+        "train_sha256": train,
+        "valid_sha256": valid,
+        "counts": {
+            "matched": plan.matched,
+            "train": len(split.train),
+            "valid": len(split.valid),
+            "held_out": len(split.held_out),
+            "twins": split.twins,
+            "beyond": split.beyond,
+            "cut": len(cuts),
+        },
+        "chars": {"train": _chars(split.train), "valid": _chars(split.valid)},
+        "train": [one.name for one in split.train],
+        "valid": [one.name for one in split.valid],
+        "held_out": split.held_out_names(),
+    }
+    run.manifest.write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
+
+
+def _lines(
+    found: Iterable[tuple[int, LogItem]],
+    chosen: Iterable[Usable],
+    cuts: Collection[int],
+    plan: DataPlan,
+) -> Iterator[bytes]:
+    names = {one.key: one.name for one in chosen}
+    for key, item in found:
+        read = cut(item, plan.seed) if key in cuts else item
+        line = {
+            "id": names[key],
+            "texts": read.texts,
+            "boundaries": read.boundaries,
+            "kept": read.kept,
+        }
+        yield json.dumps(line, ensure_ascii=False).encode("utf-8") + b"\n"
+
+
+def _write_lines(path: Path, lines: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    with path.open("wb") as file:
+        for line in lines:
+            digest.update(line)
+            file.write(line)
+    return digest.hexdigest()
+
+
+def _keys(many: Iterable[Usable]) -> list[int]:
+    return [one.key for one in many]
+
+
+def _chars(many: Iterable[Usable]) -> int:
+    return sum(one.chars for one in many)
+
+
+def _project_id(project: Project) -> str | None:
+    """The project's own id, given when it is first needed; None for a project that has none and cannot be written."""
+    with project.reading() as conn:
+        known: str | None = settings.get(conn, PROJECT_ID)
+    if known is None and project.read_only is None:
+        known = uuid.uuid4().hex
+        project.write(lambda conn: settings.put(conn, PROJECT_ID, known))
+    return known

@@ -1,0 +1,72 @@
+"""Which answers of a tree mean the same, by the best comparison that this machine has."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from threading import Lock
+
+from engine.errors import UsageError
+from engine.goals.embedders.embedder import embedder_for
+from engine.trees.meaning import Meanings, Vectors, letter_vectors, meanings
+from engine.trees.measures import Answer, answers
+from engine.trees.tree import Tree
+
+KEPT = 4
+"""Lists of answers whose vectors are kept, so that another threshold is a matter of sums."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What tells how much texts are alike: its name for a person, and what makes unit vectors of texts."""
+
+    name: str
+    vectors: Callable[[Sequence[str]], Vectors]
+
+
+@cache
+def best_comparison() -> Comparison:
+    """MiniLM where the extra `embed` is installed, else the spelling of the texts."""
+    try:
+        return Comparison("all-MiniLM-L6-v2", embedder_for("minilm").embed)
+    except UsageError:
+        return Comparison(
+            "spelling, where 0.6 is alike: the extra `embed` is not there", letter_vectors
+        )
+
+
+class AnswerMeanings:
+    """Puts the answers of trees together by meaning; any thread may ask."""
+
+    def __init__(self, comparison: Callable[[], Comparison] = best_comparison) -> None:
+        self._comparison = comparison
+        self._kept: OrderedDict[tuple[str, ...], Vectors] = OrderedDict()
+        self._guard = Lock()
+
+    @property
+    def by(self) -> str:
+        """What compares the texts, in a few words."""
+        return self._comparison().name
+
+    def of(self, tree: Tree, threshold: float) -> tuple[list[Answer], Meanings]:
+        """The answers of a tree, most probable first, and their groups.
+
+        Raises:
+            UsageError: The threshold is not in (0, 1].
+        """
+        if not 0 < threshold <= 1:
+            raise UsageError(f"{threshold:g} is no similarity.", "Take one above 0, at most 1.")
+        found = answers(tree)
+        return found, meanings(tree, found, self._vectors(found), threshold)
+
+    def _vectors(self, found: Sequence[Answer]) -> Vectors:
+        texts = tuple(answer.text for answer in found)
+        with self._guard:
+            if texts not in self._kept:
+                self._kept[texts] = self._comparison().vectors(texts)
+                while len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(texts)
+            return self._kept[texts]

@@ -1,0 +1,169 @@
+"""Response trees as the screens see them: plain columns and rows, made by `workbench` from what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.records.conversations import TreeRow
+
+NodeKind = Literal["frontier", "inner", "ended", "cut", "long"]
+"""What a node is; the last three are the kinds of leaves."""
+
+LEAF_KINDS: frozenset[NodeKind] = frozenset({"ended", "cut", "long"})
+Growth = Literal["path", "token"]
+Where = Literal["last-answer", "end", "every"]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeItem:
+    """One tree of the data set: its measures and the name of its conversation."""
+
+    row: TreeRow
+    name: str
+
+    @property
+    def id(self) -> int:
+        """One number for conversation and step; a conversation has fewer than a million steps."""
+        return item_id(self.row.conversation_id, self.row.step)
+
+
+def item_id(conversation_id: int, step: int) -> int:
+    """The id of the tree at a step of a conversation in a list of trees."""
+    return conversation_id << 20 | step
+
+
+@dataclass(frozen=True, slots=True)
+class NodeColumns:
+    """The nodes of a tree in order of their ids, a parent before its children; node 0 is the end of the prompt.
+
+    Attributes:
+        parent: -1 for the root.
+        token: Token id; -1 for the root.
+        spelling: Bytes of the token.
+        log_p: Natural log-probability of the token after its parent's path.
+        path: Natural log-probability of the path from the root.
+        below: Probability of all leaves at or below the node.
+        entropy: Bits of the distribution of the next token; None where it was not read.
+        said: Ids of the nodes on the recorded answer's path, from the first token; empty without one.
+    """
+
+    parent: Sequence[int]
+    token: Sequence[int]
+    spelling: Sequence[bytes]
+    log_p: Sequence[float]
+    path: Sequence[float]
+    below: Sequence[float]
+    kind: Sequence[NodeKind]
+    entropy: Sequence[float | None]
+    said: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """Leaves of equal text: the text without a stop text, their probability, how many they are, and of the most
+    probable one its node and kind. `group` is the number of its group of equal meaning, where it was asked for."""
+
+    text: str
+    probability: float
+    leaves: int
+    node: int
+    kind: NodeKind
+    group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Meanings:
+    """The answers of a tree put together by meaning.
+
+    Attributes:
+        answers: Group by group, the most probable group first and numbered 0, in each the most probable answer first.
+        threshold: Similarity from which on two answers mean the same.
+        entropy_low, entropy_high: Bits of the distribution over meanings, between which it lies.
+        by: What compared them, in a few words.
+    """
+
+    answers: Sequence[AnswerRow]
+    threshold: float
+    entropy_low: float
+    entropy_high: float
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMatches:
+    """What a tree that is compared is told of the other one, by its own nodes; nodes meet where their paths spell the
+    same text.
+
+    Attributes:
+        there: Probability of the other tree's paths that spell a node's text; None where the other has none.
+        twins: The other tree's node at the same text; -1 without one.
+        shared: Leaves whose answer the other tree holds too.
+    """
+
+    there: Sequence[float | None]
+    twins: Sequence[int]
+    shared: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two trees of one prompt.
+
+    Attributes:
+        answers: Complete answers that both hold.
+        low, high: Between these lies the total variation of the two distributions over responses.
+    """
+
+    first: NodeMatches
+    second: NodeMatches
+    answers: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTree:
+    """One tree to walk through."""
+
+    item: TreeItem
+    nodes: NodeColumns
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRow:
+    """What produced a set of trees, and how many it holds."""
+
+    config_hash: str
+    alpha: float
+    mode: str
+    place: str
+    model: str
+    adapter: str | None
+    trees: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The interval in which the probability of a property of the response must lie."""
+
+    text: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRequest:
+    """A run that grows trees, as asked on the screen: see `engine.trees.tree.TreeOptions`.
+
+    Attributes:
+        model: Name in the catalogue; None is the default model.
+        adapter: Path of a GGUF adapter; None grows without one.
+    """
+
+    alpha: float = 0.02
+    mode: Growth = "path"
+    where: Where = "last-answer"
+    model: str | None = None
+    adapter: str | None = None

@@ -1,0 +1,358 @@
+"""Response trees as the screens see them, from the project file and the pure rooms."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Lock
+from typing import cast
+
+from engine.errors import ProjectError, UsageError
+from engine.filters import ListQuery
+from engine.jobs.runner import Stage
+from engine.model.catalog import DEFAULT_MODEL, Catalog, RunnableModel
+from engine.model.http.book import EndpointBook
+from engine.model.interface import LoadOptions
+from engine.records.conversations import Estimate, RunRow, TreeRow
+from engine.services.line_files import write_file
+from engine.services.trees.export_lines import stored_tree_line
+from engine.services.trees.meanings import AnswerMeanings
+from engine.services.trees.records import (
+    AnswerRow,
+    Bounds,
+    Comparison,
+    ConfigRow,
+    Meanings,
+    NodeColumns,
+    NodeKind,
+    NodeMatches,
+    OpenTree,
+    TreeItem,
+    TreeRequest,
+)
+from engine.stages.extending_trees import Below, GrowOnStage
+from engine.stages.trees import TreeStage
+from engine.store import conversations, runs, trees
+from engine.store.project import Project
+from engine.trees.compare import compare
+from engine.trees.guarantee import guarantee, parse_predicate
+from engine.trees.measures import Answer, answers, subtree_mass
+from engine.trees.places import At
+from engine.trees.record import TreeRecord, restore
+from engine.trees.tree import ROOT, Tree, TreeOptions
+from engine.worker.client import ModelProcess
+
+KINDS: tuple[NodeKind, ...] = ("frontier", "inner", "ended", "cut", "long")
+STEP_STOP = "\n\nTURN"
+"""The beginning of the next step's header, where an answer ends."""
+
+KEPT = 3
+"""Trees kept unpacked, so that answers and properties of the tree in sight need not unpack it again."""
+
+NAME_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """A tree that another one is grown to be compared with: its conversation, and how it was asked for."""
+
+    conversation_id: int
+    options: TreeOptions
+    at: At
+    nodes: int | None
+    context: int | None
+
+
+class TreeService:
+    """The trees of one project; satisfies `engine.services.ports.Trees`."""
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        catalog: Catalog,
+        plan: Callable[[TreeRequest, ListQuery, Like | None], list[Stage]],
+        begin: Callable[[Sequence[Stage]], int],
+        changed: Callable[[], None],
+        book: EndpointBook | None = None,
+        in_use: Callable[[], str] = lambda: DEFAULT_MODEL,
+    ) -> None:
+        """Puts the parts together.
+
+        Args:
+            plan: The stages of a run that grows trees; the last one is a `TreeStage`. A tree that it is to be like
+                takes the place of the query.
+            begin: Starts stages in the background and returns the job id.
+            changed: Called when other trees are shown.
+            book: The endpoints that may grow trees too; None: there are none.
+            in_use: The model that the project uses for trees.
+        """
+        self._book, self._in_use = book, in_use
+        self._project, self._process, self._catalog = project, process, catalog
+        self._plan, self._begin, self._changed = plan, begin, changed
+        self._kept: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
+        self._meant = AnswerMeanings()
+        self._guard = Lock()
+
+    # Reading
+
+    def items(self, query: ListQuery) -> list[TreeItem]:
+        """See `engine.services.ports.Trees`."""
+        with self._project.reading() as conn:
+            rows = trees.measures(conn)
+            if query.filter:
+                wanted = frozenset(conversations.ids(conn, query))
+                rows = [row for row in rows if row.conversation_id in wanted]
+            ids = sorted({row.conversation_id for row in rows})
+            names = {
+                found.id: found.external_id
+                for at in range(0, len(ids), NAME_BATCH)
+                for found in conversations.rows(conn, ids[at : at + NAME_BATCH])
+            }
+        return [TreeItem(row, names.get(row.conversation_id, "")) for row in rows]
+
+    def steps(self, conversation_id: int) -> list[int]:
+        """See `engine.services.ports.Trees`."""
+        with self._project.reading() as conn:
+            return [row.step for row in trees.trees(conn, conversation_id) if row.reason is None]
+
+    def turns(self, conversation_id: int, config_hash: str | None = None) -> list[TreeRow]:
+        """See `engine.services.ports.Trees`."""
+        with self._project.reading() as conn:
+            rows = trees.trees(conn, conversation_id, config_hash)
+        return [row for row in rows if row.reason is None]
+
+    def open(self, conversation_id: int, step: int, config_hash: str | None = None) -> OpenTree:
+        """See `engine.services.ports.Trees`."""
+        with self._project.reading() as conn:
+            row = _row(trees.trees(conn, conversation_id, config_hash), step)
+            found = conversations.rows(conn, [conversation_id])
+        item = TreeItem(row, found[0].external_id if found else "")
+        return OpenTree(item, columns(*self._tree(row)))
+
+    def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
+        """See `engine.services.ports.Trees`."""
+        tree, _ = self._find(conversation_id, step, config_hash)
+        return [answer_row(answer) for answer in answers(tree)]
+
+    def meanings(
+        self, conversation_id: int, step: int, config_hash: str, threshold: float
+    ) -> Meanings:
+        """See `engine.services.ports.Trees`."""
+        tree, _ = self._find(conversation_id, step, config_hash)
+        told, found = self._meant.of(tree, threshold)
+        rows = [
+            answer_row(told[at], number)
+            for number, group in enumerate(found.groups)
+            for at in group.answers
+        ]
+        return Meanings(rows, threshold, found.entropy_low, found.entropy_high, self._meant.by)
+
+    def compare(self, conversation_id: int, step: int, first: str, second: str) -> Comparison:
+        """See `engine.services.ports.Trees`."""
+        found = compare(
+            self._find(conversation_id, step, first)[0],
+            self._find(conversation_id, step, second)[0],
+        )
+        sides = [
+            NodeMatches(one.there, one.twins, one.shared) for one in (found.first, found.second)
+        ]
+        return Comparison(sides[0], sides[1], found.answers, found.low, found.high)
+
+    def bounds(self, conversation_id: int, step: int, config_hash: str, text: str) -> Bounds:
+        """See `engine.services.ports.Trees`."""
+        predicate = parse_predicate(text)
+        tree, _ = self._find(conversation_id, step, config_hash)
+        found = guarantee(tree, predicate)
+        return Bounds(text, found.low, found.high)
+
+    def configs(self, place: tuple[int, int] | None = None) -> list[ConfigRow]:
+        """See `engine.services.ports.Trees`."""
+        with self._project.reading() as conn:
+            found = trees.configs(conn, place)
+        return [
+            ConfigRow(c.config_hash, c.alpha, c.mode, c.place, c.model, c.adapter, count)
+            for c, count in found
+        ]
+
+    def shown(self) -> str | None:
+        """See `engine.services.ports.Trees`."""
+        with self._project.reading() as conn:
+            return trees.chosen(conn)
+
+    def show(self, config_hash: str) -> None:
+        """See `engine.services.ports.Trees`."""
+        self._project.write(lambda conn: trees.choose(conn, config_hash))
+        self._changed()
+
+    def _find(self, conversation_id: int, step: int, config_hash: str) -> tuple[Tree, list[int]]:
+        with self._project.reading() as conn:
+            row = _row(trees.trees(conn, conversation_id, config_hash), step)
+        return self._tree(row)
+
+    def _tree(self, row: TreeRow) -> tuple[Tree, list[int]]:
+        """A tree and the tokens of its recorded answer, kept by its row: one that was grown on has another."""
+        with self._guard:
+            if row in self._kept:
+                self._kept.move_to_end(row)
+                return self._kept[row]
+        with self._project.reading() as conn:
+            frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
+        if frame is None:
+            raise UsageError("There is no tree here.", row.reason or "")
+        found = restore(TreeRecord.from_frame(frame)), list(frame.get("answer", ()))
+        with self._guard:
+            self._kept[row] = found
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+    # Work
+
+    def estimate(self, wish: TreeRequest, query: ListQuery) -> Estimate:
+        """See `engine.services.ports.Trees`. The time is that of the trees that were grown in the same way before."""
+        with self._project.reading() as conn:
+            wanted = conversations.ids(conn, query)
+        return self._cost(self._plan(wish, query, None), wanted)
+
+    def _cost(self, stages: Sequence[Stage], wanted: Iterable[int]) -> Estimate:
+        stage = stages[-1]
+        assert isinstance(stage, TreeStage)
+        with self._project.reading() as conn:
+            left = len(set(wanted).intersection(trees.lacking(conn, stage.config_hash)))
+            asked = stage.params
+            known = trees.seconds(conn, asked["alpha"], asked["mode"], asked["at"])
+        named = [stage.fingerprints.get(key) for key in ("model", "adapter")]
+        model = " + ".join(str(name) for name in named if name)
+        return Estimate(left, None, None, None if known is None else known * left, model)
+
+    def start(self, wish: TreeRequest, query: ListQuery) -> int:
+        """See `engine.services.ports.Trees`."""
+        return self._begin(self._plan(wish, query, None))
+
+    def models(self) -> list[str]:
+        """See `engine.services.ports.Trees`."""
+        names = [entry.name for entry in self._catalog.entries()]
+        names += [entry.name for entry in (self._book.entries() if self._book else [])]
+        first = self._in_use()
+        return sorted(names, key=lambda name: name != first)
+
+    def estimate_beside(self, item: TreeItem, wish: TreeRequest) -> Estimate:
+        """See `engine.services.ports.Trees`."""
+        stages = self._plan(wish, ListQuery(), self._like(item.row))
+        return self._cost(stages, [item.row.conversation_id])
+
+    def grow_beside(self, item: TreeItem, wish: TreeRequest) -> int:
+        """See `engine.services.ports.Trees`."""
+        return self._begin(self._plan(wish, ListQuery(), self._like(item.row)))
+
+    def _like(self, row: TreeRow) -> Like:
+        run = self._run(row)
+        tree, _ = self._tree(row)
+        return Like(
+            row.conversation_id,
+            tree.options,
+            cast(At, row.place),
+            run.params.get("nodes"),
+            run.params.get("context"),
+        )
+
+    def grow_on(self, item: TreeItem, node: int | None, alpha: float | None) -> int:
+        """See `engine.services.ports.Trees`."""
+        row = item.row
+        model = self._model_of(self._run(row))
+        below = None if node is None or alpha is None else Below(node, alpha)
+        stage = GrowOnStage(self._project, self._process, lambda: model, row, below)
+        return self._begin([stage])
+
+    def _run(self, row: TreeRow) -> RunRow:
+        with self._project.reading() as conn:
+            run = runs.get(conn, row.run_id)
+        if run is None:
+            raise UsageError("The run that grew this tree is not recorded.")
+        return run
+
+    def _model_of(self, run: RunRow) -> RunnableModel:
+        """The model of a run, as the catalogue has it or as it was before it was tuned, with the adapter of the run; or
+        the endpoints of the run."""
+        context = LoadOptions(context=run.params.get("context"))
+        if self._book and (remote := self._book.that_gave(run.fingerprints, context)):
+            return remote
+        wanted = run.fingerprints.get("adapter_sha256")
+        adapter = None if wanted is None else self._catalog.adapter_with(wanted)
+        found = [] if wanted is not None and adapter is None else self._catalog.entries()
+        for entry in found:
+            for known in (entry, replace(entry, tuning=None)):
+                model = self._catalog.runnable(known, adapter)
+                if model.fingerprints["model_sha256"] == run.fingerprints.get("model_sha256"):
+                    options = replace(model.options, context=run.params.get("context"))
+                    return replace(model, options=options)
+        named = [run.fingerprints.get(key) for key in ("model", "adapter")]
+        named += run.fingerprints.get("endpoints", [])
+        told = " with the adapter ".join(str(name) for name in named if name)
+        raise UsageError(
+            f"The tree was grown with {told}, which the catalogue does not hold.",
+            "Add what is missing with `workbench models add`, or grow new trees.",
+        )
+
+    def export(self, item: TreeItem, path: str) -> None:
+        """See `engine.services.ports.Trees`."""
+        target = Path(path).expanduser()
+        if target.exists() or target.is_symlink():
+            raise ProjectError(
+                f"{path} is there already.", "Choose another name; nothing was written."
+            )
+        row = item.row
+        with self._project.reading() as conn:
+            frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
+        write_file(iter([stored_tree_line(item.name, row, frame)]), target, "jsonl")
+
+
+def tree_options(wish: TreeRequest) -> TreeOptions:
+    """How the trees of a run grow that was asked for on the screen."""
+    return TreeOptions(alpha=wish.alpha, mode=wish.mode, stop=(STEP_STOP,))
+
+
+def _row(rows: Sequence[TreeRow], step: int) -> TreeRow:
+    for row in rows:
+        if row.step == step and row.reason is None:
+            return row
+    raise UsageError("There is no tree here.", next((r.reason for r in rows if r.reason), "") or "")
+
+
+def answer_row(answer: Answer, group: int | None = None) -> AnswerRow:
+    """An answer as screens see it; `group` as in `AnswerRow`."""
+    return AnswerRow(
+        answer.text,
+        answer.probability,
+        len(answer.leaves),
+        answer.leaves[0],
+        KINDS[answer.end],
+        group,
+    )
+
+
+def columns(tree: Tree, answer: Sequence[int]) -> NodeColumns:
+    """The columns of a tree, and the path of the recorded answer's tokens as far as it is in the tree."""
+    nodes = tree.nodes
+    said: list[int] = []
+    at = ROOT
+    for token in answer:
+        found = [child for child in nodes[at].children if nodes[child].token == token]
+        if not found:
+            break
+        at = found[0]
+        said.append(at)
+    return NodeColumns(
+        parent=[n.parent for n in nodes],
+        token=[n.token for n in nodes],
+        spelling=[b"" if n.token < 0 else tree.spelling(n.token) for n in nodes],
+        log_p=[n.log_p for n in nodes],
+        path=[n.path for n in nodes],
+        below=subtree_mass(tree),
+        kind=[KINDS[n.kind] for n in nodes],
+        entropy=[n.entropy for n in nodes],
+        said=said,
+    )

@@ -1,0 +1,1 @@
+"""Triage: verdicts and what they say about the scores."""

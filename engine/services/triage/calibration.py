@@ -1,0 +1,218 @@
+"""Calibration of one project: reads verdicts and scores, calibrates, and keeps the decision rule in step."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.completeness import calibration
+from engine.errors import WorkbenchError
+from engine.filters import ListQuery, parse_filter
+from engine.records.calibration import Agreement, CalibrationReport, CompletionRate, FilterRate
+from engine.records.conversations import DecisionRule, RuleSource, State, Verdict
+from engine.store import conversations, settings, verdicts
+from engine.store.project import Project
+from engine.store.saved import SavedStore
+from engine.store.sql import snapshot
+
+EVERY = 10
+"""Verdicts after which a calibrated threshold is calibrated again."""
+LAST = "calibration"
+"""The setting that holds how many verdicts stood behind the calibrated threshold."""
+
+OWN_ERRORS = ("state", "p", "verdict")
+"""Filters by these pick conversations for their score, or for what was said of it: errors are not the same there."""
+CHOSEN_BY_SCORE = "the filter goes by the score"
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """Score and verdict, complete or not, of what has both."""
+
+    scores: list[float]
+    complete: list[bool]
+
+    @property
+    def lacking(self) -> str:
+        """Why they give no threshold; empty when they do."""
+        return calibration.lacking(sum(self.complete), len(self.complete) - sum(self.complete))
+
+
+class CalibrationService:
+    """Calibration of one project; satisfies `engine.services.ports.Calibration`."""
+
+    def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
+        """`changed` is called when another decision rule is in force."""
+        self._project = project
+        self._changed = changed
+
+    def report(self, query: ListQuery | None = None) -> CalibrationReport:
+        """Everything the verdicts say; the rate is that of what `query` matches.
+
+        Raises:
+            WorkbenchError: The filter cannot be asked of the project.
+        """
+        saved = SavedStore(self._project).filters()
+        with self._project.reading() as conn, snapshot(conn):
+            rule = settings.rule(conn)
+            judged = _judged(conn)
+            ids, values = verdicts.scored_values(conn)
+            scored, population = np.asarray(ids, np.int64), np.asarray(values, float)
+            found = calibration.calibrate(
+                judged.scores,
+                judged.complete,
+                population,
+                rule.threshold if rule.source == "chosen" else None,
+            )
+            threshold = found.accuracy.threshold if found.accuracy else rule.threshold
+            above = population >= threshold
+
+            def rate(wanted: ListQuery) -> CompletionRate:
+                matching = np.asarray(conversations.ids(conn, wanted), np.int64)
+                inside = _member(scored, matching)
+                if any(wanted.filter.of(field) for field in OWN_ERRORS):
+                    apparent = float(above[inside].mean()) if inside.any() else None
+                    return CompletionRate(
+                        len(matching), int(inside.sum()), apparent, None, CHOSEN_BY_SCORE
+                    )
+                return calibration.completion_rate(
+                    found, int((inside & above).sum()), int(inside.sum()), len(matching)
+                )
+
+            return CalibrationReport(
+                rule=rule,
+                complete=sum(judged.complete),
+                incomplete=len(judged.complete) - sum(judged.complete),
+                enough=not judged.lacking,
+                why=found.why,
+                best=found.best,
+                accuracy=found.accuracy,
+                covered=found.covered,
+                bins=found.bins,
+                calibration_error=found.calibration_error,
+                rate=rate(query or ListQuery()),
+                filters=tuple(_filter_rates(saved, rate)),
+                model=_with_model(conn, rule),
+                itself=_with_itself(conn),
+            )
+
+    def agreements(self) -> tuple[Agreement, Agreement]:
+        """The verdicts against the model, and against those given again blind."""
+        with self._project.reading() as conn, snapshot(conn):
+            return _with_model(conn, settings.rule(conn)), _with_itself(conn)
+
+    def refresh(self) -> DecisionRule | None:
+        """Puts a calibrated threshold in force when one is due; the rule if it changed."""
+        if self._project.read_only is not None:
+            return None
+        with self._project.reading() as conn:
+            if not _due(conn):
+                return None
+        new = self._project.write(_recalibrate)
+        if new is not None:
+            self._changed()
+        return new
+
+    def pin(self, threshold: float | None) -> DecisionRule:
+        """Puts a threshold in force until None frees it; returns the rule then in force.
+
+        Raises:
+            ProjectReadOnly: The project cannot be written.
+            ValueError: The threshold is outside [0, 1].
+        """
+
+        def work(conn: sqlite3.Connection) -> DecisionRule:
+            if threshold is None:
+                settings.put_rule(conn, DecisionRule())
+                _recalibrate(conn)
+            else:
+                settings.put_rule(conn, _rule(threshold, "chosen"))
+            return settings.rule(conn)
+
+        new = self._project.write(work)
+        self._changed()
+        return new
+
+
+def _rule(threshold: float, source: RuleSource) -> DecisionRule:
+    """A rule whose band does not swallow one of its sides."""
+    band = min(DecisionRule().band, threshold / 2, (1 - threshold) / 2)
+    return DecisionRule(threshold, band, source)
+
+
+def _judged(conn: sqlite3.Connection) -> _Judged:
+    pairs = [
+        (score, verdict is Verdict.COMPLETE)
+        for _, verdict, score in verdicts.judged_pairs(conn)
+        if score is not None and verdict is not Verdict.UNSURE
+    ]
+    return _Judged([score for score, _ in pairs], [complete for _, complete in pairs])
+
+
+def _due(conn: sqlite3.Connection) -> bool:
+    rule = settings.rule(conn)
+    if rule.source == "chosen":
+        return False
+    judged = _judged(conn)
+    if rule.source == "default":
+        return not judged.lacking
+    last = int(settings.get(conn, LAST, 0))
+    return not last <= len(judged.scores) < last + EVERY or bool(judged.lacking)
+
+
+def _recalibrate(conn: sqlite3.Connection) -> DecisionRule | None:
+    """Calibrates a rule that nobody pinned and puts the result in force; it, if it is another."""
+    rule = settings.rule(conn)
+    judged = _judged(conn)
+    new = DecisionRule()
+    if not judged.lacking:
+        _, values = verdicts.scored_values(conn)
+        best = calibration.calibrate(judged.scores, judged.complete, values).best
+        if best is not None:
+            new = _rule(best, "calibrated")
+    settings.put(conn, LAST, len(judged.scores))
+    if new == rule:
+        return None
+    settings.put_rule(conn, new)
+    return new
+
+
+def _member(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """For each id whether it is wanted; by a table, because ids are small and there may be a million."""
+    table = np.zeros(int(max(ids.max(initial=0), wanted.max(initial=0))) + 1, bool)
+    table[wanted] = True
+    found: npt.NDArray[np.bool_] = table[ids]
+    return found
+
+
+def _filter_rates(
+    saved: dict[str, str], rate: Callable[[ListQuery], CompletionRate]
+) -> list[FilterRate]:
+    rates = []
+    for name, text in saved.items():
+        try:
+            rates.append(FilterRate(name, text, rate(ListQuery(parse_filter(text)))))
+        except WorkbenchError as error:
+            # A filter of another version of the program is told about, not hidden.
+            rates.append(FilterRate(name, text, CompletionRate(0, 0, None, None, error.message)))
+    return rates
+
+
+def _with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
+    """Verdicts complete or incomplete against what the rule decided; borderline and unscored are no decision."""
+    pairs = [
+        (str(verdict), str(rule.state(score)))
+        for _, verdict, score in verdicts.judged_pairs(conn)
+        if verdict is not Verdict.UNSURE and rule.state(score) in (State.COMPLETE, State.INCOMPLETE)
+    ]
+    return calibration.agreement(pairs)
+
+
+def _with_itself(conn: sqlite3.Connection) -> Agreement:
+    return calibration.agreement(
+        [(first, second) for _, first, second in verdicts.repeated_pairs(conn)]
+    )

@@ -1,0 +1,287 @@
+"""What the truncation test, and truth where there is any, say of the completeness scores of a project."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.conversation import Role, render_log
+from engine.errors import UsageError
+from engine.filters import ListQuery
+from engine.model.catalog import Catalog, adapter_name
+from engine.records.conversations import Mode
+from engine.records.validation import CompletenessTable, TruncationRow
+from engine.run_directory.events import RunDirectory
+from engine.services.training.run_files import all_runs, held_out_by, manifest_of, run_named
+from engine.services.validation.adapters import Taught, taught
+from engine.store import conversations, imports, scores
+from engine.store.project import Project
+from engine.store.scores import ScoreConfig
+from engine.store.sql import id_pages, snapshot
+from engine.validate.completeness import (
+    Place,
+    Values,
+    cut_contrasts,
+    cut_test,
+    pairs,
+    places,
+    truth_tables,
+)
+from engine.validate.keywords import sounds_complete
+from engine.validate.statistics.classification import THRESHOLD
+from engine.validate.statistics.curves import reliability, roc
+from engine.validate.tables import Tell
+
+KEYWORDS = "keyword rule"
+LEAST_SHARE = 0.5
+"""Scores that cover less than this share of what the best covered ones do have no row: the conversations that all rows
+share would be too few."""
+
+_IN_WORDS = {"no-end-tag": "without an end tag"}
+_ORDER: Sequence[Mode] = ("base", "judge", "tuned")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Conversations by id with their ids in the source, and how many an adapter in question was trained on."""
+
+    names: Mapping[int, str]
+    trained: int
+
+
+def only_run(project: Path) -> str | None:
+    """The name of a project's training run where it has exactly one."""
+    found = all_runs(project)
+    return found[0].path.name if len(found) == 1 else None
+
+
+def completeness_table(
+    project: Project,
+    catalog: Catalog,
+    run: str | None = None,
+    *,
+    query: ListQuery | None = None,
+    mode: Mode | None = None,
+    adapter: str | None = None,
+    seed: int = 0,
+    limit: int | None = None,
+    same_kind: bool = False,
+    tell: Tell = lambda what: None,
+) -> CompletenessTable:
+    """Cuts the same conversations for all scores that the project holds, and says how well each tells.
+
+    What an adapter with a row was trained on is left out, whichever run made it.
+
+    Args:
+        catalog: Knows adapters by name and by what they hold, and how they came to be.
+        run: Only the conversations that this training run held out; None: all.
+        query: Only what it matches, in its order; None: all in id order.
+        mode, adapter: Only rows of these, beside the keyword rule; an adapter by its name, its file or its run.
+        seed: Of the cuts.
+        limit: Only the first so many of them.
+        same_kind: Cut only after a step of the kind (assistant or tool) that the conversation ends with.
+        tell: Told what is worked out next; may raise to stop it.
+
+    Raises:
+        UsageError: There is no such run, there are no such scores, or nothing can be cut.
+    """
+    runs = {one.path.name: one for one in all_runs(Path(project.path))}
+    held_out = None if run is None else held_out_by(run_named(Path(project.path), run))
+    called = None if adapter is None else _called(catalog, adapter)
+    with project.reading() as conn, snapshot(conn):
+        every = scores.configs(conn)
+        configs = _wanted(every, mode, called)
+        used = [runs[c.adapter] for c in configs if c.adapter is not None and c.adapter in runs]
+        asked = _asked(conn, query or ListQuery(), held_out, used)
+        keys = list(asked.names)[:limit]
+        names = {key: asked.names[key] for key in keys}
+        tell("reading the scores")
+        found = {
+            config.config_hash: scores.values(conn, config.config_hash, keys) for config in configs
+        }
+        kept, left_out = _covered(configs, found)
+        origins = taught(conn, catalog, configs, runs)
+        titles = _titles(configs, origins)
+        ways: dict[str, Values] = {titles[c.config_hash]: found[c.config_hash] for c in kept}
+        if not ways:
+            raise UsageError(
+                f"None of the {len(names):,} conversations asked for is scored.",
+                _command(mode, called),
+            )
+        if same_kind:
+            ways = _of_one_kind(conn, ways)
+        where = places(ways, names, seed)
+        if all(place.cut is None for place in where.values()):
+            raise UsageError(
+                f"Of {len(names):,} conversations none is scored by all rows and could end in two places, so that"
+                " nothing can be cut.",
+                "Ask for one row with --mode or --adapter, or score more.",
+            )
+        tell("the keyword rule")
+        ways[KEYWORDS] = _keywords(conn, where)
+        truth = {key: one for key, one in imports.truths(conn) if key in names}
+    tell("drawing conversations")
+    by_title = {titles[config.config_hash]: config for config in kept}
+    cuttable = sum(place.cut is not None for place in where.values())
+    return CompletenessTable(
+        run=run,
+        seed=seed,
+        threshold=THRESHOLD,
+        asked=len(names),
+        single=len(where) - cuttable,
+        n=cuttable,
+        rows=tuple(
+            _row(title, way, where, by_title.get(title), origins) for title, way in ways.items()
+        ),
+        truths=truth_tables(ways, where, truth),
+        trained=asked.trained,
+        same_kind=same_kind,
+        contrasts=cut_contrasts(ways, where, THRESHOLD),
+        left_out=tuple((titles[c.config_hash], len(found[c.config_hash])) for c in left_out),
+    )
+
+
+def _called(catalog: Catalog, adapter: str) -> str:
+    """What scores call an adapter; one that is gone may have left scores under the name it is asked by."""
+    try:
+        return adapter_name(catalog.adapter_path(adapter))
+    except UsageError:
+        return adapter_name(Path(adapter))
+
+
+def _wanted(
+    configs: Sequence[ScoreConfig], mode: Mode | None, adapter: str | None
+) -> list[ScoreConfig]:
+    if not configs:
+        raise UsageError("Nothing is scored yet.", _command(mode, adapter))
+    found = [one for one in configs if mode in (None, one.mode) and adapter in (None, one.adapter)]
+    if not found:
+        asked = [f"mode {mode}"] * (mode is not None) + [f"adapter {adapter}"] * (
+            adapter is not None
+        )
+        raise UsageError(f"There are no scores of {' and '.join(asked)}.", _command(mode, adapter))
+    return sorted(found, key=lambda one: _ORDER.index(one.mode))
+
+
+def _command(mode: Mode | None, adapter: str | None) -> str:
+    words = f" --mode {mode}" if mode else ""
+    words += f" --adapter {adapter}" if adapter else ""
+    return f"`workbench run complete PROJECT{words}` makes scores."
+
+
+def _asked(
+    conn: sqlite3.Connection,
+    query: ListQuery,
+    held_out: Collection[str] | None,
+    used: Sequence[RunDirectory],
+) -> _Asked:
+    trained_on = {str(name) for run in used for name in manifest_of(run).get("train", ())}
+    names: dict[int, str] = {}
+    trained = 0
+    for page in id_pages(conn, conversations.ids(conn, query)):
+        for row in conversations.rows(conn, page):
+            if held_out is not None and row.external_id not in held_out:
+                continue
+            if row.external_id in trained_on:
+                trained += 1
+            else:
+                names[row.id] = row.external_id
+    return _Asked(names, trained)
+
+
+def _covered(
+    configs: Sequence[ScoreConfig], found: Mapping[str, Values]
+) -> tuple[list[ScoreConfig], list[ScoreConfig]]:
+    """The scores that have a row, and those that cover too little."""
+    most = max(len(one) for one in found.values())
+    kept = [c for c in configs if most and len(found[c.config_hash]) >= LEAST_SHARE * most]
+    return kept, [config for config in configs if config not in kept]
+
+
+def _titles(configs: Sequence[ScoreConfig], origins: Mapping[str, Taught]) -> dict[str, str]:
+    """What a person reads of each configuration: the mode and recipe, and as much more as tells it from the others."""
+    titles = {config.config_hash: _title(config, origins) for config in configs}
+    more = {c.config_hash: (f", {c.model}", f", {c.config_hash[:8]}") for c in configs}
+    for nth in range(2):
+        times = Counter(titles.values())
+        for key, title in titles.items():
+            if times[title] > 1:
+                titles[key] = title + more[key][nth]
+    return titles
+
+
+def _title(config: ScoreConfig, origins: Mapping[str, Taught]) -> str:
+    if config.mode != "tuned":
+        return config.mode
+    if config.adapter is None:
+        return "tuned, no adapter"
+    recipe = origins.get(config.config_hash, Taught()).recipe
+    words = ["tuned", _IN_WORDS.get(recipe, recipe), f"({config.adapter})"]
+    return " ".join(filter(None, words))
+
+
+def _of_one_kind(conn: sqlite3.Connection, ways: Mapping[str, Values]) -> dict[str, Values]:
+    """The values after messages of the role that each conversation's last boundary has."""
+    keys = sorted(set().union(*ways.values()))
+    kinds: dict[int, list[Role]] = {}
+    for page in id_pages(conn, keys):
+        for key, messages in conversations.conversations_for(conn, page):
+            kinds[key] = [message.role for message in messages]
+    return {
+        name: {
+            key: {
+                at: value for at, value in curve.items() if kinds[key][at] == kinds[key][max(curve)]
+            }
+            for key, curve in way.items()
+        }
+        for name, way in ways.items()
+    }
+
+
+def _keywords(
+    conn: sqlite3.Connection, where: Mapping[int, Place]
+) -> dict[int, dict[int, float | None]]:
+    found: dict[int, dict[int, float | None]] = {}
+    for page in id_pages(conn, list(where)):
+        for key, messages in conversations.conversations_for(conn, page):
+            pieces = render_log(messages)
+            asked = {where[key].last, where[key].cut}
+            found[key] = {
+                piece.message: float(sounds_complete(pieces[: index + 1]))
+                for index, piece in enumerate(pieces)
+                if piece.message in asked
+            }
+    return found
+
+
+def _row(
+    title: str,
+    way: Values,
+    where: Mapping[int, Place],
+    config: ScoreConfig | None,
+    origins: Mapping[str, Taught],
+) -> TruncationRow:
+    found = cut_test(way, where, THRESHOLD)
+    values, whole, _ = pairs(way, where)
+    told, at = roc(values, whole), reliability(values, whole)
+    if config is None:
+        return TruncationRow(title, "keywords", len(way), found, roc=told, reliability=at)
+    origin = origins.get(config.config_hash, Taught())
+    return TruncationRow(
+        title,
+        "scores",
+        len(way),
+        found,
+        config.mode,
+        config.model,
+        config.adapter,
+        config.config_hash,
+        origin.recipe,
+        origin.conversations,
+        origin.cut,
+        told,
+        at,
+    )

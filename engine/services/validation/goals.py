@@ -1,0 +1,119 @@
+"""What gold goals say of the clustering that is shown, before and after merging, and of the project's other ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.errors import UsageError
+from engine.filters import ListQuery
+from engine.records.validation import Contrast
+from engine.store import clusterings, conversations, imports
+from engine.store.project import Project
+from engine.store.sql import snapshot
+from engine.validate.statistics.partitions import (
+    OUTSIDE,
+    Agreement,
+    Labels,
+    agreement,
+    agreement_contrasts,
+)
+from engine.views.clustering_view import GoalView
+from engine.views.decision_log import read_desk
+from engine.views.goal_inputs import stored_clustering
+
+BEFORE, NOW = "as clustered", "as it stands"
+
+
+@dataclass(frozen=True, slots=True)
+class GoalValidation:
+    """Groups against gold goals.
+
+    Attributes:
+        embedder: What made the vectors, as it was asked for.
+        asked: Conversations asked for that have a gold goal.
+        n: Those of them that the clustering knows.
+        goals: Different gold goals among those.
+        outside: Of those, how many are in no group as it stands.
+        rows: By name: the clusters before any merge, and the groups as they stand.
+        others: Other clusterings of the project before any merge, over the same conversations.
+        contrasts: The groups as they stand against the clusters, and the clusters against the others.
+    """
+
+    embedder: str
+    asked: int
+    n: int
+    goals: int
+    outside: int
+    rows: Mapping[str, Agreement]
+    others: Mapping[str, Agreement]
+    contrasts: tuple[Contrast, ...]
+
+
+def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
+    """Reads the clustering that is shown, and truth, and holds one against the other.
+
+    Raises:
+        UsageError: Nothing was clustered, nothing that was has a gold goal, or all has the same one.
+    """
+    with project.reading() as conn, snapshot(conn):
+        stored = stored_clustering(conn, None)
+        view = GoalView.read(conn, stored, read_desk(conn, stored.id))
+        ids, numbers = clusterings.membership(conn, stored.id)
+        others = {
+            f"{one.embedder}, k {one.k}, seed {one.seed} ({one.id})": dict(
+                zip(*clusterings.membership(conn, one.id), strict=True)
+            )
+            for one in clusterings.clusterings(conn)
+            if one.id != stored.id
+        }
+        wanted = frozenset(conversations.ids(conn, query))
+        gold = {
+            key: truth["goal"]
+            for key, truth in imports.truths(conn)
+            if key in wanted and isinstance(truth.get("goal"), str)
+        }
+    before = dict(zip(ids, numbers, strict=True))
+    now = {
+        int(key): number for number, group in enumerate(view.sizes) for key in view.members(group)
+    } | dict.fromkeys(view.members(None).tolist(), OUTSIDE)
+    known = [key for key in gold if key in now]
+    if not known:
+        raise UsageError(
+            f"Of {len(gold):,} conversations with a gold goal none is in the clustering.",
+            "Gold goals come with the import, as `truth.goal`; `workbench run cluster` clusters.",
+        )
+    names = [gold[key] for key in known]
+    if len(set(names)) == 1:
+        raise UsageError(
+            f"All {len(names):,} conversations with a gold goal have the same one, so it tells no groups apart.",
+            "Import conversations with other goals, or look at them without --filter.",
+        )
+    ways: dict[str, Labels] = {}
+    if all(key in before for key in known):  # not where some were assigned later
+        ways[BEFORE] = _labels(before, known)
+    ways[NOW] = _labels(now, known)
+    more = {
+        name: _labels(one, known)
+        for name, one in others.items()
+        if BEFORE in ways and all(key in one for key in known)
+    }
+    pairs = [(NOW, BEFORE)] if BEFORE in ways else []
+    pairs += [(BEFORE, name) for name in more]
+    outside = int((ways[NOW] == OUTSIDE).sum())
+    return GoalValidation(
+        stored.embedder,
+        len(gold),
+        len(known),
+        len(set(names)),
+        outside,
+        {name: agreement(names, labels) for name, labels in ways.items()},
+        {name: agreement(names, labels) for name, labels in more.items()},
+        agreement_contrasts(names, {**ways, **more}, pairs),
+    )
+
+
+def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Labels:
+    return np.array([groups[key] for key in keys], dtype=np.int64)

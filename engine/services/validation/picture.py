@@ -1,0 +1,223 @@
+"""A validation table as a picture: each figure with its interval, row by row or against how adapters were trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from engine.errors import ProjectError, UsageError
+from engine.records.calibration import Estimate
+from engine.records.validation import CompletenessTable, TruncationRow
+from engine.text import one_line
+
+Against = Literal["rows", "conversations", "cut"]
+
+ENDINGS = (".svg", ".png")
+CHANCE = {"AUROC": 0.5}
+_LONGEST_NAME = 44
+_PANEL = (4.2, 3.4)
+_ROW_HEIGHT = 0.36
+_STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    # Text stays text, and the same table gives the same bytes.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "workbench",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """One figure of every row, by the row's name."""
+
+    title: str
+    figure: str
+    values: dict[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Rows that differ in what the x axis shows alone."""
+
+    name: str
+    rows: tuple[tuple[float, TruncationRow], ...]
+
+
+def draw(table: CompletenessTable, path: Path, against: Against = "rows") -> None:
+    """Writes a picture.
+
+    Args:
+        path: Ends with `.svg` or `.png`; replaced where it exists.
+        against: `rows`: one under the other. `conversations`, `cut`: by how many conversations an adapter was trained
+            on, or what share of them was cut; rows without such a number are lines from side to side.
+
+    Raises:
+        UsageError: It ends otherwise, no two rows differ in what is asked for, or matplotlib is not installed.
+        ProjectError: The file cannot be written.
+    """
+    if path.suffix.lower() not in ENDINGS:
+        raise UsageError(
+            f"{path.name} is no picture.", f"End its name with {' or '.join(ENDINGS)}."
+        )
+    panels = _panels(table)
+    lines = [] if against == "rows" else _lines(table.rows, against)
+    pyplot = _pyplot()
+    with pyplot.rc_context(_STYLE):
+        if against == "rows":
+            picture = _by_rows(pyplot, table, panels)
+        else:
+            picture = _by_lines(pyplot, table, panels, lines, against)
+        # Without the date, so that drawing anew changes nothing.
+        about = {"Date": None} if path.suffix.lower() == ".svg" else {}
+        try:
+            picture.savefig(path, dpi=150, metadata=about)
+        except OSError as error:
+            raise ProjectError(f"{path} cannot be written: {error.strerror}.") from error
+        finally:
+            pyplot.close(picture)
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise UsageError(
+            "Pictures need matplotlib, which is not installed.",
+            "`pip install 'conversation-workbench[plot]'` adds it; the table needs nothing.",
+        ) from error
+    matplotlib.use("agg")
+    return pyplot
+
+
+def _panels(table: CompletenessTable) -> list[_Panel]:
+    cut = f"whole against cut (n {table.n:,})"
+    panels = [
+        _Panel(cut, "AUROC", {row.name: row.found.auroc for row in table.rows}),
+        _Panel(cut, "F1", {row.name: row.found.f1 for row in table.rows}),
+    ]
+    for truth in table.truths:
+        if truth.rows:
+            title = f"low where {truth.claim} ({truth.holds:,} of {truth.holds + truth.fails:,})"
+            panels.append(_Panel(title, "AUROC", {row.name: row.auroc for row in truth.rows}))
+    return panels
+
+
+def _frame(axis: Any, panel: _Panel, *, upright: bool) -> None:
+    axis.set_title(panel.title, fontsize=9, loc="left")
+    chance = CHANCE.get(panel.figure)
+    if upright:
+        axis.set_ylim(0, 1.02)
+        axis.set_ylabel(panel.figure)
+    else:
+        axis.set_xlim(0, 1.02)
+        axis.set_xlabel(panel.figure)
+    if chance is not None:
+        (axis.axhline if upright else axis.axvline)(chance, color="0.6", linewidth=0.8)
+
+
+def _reach(one: Estimate) -> list[list[float]]:
+    return [[max(0.0, one.value - one.low)], [max(0.0, one.high - one.value)]]
+
+
+def _by_rows(pyplot: Any, table: CompletenessTable, panels: Sequence[_Panel]) -> Any:
+    names = [row.name for row in table.rows]
+    size = (_PANEL[0] * len(panels), 1.2 + _ROW_HEIGHT * len(names))
+    picture, axes = pyplot.subplots(
+        1, len(panels), figsize=size, sharey=True, squeeze=False, layout="constrained"
+    )
+    for axis, panel in zip(axes[0], panels, strict=True):
+        _frame(axis, panel, upright=False)
+        for at, name in enumerate(names):
+            one = panel.values[name]
+            axis.errorbar(one.value, at, xerr=_reach(one), fmt="o", color="C0", capsize=3)
+    axes[0][0].set_yticks(range(len(names)), [one_line(name, _LONGEST_NAME) for name in names])
+    axes[0][0].set_ylim(len(names) - 0.5, -0.5)
+    return picture
+
+
+def _by_lines(
+    pyplot: Any,
+    table: CompletenessTable,
+    panels: Sequence[_Panel],
+    lines: Sequence[_Line],
+    against: Against,
+) -> Any:
+    size = (_PANEL[0] * len(panels), _PANEL[1])
+    picture, axes = pyplot.subplots(
+        1, len(panels), figsize=size, squeeze=False, layout="constrained"
+    )
+    flat = [row for row in table.rows if row.conversations is None]
+    for axis, panel in zip(axes[0], panels, strict=True):
+        _frame(axis, panel, upright=True)
+        for nth, line in enumerate(lines):
+            ones = [panel.values[row.name] for _, row in line.rows]
+            axis.errorbar(
+                [at for at, _ in line.rows],
+                [one.value for one in ones],
+                yerr=[[_reach(one)[side][0] for one in ones] for side in (0, 1)],
+                fmt="o-",
+                color=f"C{nth}",
+                capsize=3,
+                label=line.name,
+            )
+        for nth, row in enumerate(flat, start=len(lines)):
+            value = panel.values[row.name].value
+            name = one_line(row.name, _LONGEST_NAME)
+            axis.axhline(value, color=f"C{nth}", linestyle="--", linewidth=1, label=name)
+        at_all = sorted({at for line in lines for at, _ in line.rows})
+        if against == "conversations":
+            axis.set_xscale("log")
+            axis.minorticks_off()
+            axis.set_xlabel("conversations trained on")
+        else:
+            axis.set_xlabel("share of them that was cut")
+        axis.set_xticks(at_all, [f"{at:g}" for at in at_all])
+    axes[0][-1].legend(fontsize=8, frameon=False)
+    return picture
+
+
+def _lines(rows: Sequence[TruncationRow], against: Against) -> list[_Line]:
+    """Rows in groups that differ in what is asked for alone; groups of one are left out."""
+    value, rest = (
+        (_conversations, _share) if against == "conversations" else (_share, _conversations)
+    )
+    groups: dict[str, list[tuple[float, TruncationRow]]] = {}
+    for row in rows:
+        at = value(row)
+        if at is not None:
+            groups.setdefault(_called(row, rest(row), against), []).append((at, row))
+    found = [
+        _Line(name, tuple(sorted(many, key=lambda one: one[0])))
+        for name, many in groups.items()
+        if len({at for at, _ in many}) > 1
+    ]
+    if not found:
+        what = "in the number of conversations" if against == "conversations" else "in what was cut"
+        raise UsageError(
+            f"No two adapters of one recipe differ {what} alone.",
+            "docs/training.md has the runs that make such a curve.",
+        )
+    return found
+
+
+def _conversations(row: TruncationRow) -> float | None:
+    return row.conversations or None
+
+
+def _share(row: TruncationRow) -> float | None:
+    if not row.conversations or row.cut is None:
+        return None
+    return row.cut / row.conversations
+
+
+def _called(row: TruncationRow, rest: float | None, against: Against) -> str:
+    name = row.recipe or "tuned"
+    if against == "cut":
+        return f"{name}, {rest:,.0f} conversations" if rest else name
+    return f"{name}, {rest:.0%} cut" if rest else name

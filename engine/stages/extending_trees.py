@@ -1,0 +1,155 @@
+"""Growing one stored tree on: below a node to a lower alpha, or everywhere to its end."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+from engine.conversation import render_log
+from engine.errors import UsageError
+from engine.jobs.runner import Progress
+from engine.model.catalog import RunnableModel
+from engine.records.conversations import TreeRow
+from engine.stages.block_stage import ModelStage
+from engine.stages.model_work import Live
+from engine.stages.trees import ANSWER_KEYS, tree_row
+from engine.store import conversations, runs, trees
+from engine.store.project import Project
+from engine.store.trees import TreeEntry
+from engine.trees.growth import Budget
+from engine.trees.places import At, Place, places
+from engine.trees.record import TreeRecord, record
+from engine.worker.client import ModelProcess, OnProgress
+from engine.worker.protocol import Frame, GrownTree
+
+FIRST_NODES = 32
+"""Read before the tree is stored first. Each later part is twice as long, so that the prompt, which is read again
+for each, costs little in all."""
+
+MOST_NODES = 4096
+"""Read in one part at most, so that what is seen of the growth is never far behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """Where in a tree to grow on, and to which alpha."""
+
+    node: int
+    alpha: float
+
+
+class GrowOnStage(ModelStage):
+    """Grows a tree part by part; each is stored in place of the tree before, so stopping keeps what has grown."""
+
+    name = "grow"
+    unit = "nodes"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        choose: Callable[[], RunnableModel],
+        row: TreeRow,
+        below: Below | None = None,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            choose: Names the model that the tree was grown with.
+            row: The stored tree.
+            below: None grows on everywhere, to the tree's own alpha.
+        """
+        super().__init__(project, process, choose)
+        self._row, self._below = row, below
+        self._read = 0
+
+    @property
+    def title(self) -> str:
+        """What a person reads."""
+        return f"Growing a tree on with {self._work.model.label}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """Which tree, and what was asked."""
+        below = self._below
+        return {
+            "tree": [self._row.conversation_id, self._row.step, self._row.config_hash],
+            "below": None if below is None else below.node,
+            "alpha": self._row.alpha if below is None else below.alpha,
+            "context": self._work.model.options.context,
+        }
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Grows part by part; each is one transaction, with the run's counter.
+
+        Raises:
+            ModelError: The model cannot be loaded.
+            UsageError: The tree is not there.
+        """
+        place, frame = self._stored()
+        yield Progress(0, None, "loading the model")
+        self._work.load()
+        nodes, finished = FIRST_NODES, False
+        while not finished:
+            self._work.check()
+            part = Live(partial(self._ask, place, frame, nodes))
+            try:
+                for count, _ in part.reports():
+                    yield Progress(self._read + count, None, "")
+            finally:
+                # Also when the runner closes this generator on a cancel: what came back is stored first.
+                grown, work = part.result()
+                self._read += work["nodes"]
+                answer = {key: frame[key] for key in ANSWER_KEYS if key in frame}
+                frame = {**record(grown.tree).as_frame(), **answer}
+                self._project.write(
+                    partial(self._commit, run_id=run_id, grown=grown, frame=frame, work=work)
+                )
+            finished, nodes = work["finished"], min(2 * nodes, MOST_NODES)
+            yield Progress(self._read, None, f"{len(grown.tree.nodes):,} in the tree")
+
+    def summary(self) -> str:
+        """What came of it in one sentence with counts."""
+        return f"Read {self._read:,} more nodes; what has grown is kept."
+
+    def _stored(self) -> tuple[Place, Frame]:
+        row = self._row
+        with self._project.reading() as conn:
+            found = conversations.conversations_for(conn, [row.conversation_id])
+            frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
+        if not found or frame is None:
+            raise UsageError("The tree is no longer in the project.")
+        wanted = places(render_log(found[0][1]), cast(At, row.place))
+        at_step = [place for place in wanted if place.step == row.step]
+        if not at_step:
+            raise UsageError("The conversation has changed where the tree was grown.")
+        return at_step[0], {"answer": [], **frame}
+
+    def _ask(
+        self, place: Place, frame: Frame, nodes: int, report: OnProgress
+    ) -> tuple[GrownTree, Frame]:
+        below = self._below
+        return self._work.process.grow_on(
+            place,
+            TreeRecord.from_frame(frame),
+            Budget(nodes),
+            report,
+            alpha=None if below is None else below.alpha,
+            below=None if below is None else below.node,
+        )
+
+    def _commit(
+        self, conn: sqlite3.Connection, *, run_id: int, grown: GrownTree, frame: Frame, work: Frame
+    ) -> None:
+        row = self._row
+        seconds = row.seconds + work["seconds"]
+        grown = replace(grown, answer=tuple(frame["answer"]))
+        found = tree_row(row.conversation_id, row.step, grown, seconds, run_id, row.config_hash)
+        self._row = replace(
+            found, answer_log_prob=row.answer_log_prob, answer_tokens=row.answer_tokens
+        )
+        trees.add(conn, row.config_hash, [TreeEntry(self._row, frame)])
+        runs.count(conn, run_id, self._read, None)

@@ -1,0 +1,206 @@
+"""Whether a conversation gives away who speaks: profile fields predicted from what the user said, field by field.
+
+In every field one answer is guessed, the likeliest, and it is right where the person has it: in fields with one answer
+that is accuracy as usual, in fields with several it says whether the best guess is one of them. Only answers are asked
+for that tell people apart: enough of the people one learns from have them, and enough have not. Whoever has none of
+these counts as having `OTHERS`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.records.interval import Interval
+from engine.validate.traits import FIELDS, SINGLE, Traits
+
+OTHERS = "Others"
+"""What an answer is called that too few people have."""
+FEWEST = 5
+"""People who have an answer, and people who have not, for it to be asked for."""
+FOLDS = 5
+DRAWS = 2_000
+SEED = 20_240_917
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """What one user said in one conversation, and who that is.
+
+    Attributes:
+        person: Equal for conversations of the same person.
+    """
+
+    text: str
+    person: str
+    traits: Traits
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A field, and the answers that may be guessed; `OTHERS` is the last one."""
+
+    field: str
+    answers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What is learnt from and what is predicted, as indices."""
+
+    train: tuple[int, ...]
+    test: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """How well one way predicts one field.
+
+    Attributes:
+        answers: To choose from.
+        conversations, people: Predicted, and of how many people.
+        accuracy: Share of conversations whose guess is right, with an interval by resampling people.
+        f1: Mean F1 over the answers that occur; None in fields with several answers a person.
+        gain: Accuracy beyond that of the first way, on the same conversations.
+    """
+
+    field: str
+    way: str
+    answers: int
+    conversations: int
+    people: int
+    accuracy: Interval
+    f1: float | None
+    gain: Interval
+
+
+Way = Callable[[Split, Sequence[Question]], Sequence[Sequence[str]]]
+"""Guesses: for each question, an answer for each of the split's test conversations; "" guesses nothing."""
+
+
+def splits_by_person(people: Sequence[str], folds: int = FOLDS, seed: int = 0) -> list[Split]:
+    """Every conversation is predicted once, by what was learnt from other people.
+
+    By person and not by conversation, because one person has many conversations: who has learnt from some of them
+    knows the others by their words, whatever the field, and the figures would say how well people are recognised.
+    """
+    names = sorted(set(people))
+    Random(seed).shuffle(names)
+    fold_of = {name: number % folds for number, name in enumerate(names)}
+    return [
+        Split(
+            tuple(at for at, name in enumerate(people) if fold_of[name] != fold),
+            tuple(at for at, name in enumerate(people) if fold_of[name] == fold),
+        )
+        for fold in range(min(folds, len(names)))
+    ]
+
+
+def questions_for(spoken: Sequence[Spoken], asked: Sequence[Spoken]) -> list[Question]:
+    """What can be learnt from some conversations and is an answer of somebody who is asked about."""
+    people = {one.person: one.traits for one in spoken}
+    found: list[Question] = []
+    for name in FIELDS:
+        known = [traits[name] for traits in people.values() if name in traits]
+        counts = Counter(answer for answers in known for answer in answers)
+        telling = [
+            answer
+            for answer, count in sorted(counts.items())
+            if FEWEST <= count <= len(known) - FEWEST and answer != OTHERS
+        ]
+        if any(answer in one.traits.get(name, ()) for one in asked for answer in telling):
+            found.append(Question(name, (*telling, OTHERS)))
+    return found
+
+
+def answers_to(question: Question, traits: Traits) -> frozenset[str]:
+    """The right answers for a person; none where the field is not known."""
+    answers = traits.get(question.field)
+    if answers is None:
+        return frozenset()
+    return answers & frozenset(question.answers) or frozenset([OTHERS])
+
+
+def identify(
+    spoken: Sequence[Spoken],
+    splits: Sequence[Split],
+    ways: Mapping[str, Way],
+    questions: Sequence[Question],
+) -> list[Identified]:
+    """A row for each field and way; gains are counted against the first of `ways`.
+
+    Args:
+        spoken: Conversations that splits are indices of.
+    """
+    tallies = {(one.field, way): _Tally() for one in questions for way in ways}
+    for split in splits:
+        for way, guess in ways.items():
+            for question, said in zip(questions, guess(split, questions), strict=True):
+                tally = tallies[question.field, way]
+                for at, one in zip(split.test, said, strict=True):
+                    gold = answers_to(question, spoken[at].traits)
+                    if gold:
+                        tally.right[at] = one in gold
+                        tally.pairs[min(gold), one] += 1
+    base = next(iter(ways))
+    return [
+        _row(one, way, tallies[one.field, way], tallies[one.field, base], spoken)
+        for one in questions
+        for way in ways
+        if tallies[one.field, way].right
+    ]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Whether each conversation was guessed right; pairs of right answer and guess where there is one right answer."""
+
+    right: dict[int, bool] = field(default_factory=dict)
+    pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+def _row(
+    question: Question, way: str, tally: _Tally, base: _Tally, spoken: Sequence[Spoken]
+) -> Identified:
+    people = sorted({spoken[at].person for at in tally.right})
+    row_of = {person: row for row, person in enumerate(people)}
+    sums = np.zeros((len(people), 3))
+    for at, right in tally.right.items():
+        sums[row_of[spoken[at].person]] += right, base.right[at], 1
+    even = np.full(len(people), 1 / len(people))
+    weights = np.random.default_rng(SEED).multinomial(len(people), even, size=DRAWS)
+    drawn = weights @ sums
+    right, based, every = sums.sum(axis=0)
+    return Identified(
+        question.field,
+        way,
+        len(question.answers),
+        len(tally.right),
+        len(people),
+        _interval(right / every, drawn[:, 0] / drawn[:, 2]),
+        _macro_f1(tally.pairs) if question.field in SINGLE else None,
+        _interval((right - based) / every, (drawn[:, 0] - drawn[:, 1]) / drawn[:, 2]),
+    )
+
+
+def _interval(seen: float, drawn: Floats) -> Interval:
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return Interval(float(seen), float(low), float(high))
+
+
+def _macro_f1(pairs: Counter[tuple[str, str]]) -> float:
+    answers = sorted({one for pair in pairs for one in pair if one})
+    return float(np.mean([_f1(pairs, one) for one in answers]))
+
+
+def _f1(pairs: Counter[tuple[str, str]], one: str) -> float:
+    hit = pairs[one, one]
+    wrong = sum(n for pair, n in pairs.items() if (pair[0] == one) != (pair[1] == one))
+    return 2 * hit / (2 * hit + wrong) if hit + wrong else 0.0

@@ -1,0 +1,1 @@
+"""Statistics with intervals: rankings, classification, partitions, agreement, resampling, tests."""

@@ -1,0 +1,71 @@
+"""How two numbers go together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.records.interval import Z95, Interval
+
+LEAST = 4
+"""Pairs from which an interval can be told."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """How two numbers go together over `n` things.
+
+    Attributes:
+        spearman: Of the ranks, with the interval of Bonett & Wright (2000, Psychometrika 65).
+        pearson: Of the numbers themselves.
+    """
+
+    n: int
+    spearman: Interval
+    pearson: float
+
+
+def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation | None:
+    """The correlations of finite numbers; None below `LEAST` pairs or where one number never changes.
+
+    Raises:
+        ValueError: The lengths differ.
+    """
+    x, y = np.asarray(first, float), np.asarray(second, float)
+    if len(x) != len(y):
+        raise ValueError("Pairs are needed.")
+    n = len(x)
+    if n < LEAST or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return None
+    rho = _pearson(ranks(x), ranks(y))
+    return Correlation(n, _with_interval(rho, n), _pearson(x, y))
+
+
+def ranks(values: Floats) -> Floats:
+    """Ranks from 1, equal values sharing the mean of theirs."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    shared: Floats = (last - (counts - 1) / 2)[place]
+    return shared
+
+
+def _pearson(x: Floats, y: Floats) -> float:
+    a, b = x - x.mean(), y - y.mean()
+    found = float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
+    return max(-1.0, min(1.0, found))
+
+
+def _with_interval(rho: float, n: int) -> Interval:
+    if (
+        abs(rho) > 1 - 1e-12
+    ):  # its transform is infinite, and so is what the interval would be told from
+        return Interval(rho, rho, rho)
+    half = Z95 * math.sqrt((1 + rho * rho / 2) / (n - 3))
+    middle = math.atanh(rho)
+    return Interval(rho, math.tanh(middle - half), math.tanh(middle + half))

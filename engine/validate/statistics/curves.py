@@ -1,0 +1,51 @@
+"""Curves behind the figures: what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.records.validation import Curve
+from engine.validate.statistics.weighted import Floats
+
+POINTS = 200
+"""Of a curve at most, evenly picked; no terminal shows more."""
+
+
+def roc(values: Sequence[float], positive: Sequence[bool]) -> Curve:
+    """Share of positives found against share of false alarms, from the highest value down; straight over equal ones."""
+    value, label = np.asarray(values, float), np.asarray(positive, bool)
+    order = np.argsort(-value, kind="stable")
+    ends = np.flatnonzero(np.append(np.diff(value[order]) != 0, True))
+    found, alarms = np.cumsum(label[order])[ends], np.cumsum(~label[order])[ends]
+    x, y = np.append(0.0, alarms / max(1, alarms[-1])), np.append(0.0, found / max(1, found[-1]))
+    return _thinned(x, y)
+
+
+def rejection(values: Sequence[float], wrong: Sequence[bool]) -> Curve:
+    """Share of right ones among those kept against the share rejected, the highest values first; of equal values the
+    mean of all orders. Ends where one is kept."""
+    value, label = np.asarray(values, float), np.asarray(wrong, bool)
+    _, place, many = np.unique(value, return_inverse=True, return_counts=True)
+    share = np.bincount(place, ~label) / many
+    # Each of several of equal value is right for the share of them that is.
+    rights = np.cumsum(np.repeat(share, many))
+    kept = np.arange(1, len(value) + 1)
+    x, y = 1 - kept / len(value), rights / kept
+    return _thinned(x[::-1], y[::-1])
+
+
+def reliability(values: Sequence[float], positive: Sequence[bool], bins: int = 10) -> Curve:
+    """Mean value in [0, 1] and share of positives in each of equal parts that holds something."""
+    value, label = np.asarray(values, float), np.asarray(positive, bool)
+    place = np.minimum((value * bins).astype(int), bins - 1)
+    return tuple(
+        (float(value[place == one].mean()), float(label[place == one].mean()))
+        for one in np.unique(place)
+    )
+
+
+def _thinned(x: Floats, y: Floats) -> Curve:
+    at = np.unique(np.linspace(0, len(x) - 1, min(len(x), POINTS)).round().astype(int))
+    return tuple((float(x[one]), float(y[one])) for one in at)

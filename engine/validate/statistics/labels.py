@@ -1,0 +1,98 @@
+"""How far two labellers agree: accuracy and Cohen's kappa, weighted by squares of distances where labels are grades."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.records.interval import Interval
+
+DRAWS = 2_000
+SEED = 20_240_917
+
+Label = str | int
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAgreement:
+    """Two labellers over the same things.
+
+    Attributes:
+        count: Things that both labelled.
+        accuracy: Share of equal labels.
+        frequent: Accuracy of always giving the other labeller's most frequent label.
+        kappa: Agreement beyond chance (Cohen 1960); None where chance alone agrees always.
+        weighted: The same with quadratic weights (Cohen 1968); None for words, and where it has no value.
+    """
+
+    count: int
+    accuracy: Interval
+    frequent: float
+    kappa: Interval | None
+    weighted: Interval | None
+
+
+def agree(
+    one: Sequence[Label], other: Sequence[Label], grades: Sequence[int] = ()
+) -> LabelAgreement:
+    """Compares labels, with 95% intervals by resampling the things.
+
+    Args:
+        one: Of the labeller that is judged.
+        other: Of the one it is judged by, in the same order.
+        grades: All grades there are, rising; empty where labels are words.
+
+    Raises:
+        ValueError: There is nothing to compare.
+    """
+    if not one or len(one) != len(other):
+        raise ValueError("Both labellers need a label for each thing.")
+    names: list[Label] = [*grades] or sorted({*one, *other}, key=str)
+    at = {name: place for place, name in enumerate(names)}
+    size = len(names)
+    cells = np.array([at[a] * size + at[b] for a, b in zip(one, other, strict=True)])
+    seen = np.bincount(cells, minlength=size * size).astype(float)
+    drawn = np.random.default_rng(SEED).multinomial(len(one), seen / len(one), size=DRAWS)
+    tables = np.concatenate([seen[None], drawn]).reshape(-1, size, size)
+    same = 1 - np.eye(size)
+    steps = np.subtract.outer(np.arange(size), np.arange(size)).astype(float) ** 2
+    return LabelAgreement(
+        len(one),
+        _interval(np.trace(tables, axis1=1, axis2=2) / len(one)),
+        float(seen.reshape(size, size).sum(axis=0).max() / len(one)),
+        _known(_kappa(tables, same)),
+        _known(_kappa(tables, steps)) if grades else None,
+    )
+
+
+def shared(
+    ones: Mapping[int, Label], others: Mapping[int, Label]
+) -> tuple[list[Label], list[Label]]:
+    """The labels of what both have labelled, in the same order."""
+    both = sorted(ones.keys() & others.keys())
+    return [ones[key] for key in both], [others[key] for key in both]
+
+
+def _kappa(tables: Floats, cost: Floats) -> Floats:
+    """1 minus the cost that is seen over that of labels drawn by chance; not a number where chance costs nothing."""
+    every = tables.sum(axis=(1, 2))
+    rows, columns = tables.sum(axis=2), tables.sum(axis=1)
+    seen = (tables * cost).sum(axis=(1, 2)) / every
+    chance = np.einsum("ni,ij,nj->n", rows, cost, columns) / every**2
+    beyond: Floats = np.divide(seen, chance, out=np.full_like(seen, np.nan), where=chance > 0)
+    return 1 - beyond
+
+
+def _known(values: Floats) -> Interval | None:
+    return _interval(values) if np.isfinite(values[0]) else None
+
+
+def _interval(values: Floats) -> Interval:
+    """The first value, with the quantiles of the others that have one."""
+    usable = values[1:][np.isfinite(values[1:])]
+    low, high = np.quantile(usable, [0.025, 0.975]) if len(usable) else (values[0], values[0])
+    return Interval(float(values[0]), float(low), float(high))

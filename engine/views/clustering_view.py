@@ -1,0 +1,247 @@
+"""One state of a clustering, looked at: who is in which group, where the groups lie, and their figures."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.goals.embedders.vectors import Vectors, unit_rows
+from engine.goals.merges.merge_state import Group, Ids, MergeState
+from engine.records.goals import GoalGroup, GroupStates
+from engine.store import clusterings, goal_answers, goal_counts, settings, trees, vectors
+from engine.store.clusterings import Assigned, StoredCluster, StoredClustering
+from engine.store.sql import snapshot
+from engine.views.goal_inputs import read_vectors
+
+Floats = npt.NDArray[np.float64]
+
+NOBODY: Ids = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Space:
+    """The vectors of a clustering and of what came later: `rows` float32 of length 1, in the order of `ids`, which
+    rise."""
+
+    ids: Ids
+    rows: Vectors
+
+    @classmethod
+    def read(cls, conn: sqlite3.Connection, vector_config: str) -> Space:
+        """All vectors of a configuration, as one array."""
+        return cls(*read_vectors(conn, vector_config))
+
+    def of(self, ids: Ids) -> Vectors:
+        """The vectors of those of the conversations that have one, in their order; not to be written to."""
+        if np.array_equal(ids, self.ids):  # without a copy, which of a million takes 1.5 GB
+            return self.rows
+        places = np.searchsorted(self.ids, ids)
+        places[places == len(self.ids)] = 0
+        found: Vectors = self.rows[places[self.ids[places] == ids]] if len(self.ids) else self.rows
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class GoalView:
+    """A clustering with what was decided and assigned, as it stood at one moment. Not to be changed.
+
+    Attributes:
+        clusters: Of the clustering, by number.
+        assigned: What came after it.
+        stability: Mean Jaccard of clusters, by number; empty before it was measured.
+    """
+
+    stored: StoredClustering
+    desk: MergeState
+    clusters: tuple[StoredCluster, ...]
+    assigned: tuple[Assigned, ...]
+    stability: Mapping[int, float]
+    _means: dict[str, Floats] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, conn: sqlite3.Connection, stored: StoredClustering, desk: MergeState) -> GoalView:
+        """Reads what belongs to a desk."""
+        with snapshot(conn):
+            return cls(
+                stored,
+                desk,
+                tuple(clusterings.clusters(conn, stored.id)),
+                tuple(clusterings.assignments(conn, stored.id)),
+                goal_answers.stability(conn, stored.id),
+            )
+
+    @cached_property
+    def guests(self) -> Mapping[str | None, Ids]:
+        """Who was assigned to each group, by what became of it; None has the novel ones and those whose group is no
+        more."""
+        found: dict[str | None, list[int]] = {}
+        for one in self.assigned:
+            key = self.desk.guests.get(one.conversation_id, one.group)
+            found.setdefault(None if key is None else self.desk.now(key), []).append(
+                one.conversation_id
+            )
+        return {key: np.array(sorted(ids), dtype=np.int64) for key, ids in found.items()}
+
+    def members(self, key: str | None) -> Ids:
+        """Everyone in a group that stands or stood, rising; None gives the outliers and the novel ones."""
+        guests = self.guests.get(key, NOBODY) if key is None or key in self.desk.current else NOBODY
+        return np.union1d(self.desk.members(key), guests) if len(guests) else self.desk.members(key)
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """Members of the groups that stand, the largest group first."""
+        counted = {
+            key: self.desk.groups[key].size + len(self.guests.get(key, NOBODY))
+            for key in self.desk.current
+        }
+        return dict(sorted(counted.items(), key=lambda item: (-item[1], _by_id(item[0]))))
+
+    @property
+    def with_text(self) -> int:
+        """Conversations that have a text to go by."""
+        return self.stored.conversations + len(self.assigned)
+
+    @cached_property
+    def map_of_groups(self) -> bytes:
+        """The group of every conversation for `engine.store.goal_counts`: the rank of the group from 1, one more than
+        the last for those in none, 0 for those that the clustering does not know."""
+        groups = [*self.sizes, None]
+        members = [self.members(key) for key in groups]
+        found = np.zeros(1 + max(int(ids[-1]) for ids in members if len(ids)), dtype=">u2")
+        for rank, ids in enumerate(members, 1):
+            found[ids] = rank
+        return found.tobytes()
+
+    def mean(self, key: str, space: Space | None = None) -> Floats | None:
+        """The mean of the vectors of a group's members, those assigned later left out, shape (d,). Follows from the
+        clusters where only merges made the group; else it needs `space`, and is None without."""
+        if key in self._means:
+            return self._means[key]
+        group = self.desk.groups[key]
+        total: Floats | None = None
+        for part in self.desk.parts(key):
+            mean = self._mean_of(part, space)
+            if mean is None:
+                return None
+            total = part.size * mean if total is None else total + part.size * mean
+        if total is None:
+            return None
+        return self._means.setdefault(key, total / group.size)
+
+    def _mean_of(self, part: Group, space: Space | None) -> Floats | None:
+        if self._as_clustered(part):
+            return np.frombuffer(self._by_key[part.id].centre, dtype="<f4").astype(np.float64)
+        if space is None or part.own is None:
+            return None
+        rows = space.of(part.own)
+        return np.asarray(rows.mean(axis=0, dtype=np.float64)) if len(rows) else None
+
+    def needs_space(self) -> bool:
+        """Whether means of groups that stand do not follow from the clusters."""
+        return any(self.mean(key) is None for key in self.desk.current)
+
+    def centres(self, keys: Sequence[str], space: Space) -> Vectors:
+        """Directions of the means of groups, shape (groups, d), rows of length 1."""
+        means = [self.mean(key, space) for key in keys]
+        return unit_rows(np.array([mean for mean in means if mean is not None], dtype=np.float32))
+
+    def stability_of(self, key: str) -> float | None:
+        """Mean Jaccard of a group: of a merged one that of its clusters, weighted by members; None where a split or a
+        move made it another one, or before it was measured."""
+        total = 0.0
+        for part in self.desk.parts(key):
+            value = self.stability.get(int(part.id[1:])) if self._as_clustered(part) else None
+            if value is None:
+                return None
+            total += part.size * value
+        return total / self.desk.groups[key].size
+
+    @cached_property
+    def _by_key(self) -> Mapping[str, StoredCluster]:
+        return {f"c{cluster.number}": cluster for cluster in self.clusters}
+
+    def _as_clustered(self, group: Group) -> bool:
+        """Whether a group has the members that the clustering gave it."""
+        if group.made_by is not None:
+            return False
+        return group.size == self._by_key[group.id].size and group.id not in self.desk.touched
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What scores and trees say of the groups that stand, by rank from 1 as in `GoalView.map_of_groups`."""
+
+    states: Mapping[int, GroupStates]
+    leaves: Mapping[int, float]
+
+    @classmethod
+    def read(cls, conn: sqlite3.Connection, view: GoalView) -> Figures:
+        """Counts in one pass over the scores and one over the trees."""
+        sizes = dict(enumerate(view.sizes.values(), 1))
+        with snapshot(conn):
+            return cls(
+                goal_counts.states(conn, view.map_of_groups, sizes),
+                goal_counts.leaves(conn, view.map_of_groups, trees.chosen(conn)),
+            )
+
+
+def figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
+    """What figures depend on beside the view; equal where nothing was scored or grown in between."""
+    with snapshot(conn):
+        config = settings.score_config(conn)
+        return (
+            settings.rule(conn),
+            config,
+            goal_counts.scored(conn, config),
+            trees.chosen(conn),
+            goal_counts.grown(conn, trees.chosen(conn)),
+        )
+
+
+def group_rows(view: GoalView, figures: Figures, space: Space | None) -> list[GoalGroup]:
+    """The groups that stand, largest first."""
+    return [group_row(view, key, space, rank, figures) for rank, key in enumerate(view.sizes, 1)]
+
+
+def group_row(
+    view: GoalView,
+    key: str,
+    space: Space | None,
+    rank: int = 0,
+    figures: Figures | None = None,
+) -> GoalGroup:
+    """A group that stands, with its rank and figures, or one that stood, without."""
+    group = view.desk.groups[key]
+    mean = view.mean(key, space)
+    size = view.sizes.get(key, group.size)
+    return GoalGroup(
+        id=key,
+        number=rank,
+        label=group.label,
+        description=group.description,
+        size=size,
+        share=size / view.with_text,
+        states=figures.states[rank] if figures else GroupStates(unscored=size),
+        spread=0.0 if mean is None else max(0.0, 1 - float(np.linalg.norm(mean))),
+        leaves=figures.leaves.get(rank) if figures else None,
+        stability=view.stability_of(key),
+        pinned=group.pinned,
+        made_of=group.made_of,
+        made_by=None if group.made_by is None else group.made_by.id,
+    )
+
+
+def read_space(conn: sqlite3.Connection, vector_config: str, kept: Space | None) -> Space:
+    """The vectors of a configuration; those that were read before where none were added."""
+    if kept is not None and len(kept.ids) == vectors.count(conn, vector_config):
+        return kept
+    return Space.read(conn, vector_config)
+
+
+def _by_id(key: str) -> tuple[str, float]:
+    return key[0], float(key[1:])

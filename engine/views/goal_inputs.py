@@ -1,0 +1,117 @@
+"""What goal stages read of a project: texts, and vectors as one array."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import UsageError
+from engine.goals.embedders.vectors import Vectors
+from engine.records.goals import GoalText
+from engine.store import clusterings, goals, vectors
+from engine.store.clusterings import StoredClustering
+
+Ids = npt.NDArray[np.int64]
+AnyIds = Sequence[int] | Ids
+
+TEXTS_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class TextSource:
+    """Where goal texts come from: their kind, and for summaries their config hash."""
+
+    kind: GoalText
+    goal_config: str | None = None
+
+    @property
+    def shown(self) -> TextSource:
+        """What people and models are shown of the conversations: of both sides the user, whose goal it is."""
+        return replace(self, kind="all-user") if self.kind == "all" else self
+
+    def read(self, conn: sqlite3.Connection, ids: Sequence[int]) -> list[goals.GoalEntry]:
+        """The texts, or why there is none, in the order of the ids."""
+        found = goals.texts(conn, ids, self.kind, self.goal_config)
+        return [found[int(key)] for key in ids]
+
+    def each(self, conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[goals.GoalEntry]:
+        """The same one after another, few in memory at a time."""
+        for start in range(0, len(ids), TEXTS_AT_ONCE):
+            yield from self.read(conn, [int(key) for key in ids[start : start + TEXTS_AT_ONCE]])
+
+
+class LazyTexts(Sequence[str]):
+    """Texts of conversations, each read when it is asked for."""
+
+    def __init__(self, conn: sqlite3.Connection, source: TextSource, ids: AnyIds) -> None:
+        self._conn, self._source, self._ids = conn, source, ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __getitem__(self, place: int) -> str:  # type: ignore[override]  # no slices are taken
+        (entry,) = self._source.read(self._conn, [int(self._ids[place])])
+        return "" if entry.reason else entry.text
+
+
+def digest_of(ids: AnyIds) -> str:
+    """16 hex digits over a set of conversations, given in id order."""
+    return hashlib.sha256(np.asarray(ids, dtype="<i8").tobytes()).hexdigest()[:16]
+
+
+def read_vectors(
+    conn: sqlite3.Connection, config_hash: str, among: AnyIds | None = None
+) -> tuple[Ids, Vectors]:
+    """Vectors of a configuration as one array, rows in the order of the ids, which rise.
+
+    Args:
+        among: Only conversations that are in it; None takes all.
+
+    Raises:
+        UsageError: The configuration is not known.
+    """
+    config = vectors.config(conn, config_hash)
+    if config is None:
+        raise UsageError("These conversations have no vectors.", "Run the clustering again.")
+    wanted = None if among is None else np.sort(np.asarray(among, dtype=np.int64))
+    count = vectors.count(conn, config_hash)
+    ids = np.empty(count, dtype=np.int64)
+    rows = np.empty((count, config.dimensions), dtype=np.float32)
+    at = 0
+    for block in vectors.read(conn, config_hash):
+        own = np.frombuffer(block.ids, dtype="<i8")
+        part = np.frombuffer(block.vectors, dtype="<f4").reshape(len(own), config.dimensions)
+        if wanted is not None:
+            inside = np.isin(own, wanted, assume_unique=True)
+            own, part = own[inside], part[inside]
+        ids[at : at + len(own)] = own
+        rows[at : at + len(own)] = part
+        at += len(own)
+    ids, rows = ids[:at], rows[:at]
+    if (np.diff(ids) < 0).any():  # blocks of conversations that came in another order
+        order = np.argsort(ids, kind="stable")
+        ids, rows = ids[order], rows[order]
+    return ids, rows
+
+
+def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> StoredClustering:
+    """A clustering; None is the one that is shown.
+
+    Raises:
+        UsageError: There is none.
+    """
+    key = clusterings.shown(conn) if clustering_id is None else clustering_id
+    found = None if key is None else clusterings.clustering(conn, key)
+    if found is None:
+        raise UsageError("Nothing was clustered yet.", "Run `workbench run cluster PROJECT` first.")
+    return found
+
+
+def source_of(stored: StoredClustering) -> TextSource:
+    """Where the texts of a clustering come from."""
+    return TextSource(stored.text, stored.goal_config)

@@ -1,0 +1,59 @@
+"""The merge probability of pairs of groups, learned from what people decided on this clustering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from engine.goals.merges import features
+from engine.goals.merges.features import NAMES, PRIOR
+from engine.goals.merges.merge_probability import MergeModel, refit
+from engine.records.goals import DeskDecision, Pair
+from engine.store.goal_answers import PairAnswer
+from engine.views.pair_table import Floats, PairTable
+
+
+def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
+    """What speaks for merging each pair, shape (pairs, features), NaN where it was not asked; see
+    `engine.goals.merges.features`."""
+    places = table.at(pairs)
+    first, second = places
+    answers = [table.answer(pair) for pair in pairs]
+
+    def said(field: Callable[[PairAnswer], float | None]) -> Floats:
+        found = [None if answer is None else field(answer) for answer in answers]
+        return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
+
+    return features.features(
+        closeness=table.closeness[places],
+        threshold=table.threshold,
+        description=table.description[places],
+        usual_description=table.usual_description,
+        overlap=table.overlap[places],
+        likelihood=said(lambda answer: answer.likelihood_ratio),
+        yes=said(lambda answer: answer.yes),
+        yes_reversed=said(lambda answer: answer.yes_reversed),
+        sizes=(table.sizes[first], table.sizes[second]),
+    )
+
+
+def learned(decisions: Sequence[DeskDecision]) -> MergeModel:
+    """The model after what people decided and stands; decisions that no features were kept of teach nothing."""
+    rows: list[list[float]] = []
+    merged: list[bool] = []
+    for decision in decisions:
+        kept = (decision.evidence or {}).get("features")
+        if decision.kind not in ("merge", "apart", "never") or decision.author != "human":
+            continue
+        if isinstance(kept, dict):
+            values = (kept.get(name) for name in NAMES)
+            rows.append([np.nan if value is None else float(value) for value in values])
+            merged.append(decision.kind == "merge")
+    return refit(PRIOR, np.array(rows, dtype=np.float64), merged)
+
+
+def kept_features(row: Floats) -> dict[str, float | None]:
+    """Features by name, as they are stored beside a decision."""
+    values = (None if np.isnan(value) else float(value) for value in row)
+    return dict(zip(NAMES, values, strict=True))

@@ -1,0 +1,155 @@
+"""The columns of the list of conversations: what there is, what is shown at first, how each cell is drawn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from engine import number_format
+from engine.records.conversations import ConversationRow
+from engine.text import one_line
+from screens.widgets.row_table import Column, Piece
+from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
+
+NAME_WIDTH = 22
+CHOSEN_KEEP = 8
+"""A column that a person asked for goes later than those that stand there anyway."""
+
+DEFAULT_COLUMNS = ("state", "p", "turns", "length", "source", "name", "opening", "verdict", "tag")
+COLUMN_TITLES: dict[str, str] = {
+    "state": "state, as a sign",
+    "p": "p end",
+    "turns": "turns",
+    "messages": "messages",
+    "length": "length, in characters",
+    "date": "date",
+    "source": "source",
+    "name": "name",
+    "opening": "opening",
+    "verdict": "your verdict",
+    "tag": "your tags",
+}
+"""Every column that can be chosen, in the order in which they stand, with its name for choosing."""
+SEEN = 28
+"""Characters of an opening that are in sight on any terminal."""
+FIXED = "opening"
+"""Takes the width that is left, so it is always there."""
+
+
+class ListColumns:
+    """Draws the cells of a list.
+
+    Attributes:
+        digits: Of a probability, those that mean something; None while no score has been seen.
+        found: What is highlighted in the opening; None for nothing.
+        hits: How many messages of a conversation a search has found, None while that is not known.
+    """
+
+    def __init__(self, hits: Callable[[int], int | None]) -> None:
+        self.digits: int | None = None
+        self.found: re.Pattern[str] | None = None
+        self.hits = hits
+
+    def chosen(self, keys: Sequence[str]) -> list[Column[ConversationRow]]:
+        """These columns in their order, and the number of hits where something is searched for."""
+        every = {column.key: column for column in self._every()}
+        columns = [every[key] for key in COLUMN_TITLES if key in keys or key == FIXED]
+        if self.found is not None:
+            hits = Column("hits", "hits", 4, self._hits_cell, right=True)
+            at = next(nth for nth, column in enumerate(columns) if column.key == FIXED)
+            columns.insert(at, hits)
+        return columns
+
+    def _every(self) -> list[Column[ConversationRow]]:
+        return [
+            Column("state", "", 1, _state_cell),
+            Column("p", "p end", number_format.BAR_WIDTH + 4, self._p_end_cell),
+            Column("turns", "turns", 7, _turns_cell, right=True, keep=7),
+            Column("messages", "messages", 10, _messages_cell, right=True, keep=CHOSEN_KEEP),
+            Column("length", "length", 8, _length_cell, right=True, keep=4),
+            Column("date", "date", 10, _date_cell, keep=CHOSEN_KEEP),
+            Column("source", "source", 14, _source_cell, keep=3),
+            Column("name", "name", NAME_WIDTH, _name_cell, keep=6),
+            Column("opening", "opening", 30, self._opening_cell, flexible=True),
+            Column("verdict", "you", 12, _verdict_cell, keep=8),
+            Column("tag", "tags", 14, _tags_cell, keep=5),
+        ]
+
+    def _p_end_cell(self, row: ConversationRow) -> Sequence[Piece]:
+        p = row.p_end_normalised
+        if p is None:
+            return [("–", "tone--muted")]
+        tone = STATE_LOOKS[row.state].tone_class
+        return [
+            (number_format.bar(p), tone),
+            (" " + number_format.probability(p, self.digits or 2), ""),
+        ]
+
+    def _opening_cell(self, row: ConversationRow) -> Sequence[Piece]:
+        text = one_line(row.opening)
+        first = self.found.search(text) if self.found is not None else None
+        if first is not None and first.end() > SEEN:  # brings it into sight
+            text = "…" + text[first.start() - SEEN // 2 :]
+        return highlighted(text, self.found)
+
+    def _hits_cell(self, row: ConversationRow) -> Sequence[Piece]:
+        count = self.hits(row.id)
+        return [
+            ("…", "tone--muted") if count is None else (number_format.amount(count), "tone--found")
+        ]
+
+
+def highlighted(text: str, found: re.Pattern[str] | None, tone: str = "") -> list[Piece]:
+    """The text in pieces, those that `found` matches in the tone of what was found."""
+    if found is None:
+        return [(text, tone)]
+    pieces: list[Piece] = []
+    at = 0
+    for match in found.finditer(text):
+        pieces += [(text[at : match.start()], tone), (match.group(), "tone--found")]
+        at = match.end()
+    return [piece for piece in [*pieces, (text[at:], tone)] if piece[0]]
+
+
+def _state_cell(row: ConversationRow) -> Sequence[Piece]:
+    look = STATE_LOOKS[row.state]
+    return [(look.glyph, look.tone_class)]
+
+
+def _turns_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(f"{row.turns:,}", "")]
+
+
+def _messages_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(f"{row.messages:,}", "tone--muted")]
+
+
+def _length_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(number_format.amount(row.chars), "tone--muted")]
+
+
+def _date_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(one_line((row.created_at or "–")[:10]), "tone--muted")]
+
+
+def _source_cell(row: ConversationRow) -> Sequence[Piece]:
+    # folders of one project begin alike
+    return [(one_line(row.source.rpartition("/")[2] or row.source, 40), "tone--muted")]
+
+
+def _name_cell(row: ConversationRow) -> Sequence[Piece]:
+    name = one_line(row.external_id)
+    if len(name) > NAME_WIDTH:  # long names of one source begin alike
+        name = "…" + name[1 - NAME_WIDTH :]
+    return [(name, "tone--muted")]
+
+
+def _verdict_cell(row: ConversationRow) -> Sequence[Piece]:
+    if row.verdict is None:
+        return []
+    look = VERDICT_LOOKS[row.verdict]
+    return [(look.glyph, look.tone_class), (f" {look.word}", "tone--bright")]
+
+
+def _tags_cell(row: ConversationRow) -> Sequence[Piece]:
+    return [(one_line(", ".join(row.tags), 60), "tone--accent")] if row.tags else []

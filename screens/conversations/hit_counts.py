@@ -1,0 +1,65 @@
+"""How many messages of a conversation a search found, counted for the rows that are drawn and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.dom import DOMNode
+
+from engine.errors import WorkbenchError
+from engine.filters import Filter
+from screens.widgets.background import background
+
+Count = Callable[[int, Filter], list[int]]
+
+
+class HitCounts:
+    """Counts off the UI thread, a batch at a time; what failed or is gone stays unknown and is not asked again."""
+
+    def __init__(self, node: DOMNode, count: Count, counted: Callable[[], None]) -> None:
+        """`counted` is called when there are new numbers."""
+        self._node, self._count, self._counted = node, count, counted
+        self._filter = Filter()
+        self._known: dict[int, int | None] = {}
+        self._wanted: dict[int, None] = {}
+        self._reading = False
+
+    def look_for(self, wanted: Filter) -> None:
+        """Forgets what is known and counts these words from now on."""
+        self._filter = wanted
+        self._known.clear()
+        self._wanted.clear()
+
+    def of(self, conversation_id: int) -> int | None:
+        """The number, or None while it is not known: it is counted then."""
+        if conversation_id not in self._known:
+            self._known[conversation_id] = None
+            self._wanted[conversation_id] = None
+            if not self._reading:
+                self._reading = True
+                self._node.call_later(self._read)
+        return self._known[conversation_id]
+
+    def _read(self) -> None:
+        ids, wanted = list(self._wanted), self._filter
+        self._wanted.clear()
+        self._reading = bool(ids)
+        if not ids:
+            return
+
+        def arrived(found: dict[int, int]) -> None:
+            if wanted is self._filter:
+                self._known.update(found)
+                self._counted()
+            self._read()
+
+        def failed(error: WorkbenchError) -> None:
+            self._read()
+
+        background(
+            self._node,
+            lambda: {row_id: len(self._count(row_id, wanted)) for row_id in ids},
+            arrived,
+            failed,
+            group="hits",
+        )

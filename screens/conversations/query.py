@@ -1,0 +1,107 @@
+"""The question behind the list and its answer: filter, order, counts, and how they are told. Without Textual."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, replace
+
+from engine import number_format
+from engine.filters import TEXT, Filter, ListQuery, SortKey
+from engine.records.conversations import Counts, State
+from engine.services.ports import Conversations
+from engine.text import one_line
+
+STATE_CYCLE: tuple[State | None, ...] = (
+    None,
+    State.INCOMPLETE,
+    State.BORDERLINE,
+    State.UNSCORED,
+    State.COMPLETE,
+)
+SORT_TITLES: dict[SortKey, str] = {
+    "id": "order of import",
+    "name": "name",
+    "source": "source",
+    "date": "date",
+    "p": "p end",
+    "turns": "turns",
+    "messages": "messages",
+    "length": "length",
+    "verdict": "your verdict",
+    "tag": "your tag",
+}
+_JUDGING = ("state", "verdict", "p")
+"""Fields that choose by the outcome, under which a rate of completion would mean nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListCounts:
+    """Counts that belong to one list.
+
+    Attributes:
+        everything: Of the project.
+        matching: Of what matches apart from the terms on the outcome (state, verdict, p).
+    """
+
+    everything: Counts
+    matching: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The answer to one query: ids in order, and the counts that belong to them once they are known."""
+
+    query: ListQuery
+    ids: array[int]
+    counts: ListCounts | None = None
+
+
+def read_counts(conversations: Conversations, query: ListQuery) -> ListCounts:
+    """Counts what belongs to the list of a query."""
+    scope = query.filter.without(*_JUDGING)
+    everything = conversations.counts()
+    return ListCounts(everything, conversations.counts(ListQuery(scope)) if scope else everything)
+
+
+def next_state(query: ListQuery) -> ListQuery:
+    """The query with the next state filter of the cycle."""
+    now = query.filter.of("state")
+    at = STATE_CYCLE.index(State(now[0].values[0]) if now else None)
+    after = STATE_CYCLE[(at + 1) % len(STATE_CYCLE)]
+    return replace(query, filter=query.filter.with_choice("state", after))
+
+
+def toggle_sort(query: ListQuery, key: SortKey) -> ListQuery:
+    """The query sorted by a column, the other way round when it is sorted by it already."""
+    if query.sort == key:
+        return replace(query, descending=not query.descending)
+    return replace(query, sort=key, descending=key in ("turns", "messages", "length", "date"))
+
+
+def sort_of_column(column: str) -> SortKey | None:
+    """What a column is sorted by; None for one that has no order."""
+    if column == "state":
+        return "p"
+    return next((key for key in SORT_TITLES if key == column), None)
+
+
+def searched(wanted: Filter) -> Filter:
+    """The words and phrases that a filter looks for, without the terms on fields and what must not occur."""
+    return Filter(tuple(term for term in wanted.of(TEXT) if not term.negated))
+
+
+def filter_words(query: ListQuery) -> str:
+    """What is left out, as a filter that could be typed; empty when nothing is."""
+    return one_line(str(query.filter), 80)
+
+
+def counts_words(shown: int, counts: ListCounts) -> str:
+    """`812 of 2,000 · 71% ± 3 complete (96% scored)`; the rate is over scored conversations only."""
+    words = f"{shown:,} of {counts.everything.conversations:,}"
+    found = counts.matching
+    if found.scored:
+        scored = 100 * found.scored / found.conversations
+        words += (
+            f" · {number_format.rate(found.complete, found.scored)} complete ({scored:.0f}% scored)"
+        )
+    return words

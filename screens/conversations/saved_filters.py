@@ -1,0 +1,91 @@
+"""The filters that were saved under a name: apply one, or delete it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from engine.errors import WorkbenchError
+from engine.services.ports import ProjectInfo, Saved
+from engine.text import one_line
+from screens.shell.dialogs import Dialog, ErrorDialog, hint_line
+from screens.widgets.background import write_in_order
+from screens.widgets.choices import Choices
+
+
+class SavedFiltersDialog(Dialog[str | None]):
+    """Answers with the text of the filter that was chosen; None when it was left."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Leave"),
+        Binding("d", "delete", "Delete", tooltip="Delete this saved filter"),
+    ]
+
+    def __init__(self, saved: Saved, project: ProjectInfo, filters: Mapping[str, str]) -> None:
+        super().__init__()
+        self._saved, self._project = saved, project
+        self._filters = dict(filters)
+
+    def compose(self) -> ComposeResult:
+        """The list, or how to fill it, and the keys."""
+        with Vertical(classes="dialog") as box:
+            box.border_title = "Saved filters"
+            yield Choices(markup=False)
+            yield Static(id="none")
+            yield Static(hint_line(("enter", "applies"), ("d", "deletes"), ("escape", "leaves it")))
+
+    def on_mount(self) -> None:
+        """Fills the list."""
+        self._fill(0)
+
+    def _fill(self, at: int) -> None:
+        listed = self.query_one(Choices)
+        listed.clear_options()
+        listed.add_options(Option(_line(name, text)) for name, text in self._filters.items())
+        listed.display = bool(self._filters)
+        nothing = self.query_one("#none", Static)
+        nothing.display = not self._filters
+        nothing.update(Content("No filter is saved yet. In the list, w saves the one that is set."))
+        if self._filters:
+            listed.highlighted = min(at, len(self._filters) - 1)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Enter or a click applies."""
+        self.dismiss(list(self._filters.values())[event.option_index])
+
+    def action_delete(self) -> None:
+        """Deletes the filter under the cursor."""
+        at = self.query_one(Choices).highlighted
+        if at is None:
+            return
+        if self._project.read_only is not None:
+            self.notify(
+                one_line(self._project.read_only),
+                title="Read-only",
+                severity="warning",
+                markup=False,
+            )
+            return
+        name = list(self._filters)[at]
+
+        def gone(_: None) -> None:
+            self._filters.pop(name, None)
+            self._fill(at)
+
+        write_in_order(self, lambda: self._saved.delete_filter(name), gone, self._failed)
+
+    def _failed(self, error: WorkbenchError) -> None:
+        self.app.push_screen(ErrorDialog(error))
+
+
+def _line(name: str, text: str) -> Content:
+    return Content.assemble(
+        (f"{one_line(name, 30):<20}", "bold"), ("  " + one_line(text, 120), "$tone-muted")
+    )

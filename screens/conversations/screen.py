@@ -1,0 +1,312 @@
+"""The list of conversations: filter, sort, mark, open, import, score."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.timer import Timer
+from textual.widgets import Static
+
+from engine import number_format
+from engine.errors import WorkbenchError
+from engine.filters import ListQuery
+from engine.records.conversations import ConversationRow
+from engine.services.ports import Services
+from screens.conversations.columns import DEFAULT_COLUMNS, ListColumns
+from screens.conversations.filtering import ASKING_KEYS, AskingScreen
+from screens.conversations.hit_counts import HitCounts
+from screens.conversations.marking import MARKING_KEYS
+from screens.conversations.query import (
+    Listing,
+    counts_words,
+    filter_words,
+    read_counts,
+    searched,
+)
+from screens.reader.screen import ReaderScreen
+from screens.shell.workbench_screen import REFRESH_SECONDS
+from screens.widgets.background import write_in_order
+from screens.widgets.conversation_facts import Facts, load_facts
+from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.evidence import Evidence
+from screens.widgets.filter_line import FilterLine
+from screens.widgets.finding import words_pattern
+from screens.widgets.row_table import RowTable
+from screens.widgets.states import STATE_LOOKS
+from screens.widgets.transcript import Transcript
+
+REFRESH_SHARE = 4
+"""A refresh that took long is followed by a pause so many times as long, so that reading never fills the time."""
+CURSOR_REST = 0.5
+"""Seconds without a move before the place of the cursor is remembered."""
+
+
+class ConversationsScreen(AskingScreen):
+    """A virtual list with the state of each conversation, and a preview where there is room for one."""
+
+    MODE = "conversations"
+    CSS_PATH = "conversations.tcss"
+    AUTO_FOCUS = "#list"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *ASKING_KEYS,
+        *MARKING_KEYS,
+        Binding("r", "run_scoring", "Score"),
+        Binding("i", "import_files", "Import"),
+        Binding("q", "app.quit", "Quit"),
+    ]
+
+    def __init__(self, services: Services, feed: EngineFeed) -> None:
+        super().__init__(services, feed)
+        self._listing: Listing | None = None
+        self._words: Sequence[str] = ()
+        self._restored = False
+        self._reading = False
+        self._again = False
+        self._cursor_timer: Timer | None = None
+        conversations = services.conversations
+        self._hits = HitCounts(self, conversations.hits, self._redraw)
+        self._columns = ListColumns(self._hits.of)
+        self.table = RowTable[ConversationRow](
+            self._columns.chosen(self.columns_shown),
+            self._fetch,
+            lambda row: row.id,
+            marked=self.marks,
+            id="list",
+        )
+
+    def compose_body(self) -> ComposeResult:
+        """Counts, filter line, table and preview, or what to do when there is nothing to list."""
+        yield Static(id="summary")
+        yield FilterLine(id="filter")
+        with Horizontal(id="main"):
+            yield self.table
+            with Vertical(id="preview"):
+                yield Evidence("Under the cursor")
+                yield Transcript(id="text")
+        yield Static(classes="empty")
+
+    # Reading
+
+    def refresh_data(self) -> None:
+        """Asks the query again, after the answer that is awaited; the cursor stays on its conversation."""
+        if not self._restored:
+            self._restore()
+        elif self._reading:
+            self._again = True
+        else:
+            self._read()
+
+    def _restore(self) -> None:
+        """Goes back to what the list showed when the project was open last."""
+        saved = self.services.saved
+
+        def arrived(found: tuple[ListQuery, int | None, Sequence[str] | None]) -> None:
+            self._restored = True
+            self.query_shown, place, columns = found
+            self.columns_shown = columns or DEFAULT_COLUMNS
+            self.query_one(FilterLine).put(self.query_shown.filter)
+            self._look_for()
+            self._read(place)
+
+        def failed(error: WorkbenchError) -> None:
+            self.show_error(error)
+            arrived((ListQuery(), None, None))
+
+        self.in_background(
+            lambda: (*saved.view(), saved.columns()), arrived, group="listing", failed=failed
+        )
+
+    def _read(self, place: int | None = None) -> None:
+        """Reads the list of the query, of another one than is shown the ids first; `place` moves the cursor."""
+        query, conversations = self.query_shown, self.services.conversations
+        other = self._listing is None or self._listing.query != query
+        begun = time.monotonic()
+        self._reading, self._again = True, False
+
+        def counted(listing: Listing) -> Listing:
+            return replace(listing, counts=read_counts(conversations, query))
+
+        def read() -> Listing:
+            listing = Listing(query, conversations.ids(query))
+            return listing if other else counted(listing)
+
+        def arrived(listing: Listing) -> None:
+            self._show_listing(listing)
+            if place is not None:
+                self.table.move_to_id(place)
+            if listing.counts is None:
+                self.in_background(
+                    lambda: counted(listing), complete, group="listing", failed=failed
+                )
+            else:
+                done()
+
+        def complete(listing: Listing) -> None:
+            self._show_counts(listing)
+            done()
+
+        def failed(error: WorkbenchError) -> None:
+            done()
+            if query.filter and self._listing is not None:
+                self.query_one(FilterLine).complain(error)
+            else:
+                self.show_error(error)
+
+        def done() -> None:
+            self._reading = False
+            if self._again:
+                pause = max(REFRESH_SECONDS, REFRESH_SHARE * (time.monotonic() - begun))
+                self.set_timer(pause, self.refresh_data)
+
+        self.in_background(read, arrived, group="listing", failed=failed)
+
+    def _show_listing(self, listing: Listing) -> None:
+        query = listing.query
+        self._columns.digits = None
+        if self._listing is None or self._listing.query.filter != query.filter:
+            self._look_for()
+        self.query_one(FilterLine).complain(None)
+        self.table.show(listing.ids, (query.sort, query.descending))
+        self._show_counts(listing)
+
+    def _show_counts(self, listing: Listing) -> None:
+        self._listing = listing
+        empty = not listing.ids
+        self.set_class(empty and listing.counts is not None, "-empty")
+        if self.focused is None and not empty:  # it was hidden while there was nothing to list
+            self.table.focus()
+        if empty and listing.counts is not None:
+            total = listing.counts.everything.conversations
+            self.query_one(".empty", Static).update(_empty_content(total, listing.query))
+        self.query_one("#summary", Static).update(self._summary(listing))
+
+    def marks_changed(self) -> None:
+        """Tells how many are marked."""
+        if self._listing is not None:
+            self.query_one("#summary", Static).update(self._summary(self._listing))
+
+    def _summary(self, listing: Listing) -> Content:
+        parts: list[Content | tuple[str, str] | str] = []
+        if self.marks:
+            parts.append((f"{len(self.marks):,} marked · ", "bold $tone-accent"))
+        if listing.counts is None:
+            parts.append(f"{len(listing.ids):,} listed · counting …")
+            return Content.assemble(*parts)
+        found = listing.counts.matching
+        parts.append(counts_words(len(listing.ids), listing.counts))
+        if found.conversations and not found.scored:
+            parts.append(" · no scores yet, r scores them and says first how long it takes")
+        for look, number in zip(
+            STATE_LOOKS.values(),
+            (found.complete, found.incomplete, found.borderline, found.unscored),
+            strict=True,
+        ):
+            parts.append((f"  {look.glyph} {number:,}", look.tone_variable))
+        return Content.assemble(*parts)
+
+    def _fetch(self, ids: Sequence[int]) -> list[ConversationRow]:
+        rows = self.services.conversations.rows(ids)
+        if self._columns.digits is None:
+            scored = next((row for row in rows if row.p_end is not None), None)
+            score = self.services.conversations.score(scored.id) if scored is not None else None
+            if score is not None:
+                self._columns.digits = number_format.digits_for(score.noise)
+        return rows
+
+    def show_columns(self, columns: Sequence[str]) -> None:
+        """Shows other columns."""
+        self.columns_shown = columns
+        self.table.show_columns(self._columns.chosen(columns))
+
+    def _look_for(self) -> None:
+        """Highlights the words of the filter and counts their hits."""
+        wanted = searched(self.query_shown.filter)
+        self._words = [term.values[0] for term in wanted.terms]
+        self._hits.look_for(wanted)
+        self._columns.found = words_pattern(self._words)
+        self.query_one(Transcript).look_for(self._columns.found)
+        self.show_columns(self.columns_shown)
+
+    def _redraw(self) -> None:
+        self.table.refresh()
+
+    # Asking differently
+
+    def ask(self, query: ListQuery) -> None:
+        """Lists something else."""
+        if query != self.query_shown:
+            self.query_shown = query
+            self._remember()
+            self._read()
+
+    def _remember(self) -> None:
+        """Keeps the view in the project, so that it is there when the project is opened again."""
+        if self.services.project.read_only is None and self._restored:
+            query, place = self.query_shown, self.table.cursor_id
+            saved = self.services.saved
+            write_in_order(
+                self, lambda: saved.save_view(query, place), lambda _: None, self.show_error
+            )
+
+    # Going on from a conversation
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter opens the reader; coming back, the cursor stands on what was read last."""
+        table = self.table
+        reader = ReaderScreen(
+            self.services, self.feed, table.ids, table.cursor_index, self.MODE, self._words
+        )
+        self.app.push_screen(
+            reader, lambda row_id: table.move_to_id(row_id) if row_id is not None else None
+        )
+
+    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
+        """Shows the preview of the row under the cursor, where there is one."""
+        if self._cursor_timer is not None:
+            self._cursor_timer.stop()
+        self._cursor_timer = self.set_timer(CURSOR_REST, self._remember)
+        self._preview(message.row_id)
+
+    def on_resize(self) -> None:
+        """A preview that comes into sight is filled."""
+        if self.table.cursor_id is not None:
+            self.call_after_refresh(self._preview, self.table.cursor_id)
+
+    def _preview(self, row_id: int) -> None:
+        if not self.has_class("-very-wide"):
+            return
+        self.in_background(
+            lambda: load_facts(self.services, row_id),
+            self._show_preview,
+            group="preview",
+            failed=lambda error: self.query_one(Evidence).show(None),
+        )
+
+    def _show_preview(self, facts: Facts) -> None:
+        self.query_one(Evidence).show(facts)
+        self.query_one(Transcript).show(facts.messages, facts.leaks, at_end=True)
+
+
+def _empty_content(total: int, query: ListQuery) -> Content:
+    if total == 0:
+        return Content.assemble(
+            "No conversations yet.\n\n",
+            ("i", "bold $tone-accent"),
+            " imports a file or a folder: uniform, OpenAI, ShareGPT, tau-bench or plain messages.",
+        )
+    return Content.assemble(
+        f"None of {total:,} conversations matches: ",
+        (filter_words(query), "bold"),
+        "\n\n",
+        ("f", "bold $tone-accent"),
+        " changes the filter, ",
+        ("escape", "bold $tone-accent"),
+        " clears it.",
+    )

@@ -1,0 +1,1 @@
+"""The groups of conversations with one goal: list, members, map, drift."""

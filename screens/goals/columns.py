@@ -1,0 +1,142 @@
+"""The columns and orders of the lists of groups and of their members. Without Textual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine import number_format
+from engine.records.goals import GoalGroup, MemberRow
+from engine.text import one_line
+from screens.goals.formatting import GLYPHS, UNSTABLE, UNSTABLE_SIGN, label_of, scored
+from screens.widgets.row_table import Column, Piece
+from screens.widgets.states import STATE_LOOKS
+
+TEXT_CHARACTERS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One order: what a person reads, the value (None stands last), and whether it falls at first."""
+
+    title: str
+    value: Callable[[GoalGroup], float | str | None]
+    falling: bool = False
+
+
+def rate_of(group: GoalGroup) -> float | None:
+    """Share of complete ones among the scored members."""
+    number = scored(group.states)
+    return group.states.complete / number if number else None
+
+
+ORDERS: dict[str, Order] = {
+    "size": Order("size", lambda group: group.size, falling=True),
+    "label": Order("label", lambda group: group.label.lower()),
+    "rate": Order("completeness, lowest first", rate_of),
+    "leaves": Order(
+        "uncertainty: leaves of the response trees", lambda group: group.leaves, falling=True
+    ),
+    "spread": Order("spread around the centre", lambda group: group.spread, falling=True),
+    "stability": Order("stability, least first", lambda group: group.stability),
+}
+"""What the list can be ordered by, by column."""
+
+
+def ordered(groups: Sequence[GoalGroup], key: str, descending: bool) -> list[GoalGroup]:
+    """The groups in an order; those without a value last, equal ones as they were."""
+    value = ORDERS[key].value
+    valued = [(found, group) for group in groups if (found := value(group)) is not None]
+    valued.sort(key=lambda pair: pair[0], reverse=descending)
+    return [group for _, group in valued] + [group for group in groups if value(group) is None]
+
+
+Listed = tuple[int, GoalGroup]
+"""A number that stays with a group while the list is shown, and the group."""
+
+
+def group_columns(most: Callable[[], float]) -> list[Column[Listed]]:
+    """The columns of the groups; `most` is the largest share, which fills the bar."""
+
+    def label(row: Listed) -> Sequence[Piece]:
+        pin = f"{GLYPHS['pin']} " if row[1].pinned else ""
+        return [(pin, "tone--accent"), (label_of(row[1], 200), "")]
+
+    def share(row: Listed) -> Sequence[Piece]:
+        whole = most()
+        return [
+            (number_format.bar(row[1].share / whole if whole else 0.0), "tone--accent"),
+            (f" {100 * row[1].share:4.1f}%", ""),
+        ]
+
+    def rate(row: Listed) -> Sequence[Piece]:
+        states = row[1].states
+        number = scored(states)
+        if not number:
+            return _NONE
+        return [
+            (number_format.bar(states.complete / number), "tone--complete"),
+            (f" {number_format.rate(states.complete, number)}", ""),
+        ]
+
+    def coverage(row: Listed) -> Sequence[Piece]:
+        number = scored(row[1].states)
+        if not number or not row[1].states.unscored:
+            return [("all", "tone--muted")] if number else _NONE
+        whole = number + row[1].states.unscored
+        return [(f"{100 * number / whole:.0f}%", "tone--unscored")]
+
+    def leaves(row: Listed) -> Sequence[Piece]:
+        return _NONE if row[1].leaves is None else [(f"{row[1].leaves:,.0f}", "")]
+
+    def stability(row: Listed) -> Sequence[Piece]:
+        value = row[1].stability
+        if value is None:
+            return _NONE
+        sign = f"{UNSTABLE_SIGN} " if value < UNSTABLE else ""
+        return [(sign, "tone--borderline"), (number_format.probability(value), "")]
+
+    return [
+        Column("label", "goal", 20, label, flexible=True),
+        Column("size", "size", 8, lambda r: [(f"{r[1].size:,}", "")], right=True, keep=8),
+        Column("share", "share", number_format.BAR_WIDTH + 6, share, keep=5),
+        Column("rate", "complete", number_format.BAR_WIDTH + 10, rate, keep=7),
+        Column("coverage", "scored", 6, coverage, right=True, keep=4),
+        Column("leaves", "leaves", 6, leaves, right=True, keep=3),
+        Column("spread", "spread", 6, lambda r: [(number_format.probability(r[1].spread), "tone--muted")],
+               right=True, keep=2),
+        Column("stability", "stable", 6, stability, right=True, keep=6),
+    ]  # fmt: skip
+
+
+_NONE: Sequence[Piece] = [("–", "tone--muted")]
+
+
+def member_columns(*, alike: bool = False) -> list[Column[MemberRow]]:
+    """The columns of conversations in a group; `alike` those of conversations near another one."""
+
+    def state(row: MemberRow) -> Sequence[Piece]:
+        look = STATE_LOOKS[row.state]
+        return [(look.glyph, look.tone_class)]
+
+    def text(row: MemberRow) -> Sequence[Piece]:
+        return [(one_line(row.text, TEXT_CHARACTERS) or "(no text)", "")]
+
+    def doubt(row: MemberRow) -> Sequence[Piece]:
+        tone = "tone--borderline" if row.doubt >= 1 else ""
+        return [(f"{row.doubt:.2f}", tone)]
+
+    columns = [
+        Column("state", "", 1, state),
+        Column("name", "conversation", 18, lambda r: [(one_line(r.external_id, 60), "tone--muted")],
+               keep=3),
+        Column("text", "goal as told", 20, text, flexible=True),
+        Column("distance", "distance", 8, lambda r: [(f"{r.distance:.2f}", "")], right=True, keep=6),
+    ]  # fmt: skip
+    if not alike:
+        columns += [
+            Column("doubt", "doubt", 5, doubt, right=True, keep=7),
+            Column("other", "nearest other group", 24,
+                   lambda r: [(one_line(r.other, 60), "tone--muted")], keep=4),
+        ]  # fmt: skip
+    return columns

@@ -1,0 +1,165 @@
+"""How the shares of the groups changed, month by month or import by import."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Static
+
+from engine.records.goals import GoalGroup, GroupPeriod, GroupStates
+from engine.services.ports import Services
+from engine.text import one_line
+from screens.goals import formatting
+from screens.shell.workbench_screen import WorkbenchScreen
+from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.row_table import Column, Piece, RowTable
+
+LEVELS = "▁▂▃▄▅▆▇█"
+MOST_PERIODS = 24
+"""Periods that the line of a group holds, the latest."""
+BY = {"month": "by month", "import": "by import"}
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One group over the periods.
+
+    Attributes:
+        shares: In each period, oldest first; 0 where it is absent.
+        first, last: States of its conversations in the first and in the last period.
+    """
+
+    at: int
+    label: str
+    shares: tuple[float, ...]
+    first: GroupStates
+    last: GroupStates
+
+    @property
+    def change(self) -> float:
+        """Last share minus first share."""
+        return self.shares[-1] - self.shares[0]
+
+
+def drifts(
+    periods: Sequence[GroupPeriod], groups: Sequence[GoalGroup]
+) -> tuple[list[str], list[Drift]]:
+    """The periods, oldest first, and a line for each group, the largest change first."""
+    names = list(dict.fromkeys(period.period for period in periods))[-MOST_PERIODS:]
+    found = {(period.period, period.group): period for period in periods}
+    if not names:
+        return [], []
+    lines = []
+    for group in groups:
+        rows = [found.get((name, group.id)) for name in names]
+        states = [row.states if row is not None else GroupStates() for row in rows]
+        shares = tuple(row.share if row is not None else 0.0 for row in rows)
+        lines.append(Drift(0, formatting.label_of(group, 200), shares, states[0], states[-1]))
+    lines.sort(key=lambda line: -abs(line.change))
+    return names, [
+        Drift(at, line.label, line.shares, line.first, line.last) for at, line in enumerate(lines)
+    ]
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Values as bars, the largest full; an absent one blank."""
+    most = max(values, default=0.0)
+    if not most:
+        return " " * len(values)
+    return "".join(
+        LEVELS[min(int(value / most * len(LEVELS)), len(LEVELS) - 1)] if value else " "
+        for value in values
+    )
+
+
+class GoalDriftScreen(WorkbenchScreen[None]):
+    """Groups by how much their share changed from the first period to the last."""
+
+    PLACE = "drift"
+    CSS_PATH = "goals.tcss"
+    AUTO_FOCUS = "#drifts"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "by('month')", "By month"),
+        Binding("i", "by('import')", "By import"),
+        Binding("escape,q", "close", "Back", key_display="esc"),
+    ]
+
+    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+        super().__init__(services, feed)
+        self.MODE = mode  # type: ignore[misc]
+        self._by = "month"
+        self._drifts: list[Drift] = []
+        self.table = RowTable[Drift](
+            [
+                Column("label", "goal", 20, lambda r: [(r.label, "")], flexible=True),
+                Column("line", "share over time", MOST_PERIODS, _line_cell, keep=6),
+                Column("first", "first", 6, lambda r: [(f"{100 * r.shares[0]:.1f}%", "")], right=True),
+                Column("last", "last", 6, lambda r: [(f"{100 * r.shares[-1]:.1f}%", "")], right=True),
+                Column("change", "points", 7, _change_cell, right=True),
+                Column("rate", "complete", 13, _rate_cell, right=True, keep=4),
+            ],
+            lambda ids: [self._drifts[at] for at in ids if at < len(self._drifts)],
+            lambda row: row.at,
+            id="drifts",
+        )  # fmt: skip
+
+    def compose_body(self) -> ComposeResult:
+        """Summary and table, or why there is nothing to compare."""
+        yield Static(id="summary")
+        yield self.table
+        yield Static(classes="empty")
+
+    def refresh_data(self) -> None:
+        """Reads the shares."""
+        goals, by = self.services.goals, self._by
+
+        def read() -> tuple[list[str], list[Drift]]:
+            return drifts(goals.periods(by), goals.groups())
+
+        self.in_background(read, lambda found: self._show(*found), group="drift")
+
+    def _show(self, names: list[str], found: list[Drift]) -> None:
+        self._drifts = found
+        self.set_class(not names, "-empty")
+        dated = "m compares months, i imports."
+        self.query_one(".empty", Static).update(f"Nothing to compare {BY[self._by]}.\n\n{dated}")
+        if names:
+            span = f"{one_line(names[0], 40)} to {one_line(names[-1], 40)}"
+            count = f"{len(names)} {self._by}{'s' if len(names) != 1 else ''}"
+            told = f"{BY[self._by]} · {count} · {span} · largest change first"
+            self.query_one("#summary", Static).update(told)
+        self.table.show(array("q", range(len(found))))
+
+    def action_by(self, by: str) -> None:
+        """Compares other periods."""
+        self._by = by
+        self.refresh_data()
+
+    def action_close(self) -> None:
+        """Goes back."""
+        if self.is_attached and not self._pruning:  # not a second key while it closes
+            self.dismiss(None)
+
+
+def _line_cell(row: Drift) -> Sequence[Piece]:
+    return [(sparkline(row.shares), "tone--accent")]
+
+
+def _change_cell(row: Drift) -> Sequence[Piece]:
+    sign = "+" if row.change >= 0 else "−"
+    return [
+        (f"{sign}{abs(100 * row.change):.1f}", "tone--bright" if abs(row.change) >= 0.01 else "")
+    ]
+
+
+def _rate_cell(row: Drift) -> Sequence[Piece]:
+    rates = [
+        f"{100 * states.complete / scored:.0f}%" if (scored := formatting.scored(states)) else "–"
+        for states in (row.first, row.last)
+    ]
+    return [(rates[0], "tone--muted"), (" → ", "tone--muted"), (rates[1], "")]

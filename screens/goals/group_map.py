@@ -1,0 +1,192 @@
+"""The vectors of conversations as dots on a plane, coloured by group, with a letter on each of the largest."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median_low
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from engine.text import one_line
+from screens.widgets.keyed import Keyed
+
+LETTERS = "ABCDEFGH"
+"""One for each group that has a colour."""
+_HUES = tuple(f"map--{number}" for number in range(len(LETTERS)))
+_OTHER, _HERE, _MARK, _TOLD = "map--other", "map--here", "map--mark", "map--told"
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+"""Bits of a braille character, by row and column of its dots."""
+LEGEND_WIDTH = 30
+
+Cell = tuple[str, str]
+"""Character and component class."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A conversation at a place in [-1, 1]; `group` is the id of its group, None for an outlier."""
+
+    x: float
+    y: float
+    group: str | None
+
+
+def plot(
+    dots: Sequence[Dot], lettered: Sequence[str], here: str | None, width: int, height: int
+) -> list[list[Cell]]:
+    """Lines of cells, highest first. A cell has the colour of the group with most dots in it, or of `here`.
+
+    Args:
+        lettered: Ids of the groups that have a colour and a letter, in order.
+    """
+    grid: list[list[Cell]] = [[(" ", "")] * width for _ in range(height)]
+    if width < 2 or height < 2:
+        return grid
+    masks: dict[tuple[int, int], int] = defaultdict(int)
+    who: dict[tuple[int, int], Counter[str | None]] = defaultdict(Counter)
+    places: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    left, right, low, high = _bounds(dots)
+    for dot in dots:
+        across = _scaled(dot.x, left, right, 2 * width)
+        down = 4 * height - 1 - _scaled(dot.y, low, high, 4 * height)
+        at = down // 4, across // 2
+        masks[at] |= _DOTS[down % 4][across % 2]
+        who[at][dot.group] += 1
+        if dot.group is not None:
+            places[dot.group].append(at)
+    hue = dict(zip(lettered, _HUES, strict=False))
+    for (row, column), mask in masks.items():
+        counts = who[row, column]
+        tone = _HERE if here in counts else hue.get(counts.most_common(1)[0][0] or "", _OTHER)
+        grid[row][column] = (chr(0x2800 + mask), tone)
+    for letter, group in zip(LETTERS, lettered, strict=False):
+        if found := places.get(group):
+            row = median_low([at[0] for at in found])
+            column = median_low([at[1] for at in found])
+            grid[row][column] = (letter, _MARK if group == here else hue[group])
+    return grid
+
+
+def _bounds(dots: Sequence[Dot]) -> tuple[float, float, float, float]:
+    xs, ys = [dot.x for dot in dots] or [0.0], [dot.y for dot in dots] or [0.0]
+    return min(xs), max(xs), min(ys), max(ys)
+
+
+def _scaled(value: float, low: float, high: float, cells: int) -> int:
+    share = (value - low) / (high - low) if high > low else 0.5
+    return min(int(share * cells), cells - 1)
+
+
+class GroupMap(Keyed, Widget, can_focus=True):
+    """Draws the dots and, below them, which letter is which group."""
+
+    PLACE = "map"
+    COMPONENT_CLASSES: ClassVar[set[str]] = {*_HUES, _OTHER, _HERE, _MARK, _TOLD}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "step(1)", "Next group", show=False),
+        Binding("up,k", "step(-1)", "Previous group", show=False),
+    ]
+    DEFAULT_CSS = """
+    GroupMap { height: 1fr; }
+    GroupMap .map--other, GroupMap .map--told { color: $tone-muted; }
+    GroupMap .map--here { color: $tone-bright; text-style: bold; }
+    GroupMap .map--mark { color: $tone-bright; text-style: bold reverse; }
+    GroupMap:dark .map--0 { color: #7fb2ff; }
+    GroupMap:dark .map--1 { color: #f0a35e; }
+    GroupMap:dark .map--2 { color: #c3a6f5; }
+    GroupMap:dark .map--3 { color: #8fd16a; }
+    GroupMap:dark .map--4 { color: #f28cb8; }
+    GroupMap:dark .map--5 { color: #5fd0e0; }
+    GroupMap:dark .map--6 { color: #d9cf6b; }
+    GroupMap:dark .map--7 { color: #c99a78; }
+    GroupMap:light .map--0 { color: #1d55b4; }
+    GroupMap:light .map--1 { color: #a85400; }
+    GroupMap:light .map--2 { color: #6a3cb5; }
+    GroupMap:light .map--3 { color: #3c7412; }
+    GroupMap:light .map--4 { color: #a82566; }
+    GroupMap:light .map--5 { color: #0d6f80; }
+    GroupMap:light .map--6 { color: #6e6300; }
+    GroupMap:light .map--7 { color: #7a4b2b; }
+    GroupMap:ansi .map--0 { color: ansi_blue; }
+    GroupMap:ansi .map--1 { color: ansi_yellow; }
+    GroupMap:ansi .map--2 { color: ansi_magenta; }
+    GroupMap:ansi .map--3 { color: ansi_green; }
+    GroupMap:ansi .map--4 { color: ansi_red; }
+    GroupMap:ansi .map--5 { color: ansi_cyan; }
+    GroupMap:ansi .map--6, GroupMap:ansi .map--7 { color: ansi_default; }
+    """
+
+    class Stepped(Message):
+        """Another group is asked for: the next (1) or the one before (-1)."""
+
+        def __init__(self, by: int) -> None:
+            super().__init__()
+            self.by = by
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._dots: Sequence[Dot] = ()
+        self._groups: Sequence[tuple[str, str]] = ()
+        self._here: str | None = None
+        self._drawn: tuple[Size, list[list[Cell]]] | None = None
+
+    def show(self, dots: Sequence[Dot], groups: Sequence[tuple[str, str]]) -> None:
+        """Shows other dots; `groups` are ids and labels of the groups, those with a colour first."""
+        self._dots, self._groups = dots, groups[: len(LETTERS)]
+        self._drawn = None
+        self.refresh()
+
+    def point_to(self, group: str | None) -> None:
+        """Makes a group stand out."""
+        if group != self._here:
+            self._here = group
+            self._drawn = None
+            self.refresh()
+
+    def action_step(self, by: int) -> None:
+        """Asks for another group."""
+        self.post_message(self.Stepped(by))
+
+    def render_line(self, y: int) -> Strip:
+        """One line of dots or of the legend."""
+        size, base = self.size, self.rich_style
+        across = max(1, size.width // LEGEND_WIDTH)
+        legend = -(-len(self._groups) // across)
+        height = max(2, size.height - legend)
+        if y >= size.height or not self._dots:
+            return Strip.blank(size.width, base)
+        if y >= height:
+            return self._legend(y - height, across, base).crop_extend(0, size.width, base)
+        if self._drawn is None or self._drawn[0] != size:
+            lettered = [group for group, _ in self._groups]
+            self._drawn = size, plot(self._dots, lettered, self._here, size.width, height)
+        segments = [
+            Segment(sign, base + self._look(tone) if tone else base)
+            for sign, tone in self._drawn[1][y]
+        ]
+        return Strip(segments).crop_extend(0, size.width, base)
+
+    def _look(self, name: str) -> Style:
+        return self.get_component_rich_style(name, partial=True)
+
+    def _legend(self, line: int, across: int, base: Style) -> Strip:
+        width = self.size.width // across
+        segments: list[Segment] = []
+        for at in range(line * across, min((line + 1) * across, len(self._groups))):
+            group, label = self._groups[at]
+            look = base + self._look(_MARK if group == self._here else _HUES[at])
+            told = one_line(label, width - 4)
+            piece = Strip(
+                [Segment(f" {LETTERS[at]}", look), Segment(f" {told}", base + self._look(_TOLD))]
+            )
+            segments += piece.crop_extend(0, width, base)
+        return Strip(segments)

@@ -1,0 +1,291 @@
+"""The conversations of one group: read them, move them, split them off."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import Static
+
+from engine import number_format
+from engine.records.goals import GoalDecision, GoalGroup, MemberOrder, MemberRow
+from engine.services.ports import Services
+from engine.text import display_safe, one_line
+from screens.goals import formatting
+from screens.goals.columns import member_columns
+from screens.goals.dialogs import GroupPicker, split_group
+from screens.goals.similar_dialog import AlikeDialog, Answer
+from screens.goals.undo import GoalActsScreen
+from screens.reader.screen import ReaderScreen
+from screens.shell.dialogs import ChoiceDialog
+from screens.shell.marking import Marking
+from screens.widgets.background import write_in_order
+from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.find_line import FindLine
+from screens.widgets.marks import Marks
+from screens.widgets.row_table import RowTable
+
+MEMBER_ORDERS: dict[MemberOrder, str] = {
+    "central": "most central first",
+    "doubtful": "most doubtful first: nearer to another group than to this",
+    "name": "by name",
+}
+WHOLE_CHARACTERS = 4_000
+
+
+class GoalMembersScreen(Marking, GoalActsScreen):
+    """Lists the members of a group, or the outliers, with how far each is from the centre."""
+
+    PLACE = "members"
+    CSS_PATH = "goals.tcss"
+    AUTO_FOCUS = "#members"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "mark", "Mark", tooltip="Mark or unmark, and go on"),
+        Binding("a", "mark_all", "All", tooltip="Mark all that are listed", show=False),
+        Binding("A", "mark_none", "None", tooltip="Take all marks away", show=False),
+        Binding("v", "move", "Move", tooltip="Move the marked ones, or this, to another group"),
+        Binding("S", "split", "Split", tooltip="Split the marked ones off, or part by k-means"),
+        Binding(
+            "equals_sign", "alike", "Alike", key_display="=", tooltip="Conversations like this one"
+        ),
+        Binding("o", "order", "Order", tooltip="Central, doubtful or by name"),
+        Binding("slash", "find", "Find", key_display="/", tooltip="List only what holds the words"),
+        Binding("y", "copy_names", "Copy", tooltip="Copy the names", show=False),
+        Binding("u", "undo", "Undo", show=False),
+        Binding("U", "redo", "Redo", show=False),
+        Binding("escape", "leave", "Back", tooltip="Give up finding, or go back"),
+        Binding("q", "close", "Close", show=False, tooltip="Go back"),
+    ]
+
+    def __init__(
+        self, services: Services, feed: EngineFeed, group_id: str | None, mode: str
+    ) -> None:
+        """Lists a group; None is the outliers."""
+        super().__init__(services, feed)
+        self.MODE = mode  # type: ignore[misc]
+        self._group_id = group_id
+        self._group: GoalGroup | None = None
+        self._order: MemberOrder = "central"
+        self._members: dict[int, MemberRow] = {}
+        self._words: list[str] = []
+        self.marks = Marks()
+        self.table = RowTable[MemberRow](
+            member_columns(),
+            self._fetch,
+            lambda row: row.conversation_id,
+            marked=self.marks,
+            id="members",
+        )
+
+    def compose_body(self) -> ComposeResult:
+        """What the group is, its members, the text under the cursor."""
+        yield Static(id="summary")
+        yield self.table
+        yield Static(id="whole")
+        yield FindLine()
+        yield Static(classes="empty")
+
+    # Reading
+
+    def refresh_data(self) -> None:
+        """Reads the members again."""
+        goals, group_id, order = self.services.goals, self._group_id, self._order
+
+        def read() -> tuple[GoalGroup | None, list[MemberRow]]:
+            group = None if group_id is None else goals.group(group_id)
+            return group, goals.members(group_id, order)
+
+        self.in_background(read, lambda found: self._show(*found), group="members")
+
+    def _show(self, group: GoalGroup | None, members: list[MemberRow]) -> None:
+        self._group = group
+        self._members = {row.conversation_id: row for row in members}
+        self._list()
+
+    def _list(self) -> None:
+        found = array(
+            "q",
+            (
+                row.conversation_id
+                for row in self._members.values()
+                if all(word in f"{row.text} {row.external_id}".lower() for word in self._words)
+            ),
+        )
+        self.table.show(found)
+        self.set_class(not found, "-empty")
+        told = (
+            "No member holds these words." if self._words else "Nobody is in this group any more."
+        )
+        self.query_one(".empty", Static).update(told)
+        if self._words:
+            self.query_one(FindLine).say(f"{len(found):,} of {len(self._members):,}")
+        self._show_summary()
+
+    def _show_summary(self) -> None:
+        parts: list[Content | tuple[str, str] | str] = []
+        if self.marks:
+            parts.append((f"{len(self.marks):,} marked · ", "bold $tone-accent"))
+        if self._group is not None:
+            parts += [(formatting.label_of(self._group), "bold"), "  "]
+            parts.append(formatting.group_line(self._group))
+        elif self._group_id is None:
+            count = number_format.counted(len(self._members), "outlier")
+            parts += [(count, "bold"), ("  too far from every centre", "$tone-muted")]
+        parts.append((f"  {MEMBER_ORDERS[self._order].split(':')[0]}", "$tone-muted"))
+        self.query_one("#summary", Static).update(Content.assemble(*parts))
+
+    def _fetch(self, ids: Sequence[int]) -> list[MemberRow]:
+        return [self._members[row_id] for row_id in ids if row_id in self._members]
+
+    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
+        """Shows more of the text than its line has."""
+        row = self._members.get(message.row_id)
+        text = "" if row is None else display_safe(" ".join(row.text[:WHOLE_CHARACTERS].split()))
+        self.query_one("#whole", Static).update(Content.styled(text, "$tone-model"))
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter opens the reader; coming back, the cursor stands on what was read last."""
+        self._read(self.table.ids, self.table.cursor_index)
+
+    def _read(self, order: array[int], at: int) -> None:
+        def back(row_id: int | None) -> None:
+            if row_id is not None:
+                self.table.move_to_id(row_id)
+
+        self.app.push_screen(ReaderScreen(self.services, self.feed, order, at, self.MODE), back)
+
+    # Marks
+
+    def marks_changed(self) -> None:
+        """Tells how many are marked."""
+        self._show_summary()
+
+    # Deciding
+
+    def _write(
+        self, work: Callable[[], GoalDecision], then: Callable[[GoalDecision], None]
+    ) -> None:
+        def done(given: GoalDecision) -> None:
+            self.marks.clear()
+            then(given)
+            self.refresh_data()
+
+        write_in_order(self, work, done, self.show_error)
+
+    def _write_split(
+        self, work: Callable[[], GoalDecision], then: Callable[[GoalDecision], None]
+    ) -> None:
+        """A group that was split is no more, so there is nothing left to list."""
+
+        def done(given: GoalDecision) -> None:
+            then(given)
+            self.action_close()
+
+        write_in_order(self, work, done, self.show_error)
+
+    def action_move(self) -> None:
+        """Asks for the group that the marked ones go to."""
+        meant, goals = list(self._meant()), self.services.goals
+        if not meant or not self.may_write():
+            return
+        number = number_format.counted(len(meant), "conversation")
+
+        def chosen(group: str | None) -> None:
+            if group is not None:
+                self._write(
+                    lambda: goals.move(meant, group or None),
+                    lambda _: self.notify(f"Moved {number}; u takes it back.", markup=False),
+                )
+
+        def pick(groups: list[GoalGroup]) -> None:
+            others = [group for group in groups if group.id != self._group_id]
+            none = "" if self._group_id is None else "no group at all"
+            self.app.push_screen(GroupPicker(f"Move {number} to", others, none), chosen)
+
+        self.in_background(goals.groups, pick, group="groups")
+
+    def action_split(self) -> None:
+        """Splits the marked ones off; without marks shows how k-means would part the group."""
+        group, goals = self._group, self.services.goals
+        if group is None or not self.may_write():
+            return
+        if not self.marks:
+            split_group(self, goals, group, self._write_split)
+            return
+        meant = list(self._meant())
+        number = number_format.counted(len(meant), "conversation")
+        self._write_split(
+            lambda: goals.split(group.id, [meant]),
+            lambda _: self.notify(f"Split {number} off; u takes it back.", markup=False),
+        )
+
+    # Asking differently
+
+    def action_order(self) -> None:
+        """Asks for the order."""
+
+        def chosen(order: MemberOrder | None) -> None:
+            if order is not None and order != self._order:
+                self._order = order
+                self.refresh_data()
+
+        choices = list(MEMBER_ORDERS.items())
+        self.app.push_screen(ChoiceDialog("Which first", choices, self._order), chosen)
+
+    def action_find(self) -> None:
+        """Opens the line in which one types words."""
+        self.query_one(FindLine).open()
+
+    def on_find_line_changed(self, message: FindLine.Changed) -> None:
+        """Lists only what holds the words."""
+        self._words = message.text.lower().split()
+        self._list()
+
+    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
+        """Moves the cursor while typing."""
+        self.table.action_move(message.delta)
+
+    def on_find_line_left(self) -> None:
+        """Back to the list."""
+        self.table.focus()
+
+    # Going elsewhere
+
+    def action_alike(self) -> None:
+        """Shows the conversations nearest to the one under the cursor."""
+        at = self.table.cursor_id
+        if at is None:
+            return
+
+        def chosen(answer: Answer | None) -> None:
+            if answer is not None:
+                self._read(*answer)
+
+        name = self._members[at].external_id
+        self.app.push_screen(AlikeDialog(self.services.goals, at, name), chosen)
+
+    def action_copy_names(self) -> None:
+        """Copies the names of the marked ones, or of this one."""
+        names = [self._members[i].external_id for i in self._meant() if i in self._members]
+        if names:
+            self.app.copy_to_clipboard("\n".join(names))
+            told = one_line(names[0], 60) if len(names) == 1 else f"{len(names):,} names"
+            self.notify(f"Copied {told}.", markup=False)
+
+    def action_leave(self) -> None:
+        """Gives up finding, and goes back when nothing is looked for."""
+        if not self.is_attached or self._pruning:
+            return  # a second key while it closes
+        line = self.query_one(FindLine)
+        if line.is_open:
+            line.close()
+        else:
+            self.action_close()
+
+    def action_close(self) -> None:
+        """Goes back."""
+        self.dismiss(None)

@@ -1,0 +1,82 @@
+"""More like this: the conversations whose goals are nearest to that of one."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.errors import WorkbenchError
+from engine.records.goals import MemberRow
+from engine.services.goals.port import Goals
+from engine.text import one_line
+from screens.goals.columns import member_columns
+from screens.shell.dialogs import Dialog, ErrorDialog, hint_line
+from screens.widgets.background import background
+from screens.widgets.row_table import RowTable
+
+NEAREST = 50
+
+
+class Answer(NamedTuple):
+    """The conversations in order, and the place of the one that was chosen."""
+
+    order: array[int]
+    at: int
+
+
+class AlikeDialog(Dialog[Answer | None]):
+    """Lists the conversations nearest to one; answers with them and with the one to read."""
+
+    PLACE = "alike"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss(None)", "Leave")]
+
+    def __init__(self, goals: Goals, conversation_id: int, name: str) -> None:
+        super().__init__()
+        self._goals, self._conversation, self._told = goals, conversation_id, name
+        self._found: dict[int, MemberRow] = {}
+        self.table = RowTable[MemberRow](
+            member_columns(alike=True), self._fetch, lambda row: row.conversation_id
+        )
+
+    def compose(self) -> ComposeResult:
+        """Table, why it is empty, keys."""
+        with Vertical(classes="dialog tall") as box:
+            box.border_title = Content(f"More like {one_line(self._told, 60)}")
+            yield self.table
+            yield Static("looking …", id="none")
+            yield Static(hint_line(("enter", "reads it"), ("escape", "leaves")))
+
+    def on_mount(self) -> None:
+        """Looks for them."""
+        self.table.focus()
+        background(
+            self,
+            lambda: self._goals.more_like(self._conversation, NEAREST),
+            self._show,
+            self._failed,
+            group="alike",
+        )
+
+    def _show(self, found: list[MemberRow]) -> None:
+        self._found = {row.conversation_id: row for row in found}
+        self.table.show(array("q", self._found))
+        nothing = self.query_one("#none", Static)
+        nothing.display = not found
+        nothing.update("There is none: this conversation has no vector. 5 and then r makes them.")
+
+    def _failed(self, error: WorkbenchError) -> None:
+        self.app.push_screen(ErrorDialog(error))
+
+    def _fetch(self, ids: Sequence[int]) -> list[MemberRow]:
+        return [self._found[row_id] for row_id in ids if row_id in self._found]
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter answers."""
+        self.dismiss(Answer(self.table.ids, self.table.cursor_index))

@@ -1,0 +1,1 @@
+"""Reviewing merge proposals: one pair of groups at a time."""

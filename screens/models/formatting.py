@@ -1,0 +1,247 @@
+"""What the models screen says of models and pulls, as texts and `Content`. Without widgets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from textual.content import Content
+
+from engine import number_format
+from engine.records.models import WORKS, Work
+from engine.services.models.records import (
+    Fact,
+    HubFileRow,
+    HubPage,
+    HubRow,
+    ModelRow,
+    PullRow,
+    PullState,
+    Recommendation,
+)
+from engine.text import one_line
+from screens.widgets.facts_table import facts_table
+from screens.widgets.states import Look
+
+NAME_CHARACTERS = 48
+FACT_CHARACTERS = 400
+FILE_CHARACTERS = 38
+DASH = "–"
+BAR_WIDTH = 16
+
+PULLS: dict[PullState, Look] = {
+    "waiting": Look("▸", "begins", "accent"),
+    "pulling": Look("▸", "pulling", "accent"),
+    "checking": Look("▸", "checking", "accent"),
+    "paused": Look("◌", "paused", "borderline"),
+    "failed": Look("✗", "failed", "incomplete"),
+    "done": Look("✓", "done", "complete"),
+}
+READY = Look("●", "ready", "complete")
+ADAPTER = Look("◆", "adapter", "accent")
+ENDPOINT = Look("⇄", "endpoint", "accent")
+BROKEN = Look("✗", "unusable", "incomplete")
+TOO_LARGE = Look("!", "too large", "borderline")
+WORKING: frozenset[PullState] = frozenset({"waiting", "pulling", "checking"})
+
+
+def name_of(row: ModelRow | PullRow, limit: int = NAME_CHARACTERS) -> str:
+    """A name on one line, display-safe."""
+    return one_line(row.name, limit)
+
+
+def look_of(row: ModelRow) -> Look:
+    """How the state of a model is shown."""
+    if row.problem:
+        return BROKEN
+    if row.kind != "model":
+        return ADAPTER if row.kind == "adapter" else ENDPOINT
+    return TOO_LARGE if row.fits is False else READY
+
+
+def state_word(row: ModelRow) -> str:
+    """The state in a word or two: of a model that can be used, the format that it runs as."""
+    look = look_of(row)
+    if look is not READY:
+        return look.word
+    return f"as {one_line(row.runs_as, 12)}" if row.runs_as else look.word
+
+
+def share(row: PullRow) -> float:
+    """How much of a pull is done, from 0 to 1."""
+    return min(1.0, row.done / row.total) if row.total else 0.0
+
+
+def pull_word(row: PullRow) -> str:
+    """The state of a pull with its share."""
+    look = PULLS[row.state]
+    return look.word if row.state in ("done", "waiting") else f"{look.word} {100 * share(row):.0f}%"
+
+
+def speed(value: float | None) -> str:
+    """Tokens a second; a dash for None."""
+    return DASH if value is None else f"{value:,.0f} t/s"
+
+
+def headline(row: PullRow) -> Content:
+    """Where a pull stands, in one line."""
+    look = PULLS[row.state]
+    parts: list[tuple[str, str] | str] = [
+        (f"{look.glyph} {pull_word(row)} ", f"bold {look.tone_variable}"),
+        (number_format.bar(share(row), BAR_WIDTH), look.tone_variable),
+        f" {number_format.size(row.done)} of {number_format.size(row.total)}",
+    ]
+    if row.rate is not None:
+        parts.append(
+            f" · {row.rate / 1e6:,.1f} MB/s · {number_format.duration(row.seconds_left)} left"
+        )
+    if row.said:
+        parts.append((f" · {one_line(row.said, 80)}", "$tone-muted"))
+    return Content.assemble(*parts)
+
+
+def pull_content(row: PullRow) -> Content:
+    """Everything about a pull."""
+    blocks = [headline(row)]
+    if row.problem:
+        blocks.append(
+            Content.assemble(
+                (one_line(row.problem, FACT_CHARACTERS), "$tone-incomplete"),
+                (f"\n{one_line(row.hint, FACT_CHARACTERS)}", "$tone-accent"),
+            )
+        )
+    blocks.append(
+        facts_table(
+            [
+                ("repository", one_line(row.repository, FACT_CHARACTERS)),
+                ("file", one_line(row.file, FACT_CHARACTERS)),
+            ]
+        )
+    )
+    what = {
+        "paused": "p goes on where it stopped, D gives it up",
+        "failed": "p tries again where it stopped, D gives it up",
+    }.get(row.state, "p pauses it; it rests when you quit and goes on where it stopped")
+    if row.state != "done":
+        blocks.append(Content.styled(what, "$tone-muted"))
+    return Content("\n").join(blocks)
+
+
+def model_content(facts: Sequence[Fact]) -> Content:
+    """What is known of a model, as a table."""
+    return facts_table([(fact.name, one_line(fact.value, FACT_CHARACTERS)) for fact in facts])
+
+
+def format_works(works: Sequence[Work]) -> str:
+    """What a model is used for, in a few words; empty for one that is not."""
+    if not works:
+        return ""
+    return "for all work" if len(works) == len(WORKS) else f"for {', '.join(works)}"
+
+
+def works_to_choose(rows: Sequence[ModelRow]) -> list[tuple[tuple[Work, ...], str]]:
+    """What a model can be chosen for, with the model that does it now."""
+    now = {work: [name_of(row, 24) for row in rows if work in row.works] for work in WORKS}
+    each: list[tuple[tuple[Work, ...], str]] = [
+        ((work,), f"{what} · now {', '.join(now[work]) or 'one that is gone'}")
+        for work, what in WORKS.items()
+    ]
+    return [(tuple(WORKS), "everything this project does"), *each]
+
+
+def format_use(name: str, works: Sequence[Work]) -> str:
+    """What a choice means."""
+    told = "everything" if len(works) == len(WORKS) else ", ".join(WORKS[work] for work in works)
+    return f"{one_line(name, 60)} does {told} of this project; --model still names another."
+
+
+def summary(rows: Sequence[ModelRow], pulls: Sequence[PullRow], busy: str) -> Content:
+    """The line above the list."""
+    kinds = Counter(row.kind for row in rows)
+    parts: list[tuple[str, str] | str] = [
+        (number_format.counted(kinds["model"], "model"), "bold"),
+        f" · {number_format.counted(kinds['adapter'], 'adapter')}",
+    ]
+    if kinds["endpoint"]:
+        parts.append(f" · {number_format.counted(kinds['endpoint'], 'endpoint')}")
+    working = [pull for pull in pulls if pull.state in WORKING]
+    resting = [pull for pull in pulls if pull.state in ("paused", "failed")]
+    if working:
+        parts.append((f" · pulling {name_of(working[0])}", "$tone-accent"))
+    if len(working) > 1:
+        parts.append((f" and {len(working) - 1} more", "$tone-accent"))
+    if resting:
+        parts.append(
+            (f" · {number_format.counted(len(resting), 'pull')} not ended", "$tone-borderline")
+        )
+    if busy:
+        parts.append((f" · {one_line(busy)}", "$tone-accent"))
+    else:
+        parts.append((" · the hub is asked only by s and p", "$tone-muted"))
+    return Content.assemble(*parts)
+
+
+# The hub
+
+
+def recommended_content(row: Recommendation) -> Content:
+    """A line of what is recommended."""
+    return Content.assemble(
+        (f"{row.memory / 1e9:>3.0f} GB ", "bold $tone-accent" if row.here else "$tone-muted"),
+        f"{one_line(row.role, 9):<9} {one_line(row.repository, 38):<38}",
+        (f" {row.size / 1e9:>5.1f} GB", "$tone-muted"),
+    )
+
+
+def note_content(row: Recommendation) -> Content:
+    """Why it is recommended."""
+    told = f"licence {one_line(row.licence, 40)}. {one_line(row.note, 200)}"
+    return Content.styled(told, "$tone-muted")
+
+
+def found_content(row: HubRow) -> Content:
+    """A line of what was found."""
+    return Content.assemble(
+        f"{one_line(row.name, 42):<42}",
+        (f" {number_format.amount(row.downloads):>6}  ", "$tone-muted"),
+        ("gated " if row.gated else "", "$tone-borderline"),
+        (one_line(row.licence, 12) or "no licence", "$tone-muted"),
+    )
+
+
+def file_content(row: HubFileRow) -> Content:
+    """A line of a repository's files."""
+    parts = f"  {row.parts} parts" if row.parts > 1 else ""
+    large = "  too large" if row.fits is False else ""
+    name = one_line(row.name, 1_000)
+    # The end tells the files of a repository apart.
+    name = name if len(name) <= FILE_CHARACTERS else f"…{name[1 - FILE_CHARACTERS :]}"
+    return Content.assemble(
+        f"{name:<{FILE_CHARACTERS}}",
+        (f" {number_format.size(row.size):>9}{parts}", "$tone-muted"),
+        (large, "$tone-borderline"),
+    )
+
+
+def page_content(page: HubPage) -> Content:
+    """What is to be known of a repository before something is pulled."""
+    lines = [
+        Content.assemble(
+            ("licence ", "$tone-muted"),
+            one_line(page.licence, 24) or "not said",
+            (f" · commit {one_line(page.revision[:8])}", "$tone-muted"),
+            (f" · {number_format.size(page.room)} free here", "$tone-muted"),
+        )
+    ]
+    if page.gated:
+        told = "gated: its owners give access to those who accept their terms"
+        lines.append(Content.styled(told, "$tone-borderline"))
+    if page.left_out:
+        lines.append(Content.styled(f"{page.left_out} more cannot be pulled", "$tone-muted"))
+    lines.append(Content.styled(one_line(page.page, 200), "$tone-muted"))
+    return Content("\n").join(lines)
+
+
+def as_text(row: ModelRow, facts: Sequence[Fact]) -> str:
+    """A model as lines with tabs, to be copied."""
+    return "\n".join([row.name, *(f"{fact.name}\t{fact.value}" for fact in facts)])

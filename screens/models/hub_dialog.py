@@ -1,0 +1,186 @@
+"""Looking for a model to pull: recommended ones, those of the hub, the files of one. The hub is asked on enter only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from engine.errors import WorkbenchError
+from engine.services.models.records import HubPage, HubRow, Models, Recommendation
+from engine.text import one_line
+from screens.models import formatting as words
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.run_dialog import refusal_content
+from screens.widgets.background import background
+from screens.widgets.choices import Choices
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class HubRequest:
+    """A file of a repository that is to be pulled."""
+
+    repository: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A repository in a list; `file` is a piece of the name of the file that is recommended, `note` says why."""
+
+    repository: str
+    file: str = ""
+    note: Content | None = None
+
+
+class HubDialog(Dialog[HubRequest | None]):
+    """Lists repositories, then the files of one, and answers with the file to pull."""
+
+    PLACE = "models-hub"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "Back", tooltip="Back to the list, then out"),
+        Binding("slash", "words", "Search", tooltip="Write what to look for"),
+        Binding("tab", "app.focus_next", "Next pane", show=False),
+        Binding("shift+tab", "app.focus_previous", "Previous pane", show=False),
+    ]
+
+    def __init__(self, models: Models, host: str) -> None:
+        super().__init__()
+        self._models, self._host = models, host
+        self._places: list[_Place] = []
+        self._lines: list[Content] = []
+        self._page: HubPage | None = None
+        self._told = Content("")
+
+    def compose(self) -> ComposeResult:
+        """Words, list, what is to be known, keys."""
+        with Vertical(classes="dialog") as box:
+            box.border_title = Content("Pull a model")
+            yield Input(
+                placeholder=f"words to look for on {one_line(self._host, 60)}, or OWNER/NAME"
+            )
+            yield Static(id="told")
+            yield Choices(markup=False)
+            yield Static(id="about")
+            yield Static(
+                hint_line(
+                    ("/", "words"), ("enter", "searches, opens, pulls"), ("escape", "goes back")
+                )
+            )
+
+    def on_mount(self) -> None:
+        """Begins with what is recommended, which asks nobody."""
+        self._ask(self._models.recommended, self._show_recommended, "")
+
+    # What is asked
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Looks for the words; for a name, at the repository; without any, at what is recommended."""
+        text = " ".join(event.value.split())
+        if not text:
+            self._ask(self._models.recommended, self._show_recommended, "")
+        elif "/" in text:
+            self._look_at(_Place(text))
+        else:
+            self._ask(lambda: self._models.search(text), self._show_found, f"asking {self._host} …")
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Opens a repository; chooses a file."""
+        if self._page is not None:
+            self.dismiss(HubRequest(self._page.name, self._page.files[event.option_index].name))
+        else:
+            self._look_at(self._places[event.option_index])
+
+    def _look_at(self, place: _Place) -> None:
+        def show(page: HubPage) -> None:
+            self._show_page(page, place.file)
+
+        self._ask(lambda: self._models.look_at(place.repository), show, f"asking {self._host} …")
+
+    def _ask(self, work: Callable[[], T], then: Callable[[T], None], said: str) -> None:
+        self._tell(Content.styled(one_line(said), "$tone-accent"))
+        background(self, work, then, self._failed, group="hub")
+
+    def _failed(self, error: WorkbenchError) -> None:
+        self._tell(refusal_content(error))
+
+    # What is shown
+
+    def _show_recommended(self, rows: Sequence[Recommendation]) -> None:
+        places = [_Place(row.repository, row.file, words.note_content(row)) for row in rows]
+        told = "Recommended by memory (this machine's: bright); the hub was not asked."
+        self._list(places, [words.recommended_content(row) for row in rows], told)
+        here = next((nth for nth, row in enumerate(rows) if row.here), 0)
+        self.query_one(Choices).highlighted = here if rows else None
+
+    def _show_found(self, rows: Sequence[HubRow]) -> None:
+        places = [_Place(row.name) for row in rows]
+        told = (
+            f"{len(rows)} with GGUF files, most downloaded first" if rows else "Nothing was found."
+        )
+        self._list(places, [words.found_content(row) for row in rows], told)
+
+    def _list(self, places: list[_Place], lines: list[Content], told: str) -> None:
+        self._places, self._lines, self._page = places, lines, None
+        self._told = Content.styled(told, "$tone-muted")
+        self._fill(lines)
+        self._tell(self._told)
+
+    def _show_page(self, page: HubPage, piece: str) -> None:
+        self._page = page
+        self._fill([words.file_content(file) for file in page.files])
+        meant = [nth for nth, file in enumerate(page.files) if piece.lower() in file.name.lower()]
+        if page.files:
+            self.query_one(Choices).highlighted = meant[0] if meant else 0
+        title = Content.styled(one_line(page.name, 80), "bold")
+        self._tell(title if page.files else Content.assemble(title, " has no file to pull."))
+        self.query_one("#about", Static).update(words.page_content(page))
+
+    def _fill(self, lines: Sequence[Content]) -> None:
+        listed = self.query_one(Choices)
+        listed.clear_options()
+        listed.add_options([Option(line) for line in lines])
+        listed.display = bool(lines)
+        self.query_one("#about", Static).update("")
+        if lines:
+            listed.highlighted = 0
+            listed.focus()
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Says why a model is recommended."""
+        if self._page is None and event.option_index < len(self._places):
+            self.query_one("#about", Static).update(self._places[event.option_index].note or "")
+
+    def _tell(self, content: Content) -> None:
+        self.query_one("#told", Static).update(content)
+
+    # Keys
+
+    def action_back(self) -> None:
+        """From the files to the list they were opened from, else out."""
+        if self._page is None or not self._places:
+            self.dismiss(None)
+            return
+        self._page = None
+        self._fill(self._lines)
+        self._tell(self._told)
+
+    def action_words(self) -> None:
+        """To the line with the words."""
+        self.query_one(Input).focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """Down from the words goes to the list."""
+        if event.key == "down" and self.focused is self.query_one(Input):
+            self.query_one(Choices).focus()
+            event.stop()

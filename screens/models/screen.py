@@ -1,0 +1,360 @@
+"""Models: what is on this machine and what it takes, pulls from the hub, checking, tuning, removing."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from typing import ClassVar, TypeVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.errors import WorkbenchError
+from engine.records.models import Work
+from engine.services.models.records import Fact, ModelRow, PullRow
+from engine.services.ports import Services
+from engine.text import one_line
+from screens.models import formatting as words
+from screens.models.columns import Item, Listed, model_columns
+from screens.models.hub_dialog import HubDialog, HubRequest
+from screens.shell.clipboard import copy
+from screens.shell.dialogs import ChoiceDialog, TextDialog
+from screens.shell.workbench_screen import WorkbenchScreen
+from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.row_table import RowTable
+
+T = TypeVar("T")
+
+POLL_SECONDS = 0.5
+"""How often it is asked how pulls stand, while one works."""
+
+
+class ModelsScreen(WorkbenchScreen[None]):
+    """Models, adapters and pulls in one list; below it everything about the one under the cursor."""
+
+    PLACE = "models"
+    MODE = "models"
+    CSS_PATH = "models.tcss"
+    AUTO_FOCUS = "#models"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "search", "Search", tooltip="Find a model on the hub and pull it"),
+        Binding("p", "pause", "Pause/go on", tooltip="Pause a pull, or go on where it stopped"),
+        Binding("a", "add", "Add", tooltip="Add a GGUF file, or those of a folder"),
+        Binding("v", "verify", "Verify", tooltip="Compute checksums anew and read the header"),
+        Binding("u", "use", "Use", tooltip="Choose what this project uses the model for"),
+        Binding("t", "tune", "Tune", tooltip="Find the fastest faithful format on this machine"),
+        Binding("D", "remove", "Remove", tooltip="Delete what was pulled, forget what was added; asks first"),
+        Binding("y", "copy", "Copy", tooltip="Copy what is known of the model", show=False),
+        Binding("q", "app.quit", "Quit", tooltip="Quit; pulls rest until they are gone on with", show=False),
+    ]  # fmt: skip
+
+    def __init__(self, services: Services, feed: EngineFeed) -> None:
+        super().__init__(services, feed)
+        self.models = services.models
+        self.rows: Sequence[ModelRow] = ()
+        self.pulls: Sequence[PullRow] = ()
+        self._numbers: dict[tuple[type[Item], str], int] = {}
+        self._by_number: dict[int, Item] = {}
+        self._facts: tuple[str, Sequence[Fact]] = ("", ())
+        self._busy = ""
+        self._wanted: str | None = None
+        self.table = RowTable[Listed](model_columns(), self._fetch, lambda row: row[0], id="models")
+
+    def compose_body(self) -> ComposeResult:
+        """Summary, list, the one under the cursor."""
+        yield Static(id="summary")
+        yield self.table
+        with VerticalScroll(id="about"):
+            yield Static(id="facts")
+
+    def on_mount(self) -> None:
+        """Reads for the first time, and begins to watch."""
+        super().on_mount()
+        self.set_interval(POLL_SECONDS, self.poll)
+
+    # Reading
+
+    def poll(self) -> None:
+        """Asks how pulls stand while one works."""
+        if any(pull.state in words.WORKING for pull in self.pulls):
+            self.in_background(
+                self.models.pulls, self._show_pulls, group="pulls", failed=self._tell_problem
+            )
+
+    def refresh_data(self) -> None:
+        """Reads everything again."""
+
+        def read() -> tuple[list[ModelRow], list[PullRow]]:
+            return self.models.rows(), self.models.pulls()
+
+        def arrived(found: tuple[list[ModelRow], list[PullRow]]) -> None:
+            self.rows = found[0]
+            self._facts = ("", ())
+            self._show_pulls(found[1])
+
+        self.in_background(read, arrived, group="models", failed=self._tell_problem)
+
+    def _tell_problem(self, error: WorkbenchError) -> None:
+        told = Content.styled(one_line(f"{error.message} {error.hint}"), "$tone-incomplete")
+        self.query_one("#summary", Static).update(told)
+
+    def _show_pulls(self, pulls: list[PullRow]) -> None:
+        before = {pull.name: pull.state for pull in self.pulls}
+        self.pulls = pulls
+        self.feed.tell_pulls([pull for pull in pulls if pull.state in words.WORKING])
+        for pull in pulls:
+            if before.get(pull.name) in words.WORKING and pull.state not in words.WORKING:
+                self._notify_end(pull)
+        self._list()
+
+    def _notify_end(self, pull: PullRow) -> None:
+        """Says what became of a pull that worked when it was read last."""
+        name = words.name_of(pull)
+        if pull.state == "failed":
+            told = one_line(f"{pull.problem} {pull.hint}", 400)
+            self.notify(told, title=f"{name} was not pulled", severity="error", markup=False)
+        elif pull.state == "done":
+            told = "Checksum and header are right; t tunes it to this machine."
+            self.notify(told, title=f"{name} is here", markup=False)
+            self.refresh_data()
+
+    def _list(self) -> None:
+        """Puts models, adapters and unfinished pulls into the table."""
+        items: list[Item] = [*(p for p in self.pulls if p.state != "done"), *self.rows]
+        for item in items:
+            self._numbers.setdefault((type(item), item.name), len(self._numbers))
+        numbered = [(self._numbers[type(item), item.name], item) for item in items]
+        self._by_number = dict(numbered)
+        self.table.show(array("q", (number for number, _ in numbered)))
+        if self._wanted is not None and (PullRow, self._wanted) in self._numbers:
+            self.table.move_to_id(self._numbers[PullRow, self._wanted])
+            self._wanted = None
+        self._tell()
+        self._show_here()
+
+    def _tell(self) -> None:
+        self.query_one("#summary", Static).update(words.summary(self.rows, self.pulls, self._busy))
+
+    def _fetch(self, ids: Sequence[int]) -> list[Listed]:
+        by_number = self._by_number
+        return [(number, by_number[number]) for number in ids if number in by_number]
+
+    @property
+    def here(self) -> Item | None:
+        """What is under the cursor."""
+        number = self.table.cursor_id
+        return None if number is None else self._by_number.get(number)
+
+    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
+        """Shows what is under the cursor."""
+        self.query_one("#about", VerticalScroll).scroll_home(animate=False)
+        self._show_here()
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter goes into what is known, to scroll it."""
+        self.query_one("#about", VerticalScroll).focus()
+
+    def _show_here(self) -> None:
+        item = self.here
+        told = self.query_one("#facts", Static)
+        if isinstance(item, PullRow):
+            told.update(words.pull_content(item))
+        elif item is None:
+            told.update("")
+        elif self._facts[0] == item.name:
+            told.update(words.model_content(self._facts[1]))
+        else:
+            name = item.name
+
+            def show(facts: list[Fact]) -> None:
+                self._facts = (name, facts)
+                if self.here is not None and self.here.name == name:
+                    told.update(words.model_content(facts))
+
+            self.in_background(
+                lambda: self.models.facts(name), show, group="facts", failed=self._tell_problem
+            )
+
+    # Doing
+
+    def _act(self, busy: str, work: Callable[[], T], done: Callable[[T], None]) -> None:
+        """Does something that takes a while, says so meanwhile, and reads again."""
+        self._busy = busy
+        self._tell()
+
+        def rest() -> None:
+            self._busy = ""
+            self._tell()
+
+        def ended(result: T) -> None:
+            rest()
+            done(result)
+            self.refresh_data()
+
+        def failed(error: WorkbenchError) -> None:
+            rest()
+            self.show_error(error)
+            self.refresh_data()
+
+        self.in_background(work, ended, group="act", failed=failed)
+
+    def _idle(self) -> bool:
+        """Whether nothing else is being done; says what is when not."""
+        if self._busy:
+            self.notify(f"Still {self._busy}", markup=False)
+        return not self._busy
+
+    def action_search(self) -> None:
+        """Looks for a model, and pulls what is chosen."""
+        if not self._idle():
+            return
+        self.in_background(self.models.hub, self._open_hub, group="hub")
+
+    def _open_hub(self, host: str) -> None:
+        self.app.push_screen(HubDialog(self.models, host), self._begin)
+
+    def _begin(self, wish: HubRequest | None) -> None:
+        if wish is None:
+            return
+
+        def begun(name: str) -> None:
+            self._wanted = name
+            self.notify("It goes on in the background; p pauses it.", markup=False)
+
+        self._act(
+            f"asking for {one_line(wish.file, 60)} …",
+            lambda: self.models.pull(wish.repository, wish.file),
+            begun,
+        )
+
+    def action_pause(self) -> None:
+        """Pauses the pull under the cursor, or goes on with it."""
+        item = self.here
+        if not isinstance(item, PullRow):
+            self.notify("p is for pulls; this one is here already.", markup=False)
+        elif item.state in words.WORKING:
+            self._pause(item.name)
+        elif self._idle():
+            self._act("going on …", lambda: self.models.go_on(item.name), lambda _: None)
+
+    def _pause(self, name: str) -> None:
+        """Beside whatever else is being done, which a second background call would replace."""
+        try:
+            self.models.pause(name)
+        except WorkbenchError as error:
+            self.show_error(error)
+        else:
+            self.notify("It pauses after the piece that is arriving.", markup=False)
+        self.poll()
+
+    def action_add(self) -> None:
+        """Asks for a file or folder, and adds it."""
+        if not self._idle():
+            return
+
+        def added(names: list[str]) -> None:
+            told = ", ".join(one_line(name, 60) for name in names)
+            self.notify(f"{told} added.", markup=False)
+
+        def chosen(path: str | None) -> None:
+            if path is not None and path.strip():
+                self._act("loading it once …", lambda: self.models.add(path.strip()), added)
+
+        self.app.push_screen(
+            TextDialog(
+                "Add models", placeholder="a .gguf file, a folder of them, or a training run"
+            ),
+            chosen,
+        )
+
+    def _model_here(self, what: str) -> ModelRow | None:
+        """The model or adapter under the cursor, when something can be done to it now."""
+        item = self.here
+        if isinstance(item, PullRow):
+            self.notify(f"It is not here yet, so that it could be {what}.", markup=False)
+            return None
+        return item if self._idle() else None
+
+    def action_verify(self) -> None:
+        """Computes the checksums of what is under the cursor anew."""
+        row = self._model_here("verified")
+        if row is not None:
+            self._act(
+                f"reading all of {words.name_of(row)} …",
+                lambda: self.models.verify(row.name),
+                lambda said: self.notify(one_line(said, 300), markup=False),
+            )
+
+    def action_tune(self) -> None:
+        """Tunes the model under the cursor; that is a job, which the bottom line shows."""
+        row = self._model_here("tuned")
+        if row is None or not self.may_write():
+            return
+        if row.kind != "model":
+            self.notify("Only models that are here can be tuned.", markup=False)
+            return
+        self._start(lambda: self.models.tune(row.name))
+
+    def action_use(self) -> None:
+        """Asks what the project is to use the model under the cursor for."""
+        row = self._model_here("used")
+        if row is None or not self.may_write():
+            return
+        if row.kind == "adapter":
+            self.notify("Training (7) chooses the adapter; u is for models.", markup=False)
+            return
+        name = row.name
+
+        def chosen(works: tuple[Work, ...] | None) -> None:
+            if works:
+                self._act(
+                    f"choosing {words.name_of(row)} …",
+                    lambda: self.models.use(name, works),
+                    lambda _: self.notify(words.format_use(name, works), markup=False),
+                )
+
+        self.app.push_screen(
+            ChoiceDialog(f"Use {words.name_of(row)} for", words.works_to_choose(self.rows)), chosen
+        )
+
+    def action_remove(self) -> None:
+        """Removes what is under the cursor, once that is confirmed."""
+        item = self.here
+        if item is None or not self._idle():
+            return
+        name = item.name
+        if isinstance(item, ModelRow):
+            self.in_background(
+                lambda: self.models.removal(name),
+                lambda told: self._if_sure(told, lambda: self.models.remove(name)),
+                group="removal",
+            )
+        elif item.state in words.WORKING:
+            self.notify("It is being pulled; p pauses it first.", markup=False)
+        else:
+            told = "give the pull up and delete what has arrived"
+            self._if_sure(told, lambda: self.models.give_up(name))
+
+    def _if_sure(self, told: str, act: Callable[[], None]) -> None:
+        """Asks first; what changes nothing stands first."""
+
+        def answered(sure: bool | None) -> None:
+            if sure:
+                self._act("removing …", act, lambda _: self.notify("It is gone.", markup=False))
+
+        self.app.push_screen(
+            ChoiceDialog("Remove?", [(False, "keep it"), (True, one_line(told, 300))]), answered
+        )
+
+    def action_copy(self) -> None:
+        """Copies what is known of the model under the cursor."""
+        row = self.here
+        if isinstance(row, ModelRow):
+            self.in_background(
+                lambda: self.models.facts(row.name),
+                lambda facts: copy(self, words.as_text(row, facts), words.name_of(row)),
+                group="copy",
+            )

@@ -1,0 +1,1 @@
+"""The overview: what is in the project and what to do next."""

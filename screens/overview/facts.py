@@ -1,0 +1,262 @@
+"""What the overview shows, read in one go off the UI thread, and its words. Knows nothing of widgets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.content import Content
+
+from engine import number_format
+from engine.filters import Filter, FilterError, ListQuery, parse_filter
+from engine.records.calibration import Agreement, CalibrationReport
+from engine.records.conversations import Counts, DecisionRule, Histogram, Mode, Verdict
+from engine.records.goals import ClusteringRow, GoalGroup
+from engine.services.ports import Services
+from engine.text import one_line
+from screens.goals import formatting
+from screens.overview.histogram import BINS
+from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
+
+Piece = str | tuple[str, str]
+MOST_PARTS = 24
+"""Counting each takes a second on a million conversations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """One look at a whole project; `model` and `itself` as in `CalibrationReport`."""
+
+    counts: Counts
+    tally: dict[Verdict, int]
+    model: Agreement
+    itself: Agreement
+    sources: list[str]
+    dates: tuple[str, str] | None
+    histogram: Histogram
+    rule: DecisionRule
+
+
+def load_overview(services: Services) -> Overview:
+    """Reads everything; takes seconds on a million conversations."""
+    conversations = services.conversations
+    model, itself = services.calibration.agreements()
+    return Overview(
+        counts=conversations.counts(),
+        tally=services.triage.tally(),
+        model=model,
+        itself=itself,
+        sources=conversations.sources(),
+        dates=conversations.dates(),
+        histogram=conversations.histogram(None, BINS),
+        rule=conversations.rule(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of the conversations: those of a source, or of a saved filter. `filter` finds them in the list."""
+
+    name: str
+    filter: Filter
+    counts: Counts
+
+
+def load_parts(services: Services) -> list[Part]:
+    """The saved filters and, where there are several, the sources, at most `MOST_PARTS`; one count for each."""
+    found = [(name, _saved(text)) for name, text in services.saved.filters().items()]
+    sources = services.conversations.sources()
+    if len(sources) > 1:
+        found += [(name, Filter().with_choice("source", name)) for name in sources]
+    return [
+        Part(name, wanted, services.conversations.counts(ListQuery(wanted)))
+        for name, wanted in found[:MOST_PARTS]
+        if wanted is not None
+    ]
+
+
+def _saved(text: str) -> Filter | None:
+    """A filter as it was saved; None where it can no longer be read."""
+    try:
+        return parse_filter(text)
+    except FilterError:
+        return None
+
+
+def parts_content(parts: list[Part]) -> Content:
+    """A line for each part: its name, the share of complete ones with its interval, how many were scored."""
+    lines = [
+        Content.assemble(
+            (f"{one_line(part.name, 24):<24} ", "bold"),
+            (
+                f"{number_format.rate(part.counts.complete, part.counts.scored):>9}",
+                "$tone-complete",
+            ),
+            (f"  n {part.counts.scored:,} of {part.counts.conversations:,}", "$tone-muted"),
+        )
+        for part in parts
+    ]
+    return Content("\n").join(lines)
+
+
+MOST_GOALS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What users wanted: the clustering that is shown, its largest groups, and what waits on the merge desk."""
+
+    shown: ClusteringRow | None = None
+    groups: tuple[GoalGroup, ...] = ()
+    proposals: int = 0
+
+
+def load_wanted(services: Services) -> Wanted:
+    """Reads the groups as they stand; takes its time."""
+    goals = services.goals
+    shown = goals.shown()
+    if shown is None:
+        return Wanted()
+    return Wanted(shown, tuple(goals.groups()), goals.progress().likely)
+
+
+def wanted_content(found: Wanted) -> Content:
+    """How many goals and how stable, then a bar, a label and a size for each, the largest first."""
+    if found.shown is None:
+        return Content.assemble(
+            ("No goals yet.", "bold"), ("\nclustering says what users wanted", "$tone-muted")
+        )
+    known = [group.stability for group in found.groups if group.stability is not None]
+    parts: list[Piece] = [(number_format.counted(len(found.groups), "goal"), "bold")]
+    if known:
+        parts.append(
+            (f" · stability {number_format.probability(sum(known) / len(known))}", "$tone-muted")
+        )
+    if found.shown.outliers:
+        parts.append(
+            (f" · {number_format.counted(found.shown.outliers, 'outlier')}", "$tone-muted")
+        )
+    most = max((group.share for group in found.groups), default=0.0)
+    for group in found.groups[:MOST_GOALS]:
+        parts += [
+            ("\n" + number_format.bar(group.share / most if most else 0.0), "$tone-accent"),
+            (f" {group.size:>6,}  ", "bold"),
+            formatting.label_of(group),
+        ]
+    return Content.assemble(*parts)
+
+
+def current_mode(services: Services) -> Mode:
+    """The mode of the scores that are in force, `base` where there are none."""
+    for conversation_id in services.conversations.ids(ListQuery(sort="p"))[:1]:
+        score = services.conversations.score(conversation_id)
+        if score is not None:
+            return score.mode
+    return "base"
+
+
+def project_content(found: Overview, *, narrow_card: bool) -> Content:
+    """How much there is, where it comes from, and what was kept out; three lines, four in a narrow card."""
+    counts = found.counts
+    sources = number_format.counted(counts.sources or len(found.sources), "source")
+    if len(found.sources) == 1:
+        sources = one_line(found.sources[0], 40)
+    parts: list[Piece] = [
+        (f"{counts.conversations:,}", "bold"),
+        f" {'conversation' if counts.conversations == 1 else 'conversations'}",
+        (
+            ("\n" if narrow_card else "  ")
+            + f"{number_format.counted(counts.messages, 'message')}"
+            + f" · {number_format.counted(counts.turns, 'turn')}\n",
+            "$tone-muted",
+        ),
+        sources,
+    ]
+    if found.dates is not None:
+        parts.append((f" · {_span(*found.dates)}", "$tone-muted"))
+    parts.append("\n")
+    kept = [
+        (counts.quarantined, "quarantined", "$tone-incomplete"),
+        (counts.duplicates, "duplicates", "$tone-muted"),
+        (counts.leaks, "endings hidden from the model", "$tone-muted"),
+    ]
+    told = [(f"{number:,} {word}", tone) for number, word, tone in kept if number]
+    for index, piece in enumerate(told or [("nothing kept out", "$tone-muted")]):
+        parts += [" · " if index else "", piece]
+    return Content.assemble(*parts)
+
+
+def _span(first: str, last: str) -> str:
+    """Two days as one span, `2026-10-01 to 10-31`."""
+    first, last = one_line(first[:10]), one_line(last[:10])
+    if first == last:
+        return first
+    return f"{first} to {last.removeprefix(first[:5])}"
+
+
+def rate_content(found: Overview) -> Content:
+    """The share of complete conversations with interval and coverage, and what the others are; two lines."""
+    counts = found.counts
+    if not counts.scored:
+        return Content.assemble(
+            ("No scores yet.", "bold"), ("\nscoring says who got what they wanted", "$tone-muted")
+        )
+    coverage = 100 * counts.scored / counts.conversations
+    shown = f"{coverage:.0f}" if coverage in (0, 100) or 1 <= coverage <= 99 else f"{coverage:.1f}"
+    parts: list[Piece] = [
+        (number_format.rate(counts.complete, counts.scored), "bold $tone-complete"),
+        " complete",
+        (f"  (n {counts.scored:,} · {shown}% scored)\n", "$tone-muted"),
+    ]
+    numbers = (counts.complete, counts.incomplete, counts.borderline, counts.unscored)
+    for index, (look, number) in enumerate(zip(STATE_LOOKS.values(), numbers, strict=True)):
+        parts += [
+            "  " if index else "",
+            (f"{look.glyph} {number:,}", look.tone_variable),
+            (f" {look.word}", "$tone-muted"),
+        ]
+    return Content.assemble(*parts)
+
+
+def corrected_content(report: CalibrationReport | None) -> Content:
+    """The rate without the classifier's errors and its interval, or why there is none; one line."""
+    if report is None:
+        return Content.styled("corrected for the model's errors: needs verdicts", "$tone-muted")
+    rate = report.rate.corrected
+    if rate is None:
+        why = one_line(report.rate.why or report.why)
+        return Content.styled(f"corrected for the model's errors: {why}", "$tone-muted")
+    return Content.assemble(
+        "corrected for the model's errors ",
+        (f"{100 * rate.value:.0f}%", "bold"),
+        f" [{100 * rate.low:.0f}, {100 * rate.high:.0f}]",
+        (f"  {number_format.counted(report.verdicts, 'verdict')}", "$tone-muted"),
+    )
+
+
+def verdicts_content(found: Overview, per_hour: float | None) -> Content:
+    """What the person said, and how far the model agrees; two lines."""
+    given = sum(found.tally.values())
+    if not given:
+        return Content.assemble(
+            ("No verdicts yet.", "bold"), ("\ntriage asks where it matters", "$tone-muted")
+        )
+    parts: list[Piece] = []
+    for verdict, look in VERDICT_LOOKS.items():
+        parts += [
+            (f"{look.glyph} {found.tally.get(verdict, 0):,}", f"bold {look.tone_variable}"),
+            (f" {look.word}  ", "$tone-muted"),
+        ]
+    if per_hour is not None:
+        parts.append((f"{per_hour:.0f}/h", "$tone-muted"))
+    parts.append("\n")
+    if found.model.same is not None:
+        same = found.model.same
+        parts.append(f"model agrees {number_format.rate(same.part, same.of)}")
+        kappa = f"κ {found.model.kappa:.2f} · " if found.model.kappa is not None else ""
+        parts.append((f"  {kappa}n {same.of:,}", "$tone-muted"))
+    else:
+        parts.append(("no decided score to compare them with", "$tone-muted"))
+    if found.itself.same is not None:
+        same = found.itself.same
+        parts.append((f" · you with yourself {same.part} of {same.of}", "$tone-muted"))
+    return Content.assemble(*parts)

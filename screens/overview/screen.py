@@ -1,0 +1,323 @@
+"""The overview: what is in the project, what the scores say, and what to do next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from engine.errors import WorkbenchError
+from engine.events import DataChanged, Event, JobEnded, JobStarted
+from engine.records.calibration import CalibrationReport
+from engine.records.conversations import Estimate, Mode
+from engine.services.ports import Services
+from screens.overview.facts import (
+    Overview,
+    Part,
+    Wanted,
+    corrected_content,
+    current_mode,
+    load_overview,
+    load_parts,
+    load_wanted,
+    parts_content,
+    project_content,
+    rate_content,
+    verdicts_content,
+    wanted_content,
+)
+from screens.overview.histogram import Histogram
+from screens.overview.next_steps import ProjectProgress, Step, next_steps
+from screens.shell.workbench_screen import WorkbenchScreen
+from screens.triage.queue import Pace
+from screens.widgets.choices import Choices
+from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.keyed import Keyed
+
+
+class Card(Keyed, Vertical, can_focus=True):
+    """A box of figures; enter or a click goes to where they come from."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "Go there", show=False)]
+
+    class Opened(Message):
+        """The card was chosen."""
+
+        def __init__(self, card: Card) -> None:
+            super().__init__()
+            self.card = card
+
+    def __init__(self, title: str, *, id: str) -> None:
+        super().__init__(id=id, classes="card")
+        self.border_title = Content(title)
+
+    def action_open(self) -> None:
+        """Says that it was chosen."""
+        self.post_message(self.Opened(self))
+
+    def on_click(self, event: events.Click) -> None:
+        """A click chooses."""
+        event.stop()
+        self.action_open()
+
+
+class OverviewScreen(WorkbenchScreen[None]):
+    """Cards over the whole project. Reads again while jobs write, never twice at the same time."""
+
+    MODE = "overview"
+    CSS_PATH = "overview.tcss"
+    AUTO_FOCUS = "#next"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "r", "run_scoring", "Score", tooltip="Score conversations; says first what it costs"
+        ),
+        Binding("i", "import_files", "Import", tooltip="Import a file or a folder"),
+        Binding("K", "calibration", "Calibration", tooltip="What your verdicts say of the scores"),
+        Binding("q", "app.quit", "Quit", tooltip="Quit; jobs go on where they were next time"),
+    ]
+
+    def __init__(
+        self,
+        services: Services,
+        feed: EngineFeed,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(services, feed)
+        self._clock = clock
+        self._pace = Pace()
+        self._found: Overview | None = None
+        self._cost: Estimate | str | None = None
+        self._cost_for: int | None = None
+        self._mode: Mode = "base"
+        self._steps: list[Step] = []
+        self._reading = False
+        self._read_again = False
+        self._parted = False
+        self._wanted: Wanted | None = None
+        self._report: CalibrationReport | None = None
+        self._reported_for: object = None
+
+    def compose_body(self) -> ComposeResult:
+        """The cards."""
+        with Vertical(id="cards"):
+            with Card("What is here", id="project"):
+                yield Static("reading …", id="project-text")
+            with Card("Did they get it?", id="rate"):
+                yield Static(id="rate-text")
+                yield Static(id="corrected-text")
+                yield Histogram(id="histogram")
+            with Card("What you said", id="verdicts"):
+                yield Static(id="verdicts-text")
+            with Card("What did they want?", id="goals"):
+                yield Static(id="goals-text")
+            with Vertical(id="next-card", classes="card") as card:
+                card.border_title = Content("Next")
+                yield Choices(id="next", markup=False, compact=True)
+            with Card("Sources and saved filters", id="parts"):
+                yield Static(id="parts-text")
+
+    def refresh_data(self) -> None:
+        """Reads the whole project again; a wish that comes while it is being read is kept for afterwards."""
+        if self._reading:
+            self._read_again = True
+            return
+        self._reading = True
+        self.in_background(
+            lambda: load_overview(self.services), self._show, group="overview", failed=self._failed
+        )
+
+    def _show(self, found: Overview) -> None:
+        self._found = found
+        self._show_project()
+        self.query_one("#rate-text", Static).update(rate_content(found))
+        self.query_one(Histogram).show(found.histogram.bins, found.rule)
+        self.query_one(Histogram).display = bool(found.counts.scored)
+        self._show_verdicts(found)
+        self._estimate(found)
+        self._show_steps()
+        self._load_report(found)
+        self._load_parts()
+        self._load_wanted()
+        self._read_on()
+
+    def _load_report(self, found: Overview) -> None:
+        """Asks for the corrected rate when a verdict was given or a score written since it was asked for."""
+        asked = (tuple(sorted(found.tally.items())), found.counts.scored, found.rule)
+        if asked == self._reported_for:
+            return
+        self._reported_for = asked
+        self.query_one("#corrected-text").display = bool(found.counts.scored)
+        if not found.tally:
+            self._show_report(None)
+            return
+        self.in_background(self.services.calibration.report, self._show_report, group="report")
+
+    def _show_report(self, report: CalibrationReport | None) -> None:
+        self._report = report
+        self.query_one("#corrected-text", Static).update(corrected_content(report))
+        self._show_steps()
+
+    def _load_parts(self) -> None:
+        """Counts parts of the project where there is room to show them, and not while a job keeps changing them."""
+        if not self.has_class("-very-wide") or (self._parted and self.services.jobs.active()):
+            return
+        self._parted = True
+
+        def show(parts: list[Part]) -> None:
+            self.set_class(bool(parts), "-parted")
+            self.query_one("#parts-text", Static).update(parts_content(parts))
+
+        self.in_background(lambda: load_parts(self.services), show, group="parts")
+
+    def _load_wanted(self) -> None:
+        """Reads the goals, and not again while a job keeps changing them."""
+        if self._wanted is not None and self.services.jobs.active():
+            return
+
+        def show(found: Wanted) -> None:
+            self._wanted = found
+            self.query_one("#goals-text", Static).update(wanted_content(found))
+            self._show_steps()
+
+        self.in_background(lambda: load_wanted(self.services), show, group="wanted")
+
+    def _show_project(self) -> None:
+        if self._found is not None:
+            content = project_content(self._found, narrow_card=not self.has_class("-narrow"))
+            self.query_one("#project-text", Static).update(content)
+
+    def on_resize(self) -> None:
+        """More room may show more."""
+        self.call_after_refresh(self._show_project)
+        if self._found is not None and not self._parted:
+            self.call_after_refresh(self._load_parts)
+
+    def _show_verdicts(self, found: Overview) -> None:
+        content = verdicts_content(found, self._pace.per_hour)
+        self.query_one("#verdicts-text", Static).update(content)
+
+    def _failed(self, error: WorkbenchError) -> None:
+        self._read_on()
+        self.show_error(error)
+
+    def _read_on(self) -> None:
+        self._reading = False
+        if self._read_again:
+            self._read_again = False
+            self.refresh_data()
+
+    # What to do next
+
+    def _estimate(self, found: Overview) -> None:
+        """Works out what scoring would cost, when the number of conversations to score has changed."""
+        unscored = found.counts.unscored
+        if unscored == 0 or unscored == self._cost_for or self._scoring:
+            return
+        self._cost_for = unscored
+
+        def work() -> tuple[Mode, Estimate]:
+            mode = current_mode(self.services)
+            return mode, self.services.jobs.estimate_scoring(mode)
+
+        def done(answer: tuple[Mode, Estimate]) -> None:
+            self._mode, self._cost = answer
+            self._show_steps()
+
+        def failed(error: WorkbenchError) -> None:
+            self._cost = error.message
+            self._show_steps()
+
+        self.in_background(work, done, group="estimate", failed=failed)
+
+    @property
+    def _scoring(self) -> bool:
+        return any(job.stage in ("complete", "tune") for job in self.services.jobs.active())
+
+    def _show_steps(self) -> None:
+        found = self._found
+        if found is None:
+            return
+        steps = next_steps(
+            ProjectProgress(
+                counts=found.counts,
+                tally=found.tally,
+                interrupted=[] if self.services.jobs.active() else self.services.jobs.interrupted(),
+                to_score=self._cost,
+                scoring=self._scoring,
+                per_hour=self._pace.per_hour,
+                half_width=_half_width(self._report),
+                calibrated=found.rule.source != "default",
+                clustered=None if self._wanted is None else self._wanted.shown is not None,
+                proposals=0 if self._wanted is None else self._wanted.proposals,
+            )
+        )
+        if steps == self._steps:
+            return
+        self._steps = steps
+        choices = self.query_one("#next", Choices)
+        at = choices.highlighted or 0
+        choices.set_options([Option(_step_content(step)) for step in steps])
+        choices.highlighted = min(at, len(steps) - 1)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Enter or a click does the step."""
+        event.stop()
+        self._do(self._steps[event.option_index])
+
+    def _do(self, step: Step) -> None:
+        if step.kind == "import":
+            self.action_import_files()
+        elif step.kind == "score":
+            self.action_run_scoring()
+        elif step.kind == "resume" and step.run is not None:
+            self.resume(step.run, self._mode)
+        elif step.kind == "triage":
+            self.app.switch_mode("triage")
+        elif step.kind == "calibrate":
+            self.action_calibration()
+        elif step.kind in ("merge", "cluster"):
+            self.app.switch_mode("desk" if step.kind == "merge" else "goals")
+
+    def action_calibration(self) -> None:
+        """Shows what the verdicts say about the scores."""
+        from screens.triage.calibration_screen import CalibrationScreen
+
+        self.app.push_screen(CalibrationScreen(self.services, self.feed, self.MODE))
+
+    def on_card_opened(self, message: Card.Opened) -> None:
+        """Figures lead to where they come from."""
+        modes = {"verdicts": "triage", "goals": "goals"}
+        self.app.switch_mode(modes.get(message.card.id or "", "conversations"))
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, DataChanged) and "verdict" in event.tables:
+            self._pace.tick(self._clock())
+        if isinstance(event, JobStarted | JobEnded):
+            self._cost_for = None
+            self._stale = not self.is_active
+            if self.is_active:
+                self.refresh_data()
+        super()._heard(event)
+
+
+def _half_width(report: CalibrationReport | None) -> float | None:
+    rate = report.rate.corrected if report is not None else None
+    return (rate.high - rate.low) / 2 if rate is not None else None
+
+
+def _step_content(step: Step) -> Content:
+    parts: list[tuple[str, str] | str] = [step.title]
+    if step.time:
+        parts.append((f"   {step.time}", "$tone-muted"))
+    if step.why_not:
+        parts.append((f"   {step.why_not}", "$tone-incomplete"))
+    return Content.assemble(*parts)

@@ -1,0 +1,1 @@
+"""One conversation in full."""

@@ -1,0 +1,91 @@
+"""A conversation in a pager or an editor of the person's own. Knows nothing of Textual.
+
+Not covered: what the person's program does with the file; it gets display-safe text in a file that is not meant to
+be changed and is deleted when the program ends.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from engine.conversation import Message, render_log, with_calls, without_surrogates
+from engine.errors import WorkbenchError
+from engine.records.conversations import MessageRow
+from engine.text import display_safe
+
+Outside = Literal["pager", "editor"]
+
+_VARIABLES: Mapping[Outside, Sequence[str]] = {"pager": ("PAGER",), "editor": ("VISUAL", "EDITOR")}
+_USUAL: Mapping[Outside, Sequence[str]] = {
+    "pager": ("less", "more"),
+    "editor": ("nano", "vim", "vi"),
+}
+
+
+def message_text(message: MessageRow) -> str:
+    """One message as imported, its calls below it."""
+    text = message.content
+    return without_surrogates(with_calls(text, message.tool_calls) if message.tool_calls else text)
+
+
+def log_text(messages: Sequence[MessageRow]) -> str:
+    """A conversation as a log with everything as imported, also what is kept from the model."""
+    plain = [
+        Message(row.role, row.content, row.name, row.tool_calls, row.tool_call_id)
+        for row in messages
+    ]
+    return without_surrogates("".join(piece.text for piece in render_log(plain)))
+
+
+def command(kind: Outside, environment: Mapping[str, str]) -> list[str]:
+    """The words of the command that the environment names, else of a usual program that is there.
+
+    Raises:
+        WorkbenchError: There is none, or what the environment names cannot be run.
+    """
+    for variable in _VARIABLES[kind]:
+        named = environment.get(variable, "").strip()
+        if not named:
+            continue
+        try:
+            words = shlex.split(named)
+        except ValueError:
+            words = []
+        if not words or shutil.which(words[0], path=environment.get("PATH")) is None:
+            raise WorkbenchError(
+                f"${variable} names “{named}”, which cannot be run.",
+                f"Set ${variable} to a program that is installed, or unset it.",
+            )
+        return words
+    for name in _USUAL[kind]:
+        if (found := shutil.which(name, path=environment.get("PATH"))) is not None:
+            return [found]
+    raise WorkbenchError(
+        f"There is no {kind}: neither {', '.join(_USUAL[kind])} is installed.",
+        f"Set ${_VARIABLES[kind][-1]} to a program that shows a file.",
+    )
+
+
+def show(words: Sequence[str], text: str) -> None:
+    """Runs a command on a read-only file with the text made display-safe, and deletes it afterwards.
+
+    Raises:
+        WorkbenchError: The command could not be run, or failed.
+    """
+    with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
+        path = Path(folder) / "conversation.txt"
+        path.write_text(display_safe(text) + "\n", encoding="utf-8", newline="\n")
+        path.chmod(0o400)
+        try:
+            code = subprocess.call([*words, os.fspath(path)])
+        except OSError as error:
+            raise WorkbenchError(f"{words[0]} could not be run: {error}.") from error
+    if code != 0:
+        raise WorkbenchError(f"{words[0]} ended with exit code {code}.")

@@ -1,0 +1,206 @@
+"""Where a number comes from, and the record as imported: two dialogs over one conversation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from engine import number_format
+from engine.records.conversations import RunRow
+from engine.services.ports import Conversations, Jobs
+from engine.text import display_safe, one_line
+from screens.shell.clipboard import copy
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.reading_dialog import ReadingDialog
+from screens.widgets.background import background
+from screens.widgets.conversation_facts import Facts
+from screens.widgets.text_pane import TextPane
+
+Lines = list[tuple[str, str]]
+"""Names and values, display-safe; a value may have several lines."""
+
+PROMPT_CHARS = 4_000
+
+
+class ProvenanceDialog(Dialog[None]):
+    """Everything that made the number, and what the model was not shown."""
+
+    AUTO_FOCUS = "VerticalScroll"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,w", "dismiss(None)", "Close"),
+        Binding("y", "copy", "Copy"),
+    ]
+
+    def __init__(self, facts: Facts, jobs: Jobs) -> None:
+        super().__init__()
+        self._facts, self._jobs = facts, jobs
+        self._sections = [score_lines(facts), kept_lines(facts)]
+
+    def compose(self) -> ComposeResult:
+        """One line for each fact."""
+        with Vertical(classes="dialog tall") as box:
+            box.border_title = "Where this number comes from"
+            with VerticalScroll():
+                yield Static(id="facts")
+            yield Static(hint_line(("escape", "closes"), ("↑↓", "scroll"), ("y", "copies")))
+
+    def on_mount(self) -> None:
+        """Shows what is known and reads the run."""
+        self._show()
+        score = self._facts.score
+        if score is not None:
+            background(
+                self,
+                lambda: self._jobs.run(score.run_id),
+                self._show_run,
+                lambda error: self._add([("run", one_line(error.message))]),
+                group="run",
+            )
+
+    def _show_run(self, run: RunRow | None) -> None:
+        if run is None:
+            self._add([("run", "no longer in the project")])
+        else:
+            self._add(run_lines(run))
+
+    def _add(self, lines: Lines) -> None:
+        self._sections.insert(1, lines)
+        self._show()
+
+    def _show(self) -> None:
+        tables = [_table(lines) for lines in self._sections if lines]
+        self.query_one("#facts", Static).update(Content("\n\n").join(tables))
+
+    def action_copy(self) -> None:
+        """Copies everything as lines of name and value."""
+        lines = [line for section in self._sections for line in section]
+        copy(self, "\n".join(f"{name}: {value}" for name, value in lines), "the provenance")
+
+
+class OriginalDialog(ReadingDialog):
+    """The record byte for byte, shown safe."""
+
+    WHAT = "the record"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Close"),
+        Binding("q,o", "dismiss(None)", "Close at once"),
+        Binding("slash", "find", "Find"),
+        Binding("n", "hit(1)", "Next hit"),
+        Binding("N", "hit(-1)", "Previous hit"),
+        Binding("y", "copy", "Copy"),
+    ]
+
+    def __init__(self, conversations: Conversations, conversation_id: int) -> None:
+        super().__init__()
+        self._conversations = conversations
+        self._conversation_id = conversation_id
+
+    def title_line(self) -> Content:
+        """What it is."""
+        return Content("The record as imported")
+
+    def on_mount(self) -> None:
+        """Reads the record."""
+        background(
+            self,
+            lambda: self._conversations.original(self._conversation_id).decode(
+                "utf-8", errors="replace"
+            ),
+            self.query_one(TextPane).show,
+            self.show_error,
+            group="original",
+        )
+
+
+def score_lines(facts: Facts) -> Lines:
+    """Names and values of what made the score."""
+    score = facts.score
+    if score is None:
+        return [("score", "none yet: no run has reached this conversation")]
+    digits = facts.digits
+    rule = facts.rule
+    lines = [("state", score.state.value)]
+    if score.reason:
+        lines.append(("reason", one_line(score.reason)))
+    lines += [
+        ("p end", number_format.probability(score.p_end, digits)),
+        (
+            "normalised",
+            f"{number_format.probability(score.p_end_normalised, digits)}  p end / (p end + p of going on)",
+        ),
+        (
+            "rule",
+            f"complete from {number_format.probability(rule.threshold)}, "
+            f"borderline within {number_format.probability(rule.band)} of it",
+        ),
+        ("mode", score.mode),
+        ("model", one_line(score.model)),
+        ("adapter", one_line(score.adapter) if score.adapter else "none"),
+        ("noise", noise_words(score.noise)),
+        ("configuration", one_line(score.config_hash, 64)),
+    ]
+    if facts.remaining is not None:
+        lines.append(("remaining tasks", one_line(facts.remaining.config_hash, 64)))
+    return lines
+
+
+def run_lines(run: RunRow) -> Lines:
+    """Names and values of the run that made the score: when, with what code and model, asked what."""
+    lines = [
+        ("run", f"{run.id}, {run.stage}, {run.state}"),
+        ("started", one_line(run.started_at)),
+        ("finished", one_line(run.finished_at or "not yet")),
+        ("code version", one_line(run.code_version)),
+    ]
+    for name, value in run.fingerprints.items():
+        lines.append((one_line(name.replace("_", " "), 30), _value(value)))
+    for name, value in run.params.items():
+        if isinstance(value, Mapping):
+            for inner, part in value.items():
+                lines.append((one_line(f"{name} {inner}", 30), _value(part)))
+        else:
+            lines.append((one_line(name, 30), _value(value)))
+    return lines
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "none"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return display_safe(text[:PROMPT_CHARS].strip())
+
+
+def noise_words(noise: float | None) -> str:
+    """What the model's batch noise means for the figures."""
+    if noise is None:
+        return "not measured on this model"
+    return f"± {noise:.3f} between batch sizes; digits below it are not shown"
+
+
+def kept_lines(facts: Facts) -> Lines:
+    """What the leak guard kept from the model."""
+    return [
+        (
+            "kept from the model" if number == 0 else "",
+            f"{one_line(leak.found, 80)}  ({one_line(leak.rule, 30)}, "
+            + ("a field)" if leak.message is None else f"message {leak.message + 1})"),
+        )
+        for number, leak in enumerate(facts.leaks[:50])
+    ]
+
+
+def _table(lines: Lines) -> Content:
+    width = max(len(name) for name, _ in lines) + 2
+    return Content("\n").join(
+        Content.assemble(
+            (f"{name:<{width}}", "$tone-muted"), value.replace("\n", "\n" + " " * width)
+        )
+        for name, value in lines
+    )

@@ -1,0 +1,384 @@
+"""One conversation: its turns, and beside them the curve of `p_end`."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from engine import number_format
+from engine.records.conversations import CurvePoint
+from engine.services.ports import Services
+from engine.text import one_line
+from screens.goals.similar_dialog import AlikeDialog, Answer
+from screens.reader.provenance import OriginalDialog, ProvenanceDialog
+from screens.reader.taking_text import TAKING_KEYS, TakingText
+from screens.shell.dialogs import TextDialog
+from screens.shell.workbench_screen import TitleLine
+from screens.trees.screen import TreeScreen
+from screens.widgets.conversation_facts import Facts, load_facts
+from screens.widgets.curve import Curve
+from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.evidence import curve_data, note_content, remaining_content
+from screens.widgets.find_line import FindLine
+from screens.widgets.finding import plain_pattern, words_pattern
+from screens.widgets.finding_view import FindingView
+from screens.widgets.reach import steepest
+from screens.widgets.row_table import Column, Piece, RowTable
+from screens.widgets.states import STATE_LOOKS
+from screens.widgets.transcript import Transcript
+
+
+class ReaderScreen(TakingText):
+    """Reads through an order of conversations; answers with the id of the last one read."""
+
+    CSS_PATH = "reader.tcss"
+    AUTO_FOCUS = "#text"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "right,J",
+            "go(1)",
+            "Next",
+            key_display="← →",
+            tooltip="Next conversation of the list",
+            id="reader.next",
+        ),
+        Binding(
+            "left,K,p",
+            "go(-1)",
+            "Previous",
+            show=False,
+            tooltip="Previous conversation of the list",
+        ),
+        Binding("slash", "find", "Find", tooltip="Find in this conversation"),
+        Binding(
+            "n",
+            "hit(1)",
+            "Next hit",
+            show=False,
+            tooltip="Next hit, or the next conversation when nothing is looked for",
+        ),
+        Binding("N", "hit(-1)", "Previous hit", show=False),
+        Binding("g", "go_to_turn", "Turn…", show=False, tooltip="Go to a turn by its number"),
+        Binding(
+            "greater_than_sign",
+            "steepest(1)",
+            "Rise",
+            show=False,
+            tooltip="Go to the steepest rise of the curve",
+        ),
+        Binding(
+            "less_than_sign",
+            "steepest(-1)",
+            "Fall",
+            show=False,
+            tooltip="Go to the steepest fall of the curve",
+        ),
+        Binding(
+            "equals_sign",
+            "alike",
+            "Alike",
+            show=False,
+            tooltip="Conversations whose goal is like this one's",
+        ),
+        Binding("t", "tree", "Tree", show=False, tooltip="The response tree grown at this turn"),
+        Binding("w", "why", "Why", tooltip="Where the number comes from"),
+        Binding("o", "original", "Original", tooltip="The record as imported"),
+        Binding("m", "raw", "Raw", tooltip="Styled and laid out, or as imported"),
+        *TAKING_KEYS,
+        Binding("v", "view", "Curve", tooltip="Turns or curve, on a narrow terminal"),
+        Binding("escape", "leave", "Back", tooltip="Give up finding, or go back"),
+        Binding("q", "close", "Close", show=False, tooltip="Go back"),
+    ]
+
+    def __init__(
+        self,
+        services: Services,
+        feed: EngineFeed,
+        order: array[int],
+        at: int,
+        mode: str,
+        words: Sequence[str] = (),
+    ) -> None:
+        """Opens the conversation at place `at` of `order`; `words` are highlighted from the start."""
+        super().__init__(services, feed)
+        self.MODE = mode  # type: ignore[misc]
+        self._order = order
+        self._at = at
+        self._words = tuple(words)
+        self._boundaries = RowTable[tuple[int, CurvePoint]](
+            [
+                Column(
+                    "step", "step", 5, lambda row: [(str(row[1].step), "tone--muted")], right=True
+                ),
+                Column("turn", "turn", 5, lambda row: [(str(row[1].turn), "")], right=True),
+                Column("p_end", "p end if it ended here", 14, self._bar_cell, flexible=True),
+            ],
+            self._fetch,
+            lambda row: row[0],
+            id="boundaries",
+        )
+
+    @property
+    def conversation_id(self) -> int:
+        """The conversation that is shown."""
+        return self._order[self._at]
+
+    def compose_body(self) -> ComposeResult:
+        """Summary, turns, curve, find line."""
+        yield Static(id="summary")
+        with Horizontal(id="main"):
+            yield Transcript(id="text")
+            with Vertical(id="side"):
+                curve = Curve(id="curve")
+                curve.add_class("section")
+                curve.border_title = "Curve of p end"
+                yield curve
+                yield Static(id="reach")
+                yield self._boundaries
+                for name, title in (("remaining", "Remaining tasks (model)"), ("note", "You")):
+                    section = Static(id=name, classes="section")
+                    section.border_title = title
+                    yield section
+        yield FindLine()
+
+    def on_mount(self) -> None:
+        """Highlights the words that led here."""
+        pattern = words_pattern(self._words)
+        if pattern is not None:
+            self.query_one(FindLine).show_words(" ".join(self._words))
+            self.query_one(Transcript).look_for(pattern)
+
+    def refresh_data(self) -> None:
+        """Reads the conversation and what is known about it."""
+        shown = self.conversation_id
+        self.in_background(
+            lambda: load_facts(self.services, shown), self._show_facts, group="facts"
+        )
+
+    def _show_facts(self, facts: Facts) -> None:
+        same = self._facts is not None and self._facts.row.id == facts.row.id
+        self._facts = facts
+        self.query_one("#summary", Static).update(_summary(facts))
+        place = f"{self._at + 1:,} of {len(self._order):,}"
+        self.query_one(TitleLine).say(Content.styled(place, "$tone-muted"))
+        data = curve_data(facts)
+        curve = self.query_one(Curve)
+        curve.show(data)
+        self.query_one("#reach", Static).update(Content(data.words))
+        self.query_one("#remaining", Static).update(remaining_content(facts))
+        self.query_one("#note", Static).update(note_content(facts))
+        self._boundaries.show(array("q", range(len(data.points))))
+        transcript = self.query_one(Transcript)
+        if not same:
+            transcript.show(facts.messages, facts.leaks)
+        elif transcript.message is not None:
+            curve.mark_message(transcript.last_of_turn)
+
+    def _fetch(self, ids: Sequence[int]) -> list[tuple[int, CurvePoint]]:
+        points = self._points()
+        return [(index, points[index]) for index in ids if index < len(points)]
+
+    def _points(self) -> Sequence[CurvePoint]:
+        score = self._facts.score if self._facts is not None else None
+        return score.curve if score is not None else ()
+
+    def _bar_cell(self, row: tuple[int, CurvePoint]) -> Sequence[Piece]:
+        if self._facts is None:
+            return []
+        p = row[1].p_end_normalised
+        tone = STATE_LOOKS[self._facts.rule.state(p)].tone_class
+        return [
+            (number_format.bar(p), tone),
+            (" " + number_format.probability(p, self._facts.digits), ""),
+        ]
+
+    # Turns and boundaries follow each other
+
+    def on_transcript_turn_changed(self, message: Transcript.TurnChanged) -> None:
+        """Marks the turn on the curve and in the list of boundaries."""
+        self.query_one(Curve).mark_message(message.message)
+        if not self._boundaries.has_focus:
+            at = self.query_one(Curve).marked
+            if at is not None:
+                self._boundaries.move_to_id(at)
+
+    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
+        """Choosing a boundary brings its turn into sight."""
+        if self._boundaries.has_focus:
+            self._go_to_boundary(message.row_id)
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Opening a boundary goes to its turn, on a narrow terminal back to the text."""
+        self._go_to_boundary(message.row_id)
+        self.remove_class("-list")
+        self.query_one(Transcript).focus()
+
+    def _go_to_boundary(self, index: int) -> None:
+        if self._facts is not None:
+            point = self._points()[index]
+            self.query_one(Transcript).go_to_turn(self._facts.messages[point.message].turn)
+            self.query_one(Curve).mark_message(point.message)
+
+    def action_go_to_turn(self) -> None:
+        """Asks for a turn by its number and goes there."""
+        transcript = self.query_one(Transcript)
+
+        def answered(text: str | None) -> None:
+            if text is None or not text.strip():
+                return
+            if text.strip().isdecimal() and 1 <= int(text) <= transcript.turns:
+                transcript.go_to_turn(int(text))
+            else:
+                self.notify(f"Turns go from 1 to {transcript.turns:,}.", markup=False)
+
+        self.app.push_screen(
+            TextDialog("Go to turn", placeholder=f"1 to {transcript.turns:,}"), answered
+        )
+
+    def action_steepest(self, direction: int) -> None:
+        """Goes to the turn in which the curve rises or falls most."""
+        points = self._points()
+        at = steepest([point.p_end_normalised for point in points], direction)
+        if at is None:
+            word = "rises" if direction > 0 else "falls"
+            self.notify(
+                f"The curve never {word}." if points else "There is no curve.", markup=False
+            )
+        else:
+            self._go_to_boundary(at)
+
+    # Finding
+
+    def action_find(self) -> None:
+        """Opens the find line."""
+        self.query_one(FindLine).open()
+
+    def action_hit(self, delta: int) -> None:
+        """Goes to another hit, or to the next conversation when nothing is looked for."""
+        if self.query_one(FindLine).is_open:
+            self.query_one(Transcript).go_to_hit(delta)
+        elif delta > 0:
+            self.action_go(delta)
+        else:
+            self.notify("Nothing is looked for: / finds.", markup=False)
+
+    def on_find_line_changed(self, message: FindLine.Changed) -> None:
+        """Looks for what is typed."""
+        self.query_one(Transcript).look_for(plain_pattern(message.text), jump=True)
+
+    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
+        """Goes to another hit while typing."""
+        self.action_hit(message.delta)
+
+    def on_find_line_left(self) -> None:
+        """Goes back to the text."""
+        self.query_one(Transcript).focus()
+
+    def on_finding_view_found(self, message: FindingView.Found) -> None:
+        """Shows how much was found."""
+        self.query_one(FindLine).say(message.words)
+
+    # Keys
+
+    def action_raw(self) -> None:
+        """Changes between styled, laid-out text and text as imported."""
+        transcript = self.query_one(Transcript)
+        transcript.show_raw(not transcript.raw)
+
+    def action_go(self, delta: int) -> None:
+        """Reads the next or the previous conversation of the order."""
+        at = self._at + delta
+        if 0 <= at < len(self._order):
+            self._at = at
+            self.refresh_data()
+        else:
+            word = "last" if delta > 0 else "first"
+            self.notify(f"This is the {word} conversation of the list.", markup=False)
+
+    def action_tree(self) -> None:
+        """Opens the response tree at the current turn, or at the nearest step that has one."""
+        if self._facts is None or self.query_one(Transcript).message is None:
+            return
+        shown, read = self.conversation_id, self.query_one(Transcript).last_of_turn + 1
+        step = sum(not message.hidden for message in self._facts.messages[:read])
+
+        def arrived(steps: list[int]) -> None:
+            if not steps:
+                self.notify(
+                    "No response tree was grown here; 4 and then r grows them.", markup=False
+                )
+                return
+            nearest = min(steps, key=lambda found: abs(found - step))
+            self.app.push_screen(TreeScreen(self.services, self.feed, shown, nearest, self.MODE))
+
+        self.in_background(lambda: self.services.trees.steps(shown), arrived, group="trees")
+
+    def action_alike(self) -> None:
+        """Shows the conversations whose goals are nearest, and reads on in them."""
+
+        def chosen(answer: Answer | None) -> None:
+            if answer is not None:
+                self.app.push_screen(ReaderScreen(self.services, self.feed, *answer, self.MODE))
+
+        if self._facts is not None:
+            name = self._facts.row.external_id
+            self.app.push_screen(
+                AlikeDialog(self.services.goals, self.conversation_id, name), chosen
+            )
+
+    def action_why(self) -> None:
+        """Shows where the number comes from."""
+        if self._facts is not None:
+            self.app.push_screen(ProvenanceDialog(self._facts, self.services.jobs))
+
+    def action_original(self) -> None:
+        """Shows the record as imported."""
+        self.app.push_screen(OriginalDialog(self.services.conversations, self.conversation_id))
+
+    def action_view(self) -> None:
+        """Changes between the turns and the list of boundaries where both have no room."""
+        self.toggle_class("-list")
+        (self._boundaries if self.has_class("-list") else self.query_one(Transcript)).focus()
+
+    def action_leave(self) -> None:
+        """Gives up finding, and goes back when nothing is looked for."""
+        if not self.is_attached or self._pruning:
+            return  # a second key while it closes
+        line = self.query_one(FindLine)
+        if line.is_open:
+            line.close()
+        else:
+            self.action_close()
+
+    def action_close(self) -> None:
+        """Goes back."""
+        self.dismiss(self.conversation_id)
+
+
+def _summary(facts: Facts) -> Content:
+    """State, figure, name and source on one line."""
+    row = facts.row
+    look = STATE_LOOKS[row.state]
+    p = row.p_end_normalised
+    number = (
+        f" {number_format.bar(p)} {number_format.probability(p, facts.digits)}"
+        if p is not None
+        else ""
+    )
+    reason = f" ({one_line(row.reason, 60)})" if row.reason else ""
+    return Content.assemble(
+        (f"{look.glyph} {look.word}{number}", look.tone_variable),
+        (f"{reason} · ", "$tone-muted"),
+        (one_line(row.external_id, 60), "bold"),
+        (
+            f" · {one_line(row.source, 30)} · {number_format.counted(row.turns, 'turn')}",
+            "$tone-muted",
+        ),
+    )

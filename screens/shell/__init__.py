@@ -1,0 +1,1 @@
+"""What all screens share: frame, dialogs, palette, help, keys, themes."""

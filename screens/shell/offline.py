@@ -1,0 +1,23 @@
+"""Whether anything may be reached, in words: why not, and what a change of the project's setting means."""
+
+from __future__ import annotations
+
+from engine.services.ports import Network
+
+OWN = "this project's setting"
+
+
+def reason_of(network: Network) -> str | None:
+    """Why nothing is reached, one sentence; None where what is configured may be."""
+    on = [*([OWN] if network.stays_offline() else []), *network.others()]
+    return f"Nothing is reached, by {' and '.join(on)}." if on else None
+
+
+def offline_notice(network: Network) -> str:
+    """What holds, after the setting was changed."""
+    reason = reason_of(network)
+    if reason is None:
+        return "What is configured may be reached, while it is asked for."
+    if network.stays_offline():
+        return "This project reaches nothing, not even what is configured."
+    return f"This project's setting is off. {reason}"

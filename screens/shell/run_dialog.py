@@ -1,0 +1,103 @@
+"""What a scoring run would cost, before it starts."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from engine import number_format
+from engine.errors import WorkbenchError
+from engine.records.conversations import Estimate, Mode
+from engine.services.ports import Jobs
+from engine.text import one_line
+from screens.shell.dialogs import Dialog, hint_line
+from screens.widgets.background import background
+
+MODES: tuple[tuple[Mode, str, str], ...] = (
+    ("base", "base", "an instruct model, asked at each boundary what remains"),
+    ("tuned", "tuned", "with a completion adapter: the end tag's own probability"),
+    ("judge", "judge", "a yes/no question; the baseline to compare with"),
+)
+
+
+class RunDialog(Dialog[Mode | None]):
+    """Asks in which mode to score; the estimate of the highlighted mode is shown before anything starts."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
+
+    def __init__(self, jobs: Jobs, first: Mode = "base") -> None:
+        """`first` is the mode under the cursor at first."""
+        super().__init__()
+        self._jobs, self._first = jobs, first
+        self._known: dict[Mode, Content] = {}
+
+    def compose(self) -> ComposeResult:
+        """Modes, estimate, keys."""
+        with Vertical(classes="dialog") as box:
+            box.border_title = "Score conversations"
+            yield OptionList(
+                *[
+                    Option(Content.assemble((f"{name:<7}", "bold"), (what, "$tone-muted")))
+                    for _, name, what in MODES
+                ],
+                markup=False,
+            )
+            yield Static(id="estimate")
+            yield Static(hint_line(("enter", "starts the run"), ("escape", "leaves it")))
+
+    def on_mount(self) -> None:
+        """Begins at one of the modes."""
+        names = [mode for mode, _, _ in MODES]
+        self.query_one(OptionList).highlighted = names.index(self._first)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Shows what the mode would cost."""
+        mode = MODES[event.option_index][0]
+        if mode in self._known:
+            self.query_one("#estimate", Static).update(self._known[mode])
+            return
+        self.query_one("#estimate", Static).update(Content.styled("estimating …", "$tone-muted"))
+        background(
+            self,
+            lambda: self._jobs.estimate_scoring(mode),
+            lambda estimate: self._tell(mode, estimate_content(estimate)),
+            lambda error: self._tell(mode, refusal_content(error)),
+            group="estimate",
+        )
+
+    def _tell(self, mode: Mode, content: Content) -> None:
+        self._known[mode] = content
+        self.query_one("#estimate", Static).update(content)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Enter or a click starts."""
+        self.dismiss(MODES[event.option_index][0])
+
+
+def estimate_content(estimate: Estimate) -> Content:
+    """An estimate in words."""
+    if estimate.items == 0:
+        return Content("Everything has been scored in this mode; there is nothing to do.")
+    facts = [number_format.counted(estimate.items, "conversation")]
+    if estimate.tokens is not None:
+        facts.append(f"{number_format.amount(estimate.tokens)} tokens")
+    if estimate.seconds is not None:
+        facts.append(f"about {number_format.duration(estimate.seconds)}")
+    else:
+        facts.append("time unknown until the first batch")
+    if estimate.tokens_per_second is not None:
+        facts.append(f"{number_format.amount(estimate.tokens_per_second)} tokens/s")
+    return Content.assemble(" · ".join(facts), "\nwith ", (one_line(estimate.model), "bold"))
+
+
+def refusal_content(error: WorkbenchError) -> Content:
+    """Why a mode cannot run."""
+    return Content.assemble(
+        (one_line(error.message), "$tone-incomplete"), ("\n" + one_line(error.hint), "$tone-muted")
+    )

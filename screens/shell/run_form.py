@@ -1,0 +1,188 @@
+"""A dialog of several fields that ask for a run, with what that run costs before anything starts."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Generic, TypeVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from engine.errors import WorkbenchError
+from engine.text import display_safe, one_line
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.run_dialog import refusal_content
+from screens.widgets.background import background
+from screens.widgets.cycle import Cycle
+
+Request = TypeVar("Request")
+Cost = TypeVar("Cost")
+
+TYPING_REST = 0.25
+"""Seconds without a key before it is asked what a run would cost."""
+
+KEYS: list[BindingType] = [
+    Binding("escape", "dismiss(None)", "Leave"),
+    Binding("enter", "start", "Start", priority=True),
+    Binding("down", "app.focus_next", "Next field", show=False),
+    Binding("up", "app.focus_previous", "Field before", show=False),
+]
+"""Of each such dialog, under its own name in the table of keys."""
+
+
+class RunForm(Dialog[Request | None], Generic[Request, Cost]):
+    """Asks what to run, in lines with a field or two; the cost of it is found out as they change."""
+
+    ASKS: ClassVar[str]
+    """The title."""
+    FIRST: ClassVar[str]
+    """The id of the field that has the focus at first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._timer: Timer | None = None
+        self._known: Request | None = None
+        self._pressed = False
+
+    # What a dialog is made of
+
+    def fields(self) -> ComposeResult:
+        """Its lines."""
+        raise NotImplementedError
+
+    def show_lines(self) -> None:
+        """Hides the lines that do not belong to what is chosen."""
+
+    def wish(self) -> Request:
+        """What is asked for; raises WorkbenchError for what cannot be understood."""
+        raise NotImplementedError
+
+    def cost(self, wish: Request) -> Cost:
+        """Runs in a thread. What it costs; raises WorkbenchError where it cannot be run."""
+        raise NotImplementedError
+
+    def told(self, wish: Request, cost: Cost) -> Content:
+        """The cost in words."""
+        raise NotImplementedError
+
+    def help_of(self, field: str) -> str:
+        """What the field of an id is for."""
+        raise NotImplementedError
+
+    # What its fields hold
+
+    def text(self, field: str) -> str:
+        """What is written in a field."""
+        return display_safe(self.query_one(f"#{field}", Input).value.strip())
+
+    def at(self, field: str) -> int:
+        """Which of its choices a field is at."""
+        return self.query_one(f"#{field}", Cycle).at
+
+    # How it goes on
+
+    def compose(self) -> ComposeResult:
+        """Fields, help for the one in focus, cost, keys."""
+        with Vertical(classes="dialog fields") as box:
+            box.border_title = Content(self.ASKS)
+            yield from self.fields()
+            yield Static(id="help")
+            yield Static(id="estimate")
+            keys = (("↑↓", "field"), ("←→", "value"), ("enter", "starts"), ("escape", "leaves it"))
+            yield Static(hint_line(*keys))
+
+    def on_mount(self) -> None:
+        """Begins with the cost of what is proposed."""
+        self.show_lines()
+        self.query_one(f"#{self.FIRST}").focus()
+        self._forget()
+        self._estimate()
+
+    def on_input_changed(self) -> None:
+        """Another text is another run; its cost is asked for once the typing rests."""
+        self._forget()
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(TYPING_REST, self._estimate)
+        self._show_help()
+
+    def on_cycle_changed(self) -> None:
+        """So is another choice."""
+        self.show_lines()
+        self._show_help()
+        self._forget()
+        self._estimate()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Explains the field in focus."""
+        self._show_help()
+
+    def action_start(self) -> None:
+        """Answers with what was asked for, once it is known what it costs; not when that is changed meanwhile."""
+        if self._known is not None:
+            self.dismiss(self._known)
+        self._pressed = True
+
+    def _forget(self) -> None:
+        """What was estimated is not what is asked for now; nothing starts until that is known."""
+        self._known, self._pressed = None, False
+        self._tell(Content.styled("estimating …", "$tone-muted"))
+
+    def _estimate(self) -> None:
+        try:
+            wish = self.wish()
+        except WorkbenchError as error:
+            self._refuse(error)
+            return
+        background(
+            self,
+            lambda: self.cost(wish),
+            lambda cost: self._show_cost(wish, cost),
+            self._refuse,
+            group="estimate",
+        )
+
+    def _refuse(self, error: WorkbenchError) -> None:
+        self._pressed = False
+        self._tell(refusal_content(error))
+
+    def _show_cost(self, wish: Request, cost: Cost) -> None:
+        self._known = wish
+        self._tell(self.told(wish, cost))
+        if self._pressed:
+            self.dismiss(wish)
+
+    def _tell(self, content: Content) -> None:
+        self.query_one("#estimate", Static).update(content)
+
+    def _show_help(self) -> None:
+        at = self.focused.id if self.focused is not None else None
+        told = self.help_of(at or "")
+        self.query_one("#help", Static).update(Content.styled(one_line(told, 400), "$tone-muted"))
+
+
+def field_line(name: str, first: Widget, second: Widget | None = None, other: str = "") -> Widget:
+    """A line of a dialog: a name and its field, and perhaps another pair beside it. Its id is that of the first field
+    behind `field-`."""
+    shown: list[Widget] = [_name(name), first]
+    if second is not None:
+        shown += [_name(other), second]
+    return Horizontal(*shown, classes="field", id=f"field-{first.id}")
+
+
+def _name(name: str) -> Static:
+    return Static(Content.styled(f"{name:<13}", "$tone-muted"), classes="name")
+
+
+def whole_number(name: str, text: str, least: int) -> int | None:
+    """The number that is written in a field, None for nothing; raises WorkbenchError for anything else."""
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < least:
+        raise WorkbenchError(f"{name}: a whole number from {least} on, or nothing.")
+    return int(text)

@@ -1,0 +1,284 @@
+"""What every screen has: the title line, the footer, the jobs bar, and a way to show an error."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import ClassVar, TypeVar
+
+from rich.cells import cell_len
+from textual import events
+from textual.app import ComposeResult, RenderResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer
+
+from engine.errors import WorkbenchError
+from engine.events import DataChanged, Event
+from engine.records.conversations import Mode, RunRow
+from engine.services.ports import Network, ProjectInfo, Services
+from engine.text import one_line
+from screens.shell.dialogs import ErrorDialog, TextDialog
+from screens.shell.offline import reason_of
+from screens.shell.run_dialog import RunDialog
+from screens.widgets.background import background
+from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.jobs_bar import JobsBar
+from screens.widgets.keyed import Keyed
+from screens.widgets.row_table import RowTable
+from screens.widgets.transcript import Transcript
+
+ResultT = TypeVar("ResultT")
+T = TypeVar("T")
+
+REFRESH_SECONDS = 0.5
+"""Changes that come closer together than this are shown together."""
+
+MODES = (
+    ("overview", "1", "Overview"),
+    ("conversations", "2", "Conversations"),
+    ("triage", "3", "Triage"),
+    ("trees", "4", "Trees"),
+    ("goals", "5", "Goals"),
+    ("desk", "6", "Desk"),
+    ("training", "7", "Training"),
+    ("models", "8", "Models"),
+    ("simulation", "9", "Simulation"),
+)
+"""The modes of the app: name, key and title."""
+
+
+NAME_WIDTH = 40
+LEAST_NAME = 8
+"""Cells of the project's name that are worth showing."""
+
+
+class TitleLine(Widget):
+    """Which mode this is, what stands in the middle, which project, why it cannot be written, whether it is offline.
+
+    Where there is no room for all, the modes that are not shown become their keys, then the name gives way.
+    """
+
+    DEFAULT_CSS = "TitleLine { height: 1; }"
+
+    def __init__(self, project: ProjectInfo, network: Network, mode: str) -> None:
+        super().__init__()
+        self._project = project
+        self._network = network
+        self._mode = mode
+        self._middle = Content("")
+        self._titles = titles_of(mode, brief=False)
+        if project.read_only is not None:
+            self.tooltip = Content(one_line(project.read_only))
+
+    def say(self, middle: Content) -> None:
+        """Shows something else between the modes and the project."""
+        self._middle = middle
+        self.refresh()
+
+    def render(self) -> RenderResult:
+        """The line; what is in the middle gives way first."""
+        width = self.size.width
+        right = self._right(width)
+        wanted = self._middle.cell_length + 2 if self._middle.cell_length else 0
+        room = width - wanted - min(right.cell_length, self._least(right))
+        self._titles = titles_of(self._mode, brief=False)
+        if sum(len(title) for title in self._titles) > room:
+            self._titles = titles_of(self._mode, brief=True)
+        tabs = Content("").join(
+            Content.styled(
+                title, "bold $tone-tab on $tone-tab-back" if name == self._mode else "$tone-muted"
+            )
+            for title, (name, _, _) in zip(self._titles, MODES, strict=True)
+        )
+        room = width - tabs.cell_length
+        right = right.truncate(max(0, room - wanted), ellipsis=True)
+        room -= right.cell_length
+        middle = Content.assemble("  ", self._middle).truncate(max(0, room), ellipsis=True)
+        return Content.assemble(tabs, middle, " " * (room - middle.cell_length), right)
+
+    def _right(self, width: int) -> Content:
+        """That nothing is reached, why the project cannot be written, and its name."""
+        offline = Content("")
+        if reason_of(self._network) is not None:
+            offline = Content.styled(" offline ", "bold $tone-accent")
+        why = self._project.read_only
+        if why is None:
+            told = Content("")
+        elif width >= 120:
+            told = Content.styled(f" read-only: {one_line(why, 48)} ", "bold $tone-incomplete")
+        else:
+            told = Content.styled(" read-only ", "bold $tone-incomplete")
+        name = one_line(self._project.name, NAME_WIDTH)
+        return Content.assemble(offline, told, (f" {name} ", "$tone-muted"))
+
+    def _least(self, right: Content) -> int:
+        """Cells of what stands on the right that must be seen: all but the end of a long name."""
+        name = cell_len(one_line(self._project.name, NAME_WIDTH))
+        return right.cell_length - max(0, name - LEAST_NAME)
+
+    async def on_click(self, event: events.Click) -> None:
+        """A click on a mode goes there; one on the right says why the project cannot be written or reaches nothing."""
+        end = 0
+        for title, (name, _, _) in zip(self._titles, MODES, strict=True):
+            end += len(title)
+            if event.x < end:
+                await self.app.run_action(f"switch_mode('{name}')")
+                return
+        why = self._project.read_only
+        if why is not None:
+            self.notify(one_line(why), title="Read-only", severity="warning", markup=False)
+        reason = reason_of(self._network)
+        if reason is not None:
+            self.notify(one_line(reason), title="Offline", markup=False)
+
+
+def titles_of(mode: str, *, brief: bool) -> list[str]:
+    """The titles of the modes; `brief` leaves of the others only their keys."""
+    return [
+        f" {key} " if brief and name != mode else f" {key} {title} " for name, key, title in MODES
+    ]
+
+
+class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
+    """Base of the screens: hears the engine, refreshes when it is in sight, shows errors."""
+
+    PLACE = "screen"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "app.focus_next", "Next pane", show=False),
+        Binding("shift+tab", "app.focus_previous", "Previous pane", show=False),
+    ]
+
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it
+        (0, "-narrow"),
+        (100, "-wide"),
+        (150, "-very-wide"),
+    ]
+    MODE: ClassVar[str]
+
+    def __init__(self, services: Services, feed: EngineFeed) -> None:
+        super().__init__()
+        self.services = services
+        self.feed = feed
+        self._stale = False
+        self._refresh_due = False
+
+    def compose(self) -> ComposeResult:
+        """The frame around what a screen shows."""
+        yield TitleLine(self.services.project, self.services.network, self.MODE)
+        yield from self.compose_body()
+        yield Footer(compact=True, show_command_palette=False)
+        yield JobsBar(self.services.jobs, self.feed)
+
+    def compose_body(self) -> ComposeResult:
+        """The widgets between the title line and the footer."""
+        raise NotImplementedError
+
+    def refresh_data(self) -> None:
+        """Reads again what is shown."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        """Listens to the engine and reads for the first time."""
+        self.feed.signal.subscribe(self, self._heard)
+        self.refresh_data()
+
+    def on_screen_resume(self) -> None:
+        """Catches up with what changed while another screen was in front."""
+        for line in self.query(TitleLine):
+            line.refresh()
+        if self._stale:
+            self._stale = False
+            self.refresh_data()
+
+    def _heard(self, event: Event) -> None:
+        if not isinstance(event, DataChanged):
+            return
+        if not self.is_active:
+            self._stale = True
+        elif not self._refresh_due:
+            self._refresh_due = True
+            self.set_timer(REFRESH_SECONDS, self._refresh_now)
+
+    def _refresh_now(self) -> None:
+        self._refresh_due = False
+        self.refresh_data()
+
+    def in_background(
+        self,
+        work: Callable[[], T],
+        then: Callable[[T], None],
+        *,
+        group: str,
+        failed: Callable[[WorkbenchError], None] | None = None,
+    ) -> None:
+        """Runs `work` off the UI thread; an error is shown in a dialog unless `failed` takes it."""
+        background(self, work, then, failed or self.show_error, group=group)
+
+    def show_error(self, error: WorkbenchError) -> None:
+        """Shows an error in a dialog."""
+        self.app.push_screen(ErrorDialog(error))
+
+    def may_write(self) -> bool:
+        """Whether the project can be written; says why not when it cannot."""
+        reason = self.services.project.read_only
+        if reason is None:
+            return True
+        self.notify(one_line(reason), title="Read-only", severity="warning", markup=False)
+        return False
+
+    # Jobs that more than one screen starts
+
+    def action_run_scoring(self) -> None:
+        """Shows what scoring costs, and starts it."""
+        if not self.may_write():
+            return
+
+        def chosen(mode: Mode | None) -> None:
+            if mode is not None:
+                self._start(lambda: self.services.jobs.start_scoring(mode))
+
+        self.app.push_screen(RunDialog(self.services.jobs), chosen)
+
+    def action_import_files(self) -> None:
+        """Asks for a file or folder, and imports it."""
+        if not self.may_write():
+            return
+
+        def chosen(path: str | None) -> None:
+            if path is not None and path.strip():
+                paths = [os.path.expanduser(path.strip())]
+                self._start(lambda: self.services.jobs.start_import(paths))
+
+        self.app.push_screen(
+            TextDialog(
+                "Import conversations", placeholder="a .json, .jsonl or .gz file, or a folder"
+            ),
+            chosen,
+        )
+
+    def resume(self, run: RunRow, mode: Mode) -> None:
+        """Starts an interrupted run again, which goes on where it was; `mode` for runs that name none."""
+        if not self.may_write():
+            return
+        if run.stage == "import":
+            paths = [str(path) for path in run.params.get("paths", [])]
+            self._start(lambda: self.services.jobs.start_import(paths))
+        elif run.stage == "simulate":
+            self._start(lambda: self.services.simulations.go_on(run.config_hash))
+        else:
+            named: Mode = run.params.get("mode", mode)
+            self._start(lambda: self.services.jobs.start_scoring(named))
+
+    def _start(self, start: Callable[[], int]) -> None:
+        self.in_background(start, lambda job: None, group="start")
+
+    def on_row_table_failed(self, message: RowTable.Failed) -> None:
+        """Rows could not be read."""
+        self.show_error(message.error)
+
+    def on_transcript_failed(self, message: Transcript.Failed) -> None:
+        """A conversation could not be laid out."""
+        self.show_error(message.error)

@@ -1,0 +1,1 @@
+"""Simulations: conversations with known truth, played by models."""

@@ -1,0 +1,281 @@
+"""A person answers a form in place of the simulated user, and watches what the modules make of it."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from engine.services.ports import Services
+from engine.services.simulation.records import (
+    AskedField,
+    FormTalk,
+    LiveLine,
+    SimulationOffers,
+    TalkState,
+    chosen_models,
+)
+from engine.text import display_safe, one_line
+from screens.reader.screen import ReaderScreen
+from screens.shell.dialogs import ChoiceDialog, Dialog, hint_line
+from screens.shell.run_form import KEYS, field_line
+from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from screens.simulation import formatting as words
+from screens.widgets.cycle import Cycle
+from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.wrap import wrap
+
+POLL_SECONDS = 0.2
+LONGEST = 2_000
+"""Characters of a message that are shown."""
+KEPT = 200
+"""Replies of modules that are shown."""
+WHO = 6
+"""Cells in which it stands who says something."""
+FIELDS = 6
+"""Fields of a question that are named."""
+OTHER_FORM = "another: a JSON file"
+
+
+@dataclass(frozen=True, slots=True)
+class FormChoice:
+    """Which form, filled how, with which model; None is the project's."""
+
+    form: str
+    variant: str
+    model: str | None
+
+
+class FormChoiceDialog(Dialog[FormChoice | None]):
+    """Asks for a form, a variant and a model."""
+
+    PLACE = "form-choice"
+    BINDINGS: ClassVar[list[BindingType]] = KEYS
+
+    def __init__(self, offers: SimulationOffers) -> None:
+        super().__init__()
+        self._offers = offers
+
+    def compose(self) -> ComposeResult:
+        """Fields and keys."""
+        offers = self._offers
+        forms = [f"{name}: {what}" for name, what in offers.forms]
+        fields = (
+            ("form", Cycle([*forms, OTHER_FORM], id="form")),
+            ("file", Input(id="path", placeholder="a form as JSON")),
+            ("variant", Cycle(offers.variants, id="variant")),
+            ("model", Cycle([f"{offers.models[0]} (the project's)", *offers.models], id="model")),
+        )
+        with Vertical(classes="dialog fields") as box:
+            box.border_title = Content("Fill a form yourself")
+            for name, widget in fields:
+                yield field_line(name, widget)
+            yield Static(
+                Content.styled(
+                    "You answer, the model asks. Other work of the model waits until it is over.",
+                    "$tone-muted",
+                ),
+                id="help",
+            )
+            keys = (("↑↓", "field"), ("←→", "value"), ("enter", "starts"), ("escape", "leaves it"))
+            yield Static(hint_line(*keys))
+
+    def on_mount(self) -> None:
+        """Begins at the form."""
+        self.on_cycle_changed()
+        self.query_one("#form").focus()
+
+    def on_cycle_changed(self) -> None:
+        """The line for a file is there when one is asked for."""
+        self.query_one("#field-path").display = self._known is None
+
+    @property
+    def _known(self) -> str | None:
+        at = self.query_one("#form", Cycle).at
+        forms = self._offers.forms
+        return forms[at][0] if at < len(forms) else None
+
+    def action_start(self) -> None:
+        """Answers; not while a file is missing."""
+        name = self._known or self.query_one("#path", Input).value.strip()
+        if name:
+            variant = self._offers.variants[self.query_one("#variant", Cycle).at]
+            model = chosen_models(self._offers.models, self.query_one("#model", Cycle).at)
+            self.dismiss(FormChoice(name, variant, model))
+
+
+class FormTalkScreen(WorkbenchScreen[None]):
+    """Shows the questions, takes the answers, and tells turn by turn which module said what."""
+
+    PLACE = "form"
+    CSS_PATH = "simulation.tcss"
+    AUTO_FOCUS = "Input"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Stop …", tooltip="Stop and keep it, or leave it waiting"),
+        Binding("ctrl+r", "conversation", "Read", tooltip="Read the conversation, once it is over"),
+        Binding("pageup", "scroll(-1)", "Up", show=False, tooltip="Scroll what was said"),
+        Binding("pagedown", "scroll(1)", "Down", show=False, tooltip="Scroll what was said"),
+    ]
+
+    def __init__(self, services: Services, feed: EngineFeed, talk: FormTalk, mode: str) -> None:
+        super().__init__(services, feed)
+        self.MODE = mode  # type: ignore[misc]
+        self._talk = talk
+        self._state = TalkState("", (), None)
+        self._drawn = False
+
+    def compose_body(self) -> ComposeResult:
+        """The dialogue, the modules, what it waits for, the line of the answer."""
+        with Vertical(id="talk"):
+            with VerticalScroll(id="dialogue", can_focus=False):
+                yield Static(id="said")
+            with VerticalScroll(id="modules", can_focus=False):
+                yield Static(id="calls")
+        yield Static(id="state")
+        yield Input(placeholder="your answer")
+
+    def on_mount(self) -> None:
+        """Looks now and then at where it stands."""
+        super().on_mount()
+        self.query_one(TitleLine).say(Content.styled("Fill a form", "bold"))
+        self.set_interval(POLL_SECONDS, self._look)
+
+    def refresh_data(self) -> None:
+        """Draws where it stands."""
+        self._look()
+
+    def on_resize(self) -> None:
+        """Lines have another width, which is known once all is laid out."""
+        self._drawn = False
+        self.call_after_refresh(self._look)
+
+    def _look(self) -> None:
+        state = self._talk.state()
+        if state == self._state and self._drawn:
+            return
+        self._state, self._drawn = state, True
+        width = self.query_one("#dialogue").content_size.width - 2
+        self.query_one("#said", Static).update(dialogue_content(state, width))
+        calls = self.query_one("#calls", Static)
+        width = self.query_one("#modules").content_size.width - 2
+        lines = [
+            words.line_content(line.module, line.role, line.text, width)
+            for line in state.lines[-KEPT:]
+        ]
+        calls.update(Content("\n").join(lines))
+        self.query_one("#state", Static).update(state_content(state))
+        self.query_one(Input).display = state.over is None
+        for name in ("#dialogue", "#modules"):
+            self.query_one(name, VerticalScroll).scroll_end(animate=False)
+
+    # Acting
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter answers the question that is open; before it is asked nothing is sent."""
+        if self._state.question is None:
+            self.notify("The next question is still being made.", markup=False)
+            return
+        self._talk.answer(event.value)
+        event.input.clear()
+        self._look()
+
+    def action_scroll(self, by: int) -> None:
+        """Scrolls both panes by half a screen."""
+        for name in ("#dialogue", "#modules"):
+            pane = self.query_one(name, VerticalScroll)
+            pane.scroll_relative(y=by * max(1, pane.size.height // 2), animate=False)
+
+    def action_leave(self) -> None:
+        """Asks whether to stop; goes back at once when it is over."""
+        if self._talk.state().over is not None:
+            self.dismiss(None)
+            return
+        Way = Literal["stop", "wait"]
+        choices: list[tuple[Way, str]] = [
+            ("stop", "Stop here and keep the conversation"),
+            ("wait", "Leave it waiting; F comes back to it"),
+        ]
+
+        def chosen(way: Way | None) -> None:
+            if way == "stop":
+                self._talk.stop()
+                self._look()
+            elif way == "wait":
+                self.dismiss(None)
+
+        self.app.push_screen(ChoiceDialog("This form is not finished", choices), chosen)
+
+    def action_conversation(self) -> None:
+        """Opens the conversation that it became."""
+        key = self._state.conversation_id
+        if key is None:
+            self.notify("There is no conversation yet.", markup=False)
+            return
+        self.app.push_screen(
+            ReaderScreen(self.services, self.feed, array("q", [key]), 0, self.MODE)
+        )
+
+
+def dialogue_content(state: TalkState, width: int) -> Content:
+    """Questions and answers, and the question that is open, in lines of so many cells."""
+    parts: list[tuple[str, str, str]] = []
+    asked = ""
+    for line in state.lines:
+        if line.role == "user":
+            if asked:
+                parts.append(("asks", asked, "$tone-muted"))
+            parts.append(("you", line.text, "$tone-accent"))
+            asked = ""
+        else:
+            asked = question_of(line) or asked
+    if state.question is not None:
+        parts.append(("asks", state.question, "bold $tone-bright"))
+        parts += [("for", field_words(field), "$tone-muted") for field in state.asked[:FIELDS]]
+        if len(state.asked) > FIELDS:
+            parts.append(("", f"and {len(state.asked) - FIELDS} more", "$tone-muted"))
+    return Content("\n").join(_message(*part, width) for part in parts)
+
+
+def field_words(field: AskedField) -> str:
+    """A field as the person who fills it needs to know it."""
+    kind = "" if field.required else " (optional)"
+    options = f": {' | '.join(field.options)}" if field.options else ""
+    return f"{field.label}{kind}{options}"
+
+
+def question_of(line: LiveLine) -> str:
+    """The question that a module wrote, or nothing."""
+    try:
+        value = json.loads(line.text)
+    except (ValueError, RecursionError):
+        return ""
+    found = value.get("question", value.get("new question")) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _message(who: str, text: str, style: str, width: int) -> Content:
+    """What somebody says, beside their name."""
+    lines = wrap(display_safe(text[:LONGEST]), width - WHO)
+    said = f"\n{' ' * WHO}".join(lines)
+    return Content.assemble((who.ljust(WHO), "$tone-muted"), (said, style))
+
+
+def state_content(state: TalkState) -> Content:
+    """What it waits for, or what came of it."""
+    if state.over is not None:
+        keys: list[tuple[str, str]] = []
+        if state.conversation_id is not None:
+            keys = [("  ctrl+r", "bold $tone-accent"), (" reads it", "$tone-muted")]
+        back = [("  escape", "bold $tone-accent"), (" goes back", "$tone-muted")]
+        return Content.assemble((one_line(state.over, 400), "bold"), *keys, *back)
+    if state.question is not None:
+        return Content.styled("Your answer, then enter.", "$tone-accent")
+    doing = f" after {one_line(state.lines[-1].module, 40)}" if state.lines else ""
+    return Content.styled(f"The modules are at work{doing} …", "$tone-muted")

@@ -1,0 +1,256 @@
+"""What the simulation screens say, list and copy. Without Textual's widgets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.content import Content
+
+from engine import number_format
+from engine.records.simulation import PlayEstimate, TranscriptLine
+from engine.services.simulation.records import (
+    LivePlay,
+    PlayedSet,
+    PlayItem,
+    ResultRow,
+    ResultSheet,
+    SheetColumn,
+)
+from engine.text import as_json, one_line
+from screens.widgets.row_table import Column, Piece
+
+Listed = tuple[int, ResultRow]
+"""The id of a row in its table, and the row."""
+Called = tuple[int, TranscriptLine]
+"""The place of a call in its play, and the call."""
+LONGEST_NAME = 60
+LEAST_WIDTH, MOST_WIDTH = 5, 30
+KINDS = {
+    "sharded": "sharded conversations",
+    "forms": "forms",
+    "recsim": "users with profiles",
+    "shards": "proposed shards",
+}
+ROLE_TONES = {"user": "accent", "assistant": "bright", "judge": "muted"}
+NO_COLUMNS: list[Column[Listed]] = [Column("name", "", 20, lambda row: [], flexible=True)]
+"""Before there is a table."""
+
+
+def columns(sheet: ResultSheet) -> list[Column[Listed]]:
+    """The columns of a table; the first takes the width that is left."""
+    return [_column(sheet, nth, one) for nth, one in enumerate(sheet.columns)]
+
+
+def _column(sheet: ResultSheet, nth: int, column: SheetColumn) -> Column[Listed]:
+    def cell(listed: Listed) -> Sequence[Piece]:
+        text = one_line(listed[1].cells[nth], LONGEST_NAME)
+        return [(text, "tone--muted" if text == "–" else "")]
+
+    widest = max([len(column.name), *(len(row.cells[nth]) for row in sheet.rows)])
+    width = min(max(widest, LEAST_WIDTH), MOST_WIDTH)
+    name = one_line(column.name, LONGEST_NAME)
+    # In a narrow terminal the counts go before the figures that the papers compare.
+    return Column(
+        str(nth),
+        name,
+        width,
+        cell,
+        nth == 0,
+        column.figure and nth > 0,
+        keep=99 - nth if nth else 100,
+    )
+
+
+def play_columns() -> list[Column[PlayItem]]:
+    """The columns of the list of plays."""
+
+    def sign(item: PlayItem) -> Sequence[Piece]:
+        if item.reason is not None:
+            return [("✗", "tone--incomplete")]
+        return [("●", "tone--accent") if item.conversation_id is not None else ("·", "tone--muted")]
+
+    def told(item: PlayItem) -> Sequence[Piece]:
+        if item.reason is not None:
+            return [(f"broke off: {one_line(item.reason)}", "tone--incomplete")]
+        return [(one_line(item.told), "tone--muted")]
+
+    return [
+        Column("sign", "", 1, sign),
+        Column("play", "play", 38, lambda item: [(one_line(item.name), "")], keep=8),
+        Column("told", "what came of it", 24, told, flexible=True),
+    ]
+
+
+def call_columns() -> list[Column[Called]]:
+    """The columns of the calls of a play."""
+
+    def role(called: Called) -> Sequence[Piece]:
+        return [(called[1].role, f"tone--{ROLE_TONES.get(called[1].role, 'muted')}")]
+
+    def reply(called: Called) -> Sequence[Piece]:
+        line = called[1]
+        pieces = [(one_line(line.opening + line.text) or "(nothing)", "")]
+        if line.stopped == "length":
+            pieces.append((" … cut at the limit", "tone--borderline"))
+        return pieces
+
+    return [
+        Column("nr", "", 4, lambda called: [(str(called[0] + 1), "tone--muted")], right=True),
+        Column("module", "module", 20, lambda called: [(one_line(called[1].module), "")]),
+        Column("role", "role", 9, role, keep=3),
+        Column("reply", "reply", 20, reply, flexible=True),
+    ]
+
+
+# Sets and tables
+
+
+def summary(sets: Sequence[PlayedSet], at: int, sheet: ResultSheet | None, page: str) -> Content:
+    """Which set of how many this is, what plays in it, and which table is shown."""
+    one = sets[at]
+    counts = f"{one.played:,} played"
+    if one.broken:
+        counts += f", {one.broken:,} broke off"
+    title = "" if sheet is None else f"{sheet.title} {page}"
+    return Content.assemble(
+        (f"set {at + 1} of {len(sets)} ", "$tone-accent"),
+        (one_line(one.source, 40), "bold"),
+        f" · {counts}",
+        (f" · {title}" if title else "", "$tone-accent"),
+        (f" · {format_models(one)}", "$tone-muted"),
+        (f" · {one_line(one.told, 80)}" if one.told else "", "$tone-muted"),
+    )
+
+
+def format_models(one: PlayedSet) -> str:
+    """Who plays: one name where all roles have the same model, else each role's."""
+    labels = {label for _, label in one.models}
+    if len(labels) == 1:
+        return one_line(labels.pop(), 40)
+    return ", ".join(f"{one_line(role, 12)}: {one_line(label, 40)}" for role, label in one.models)
+
+
+def sorted_rows(rows: Sequence[ResultRow], by: int | None, descending: bool) -> list[ResultRow]:
+    """Rows by a column, those without a value last; in their own order for None."""
+    if by is None:
+        return list(rows)
+    valued = [row for row in rows if row.values[by] is not None]
+    rest = [row for row in rows if row.values[by] is None]
+    numbers = all(isinstance(row.values[by], float | int) for row in valued)
+    # a column holds numbers or texts; should one hold both, all are compared as texts
+    if numbers:
+        valued.sort(key=lambda row: float(row.values[by] or 0), reverse=descending)
+    else:
+        valued.sort(key=lambda row: str(row.values[by]), reverse=descending)
+    return valued + rest
+
+
+def note(sheet: ResultSheet, by: int | None) -> Content:
+    """What must be known to read a table: what it is sorted by, and what that column is."""
+    parts: list[str] = []
+    if by is not None:
+        parts.append(f"{sheet.columns[by].name}: {sheet.columns[by].means}")
+    if sheet.said:
+        parts.append(sheet.said)
+    return Content.styled(one_line(" ".join(parts), 400), "$tone-muted")
+
+
+def column_content(column: SheetColumn) -> Content:
+    """A column to choose: its name, and what stands in it."""
+    name = f"{one_line(column.name, 16):<17}"
+    return Content.assemble((name, "bold"), (one_line(column.means, 80), "$tone-muted"))
+
+
+def as_text(sheet: ResultSheet, rows: Sequence[ResultRow]) -> str:
+    """A table with tabs, as it is shown."""
+    lines = ["\t".join(column.name for column in sheet.columns)]
+    lines += ["\t".join(row.cells) for row in rows]
+    return "\n".join([*lines, *([sheet.said] if sheet.said else [])])
+
+
+def empty_content() -> Content:
+    """What to do where nothing was played."""
+    keys = (
+        ("n", "plays conversations with known truth"),
+        ("F", "lets you fill a form yourself and watch the modules"),
+        ("A", "shows proposed shards, for you to approve"),
+    )
+    parts: list[Content | str | tuple[str, str]] = ["Nothing has been simulated in this project.\n"]
+    for key, what in keys:
+        # all lines are as long, for they are centred
+        parts += ["\n", (f"{key}  ", "bold $tone-accent"), f"{what:<51}"]
+    return Content.assemble(*parts)
+
+
+# What it costs
+
+
+def estimate_content(estimate: PlayEstimate) -> Content:
+    """An estimate in words."""
+    if not estimate.plays:
+        return Content("All of this has been played; there is nothing to do.")
+    facts = [f"{estimate.plays:,} to play"]
+    if estimate.replies is None or estimate.seconds is None:
+        facts.append("how long it takes is told once the first is over")
+    else:
+        replies = f"about {estimate.replies:,} replies"
+        facts.append(f"{replies}, {number_format.duration(estimate.seconds)}, as the last time")
+    models = ", ".join(one_line(label, 40) for label in estimate.models)
+    return Content.assemble(" · ".join(facts), "\nwith ", (models, "bold"))
+
+
+# What is being said
+
+
+def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
+    """The newest replies of the newest plays, as many as there is room for; the newest play has half of it."""
+    if not plays:
+        return Content.styled(
+            "Nothing is being said yet. What this program plays is shown here, each reply once it is whole.",
+            "$tone-muted",
+        )
+    parts: list[Content] = []
+    left = lines
+    for nth, play in enumerate(plays):
+        share = max(
+            2, lines // 2 if nth == 0 and len(plays) > 1 else 4 if len(plays) > 1 else lines
+        )
+        take = min(share - 1, left - 1, len(play.lines))
+        if take < 1:
+            break
+        head = number_format.counted(play.replies, "call")
+        parts.append(
+            Content.assemble(
+                (one_line(play.key, LONGEST_NAME), "bold"), (f"  {head}", "$tone-muted")
+            )
+        )
+        parts += [
+            line_content(line.module, line.role, line.text, width) for line in play.lines[-take:]
+        ]
+        left -= take + 1
+    return Content("\n").join(parts)
+
+
+def line_content(module: str, role: str, text: str, width: int) -> Content:
+    """A reply on one line: which module, and what it said."""
+    tone = f"$tone-{ROLE_TONES.get(role, 'muted')}"
+    name = f"{one_line(module, 22):<22} "
+    return Content.assemble((name, tone), one_line(text, 600) or "(nothing)").truncate(
+        max(8, width), ellipsis=True
+    )
+
+
+def call_text(line: TranscriptLine) -> str:
+    """A call with its reply, as one text."""
+    parts = [f"{line.role} · {line.module} · seed {line.seed}"]
+    how = {name: value for name, value in line.sampling.items() if name != "json_schema"}
+    if how:
+        parts[0] += f" · {as_json(how)}"
+    parts += [f"── {speaker}\n{content}" for speaker, content in line.messages]
+    if "json_schema" in line.sampling:
+        parts.append(f"── the reply must follow\n{line.sampling['json_schema']}")
+    if line.note:
+        parts.append(f"── not seen by the model\n{line.note}")
+    ended = {"end": "", "stop": " (stopped)", "length": " (cut at the limit)"}[line.stopped]
+    parts.append(f"── reply{ended}\n{line.opening}{line.text}")
+    return "\n\n".join(parts)

@@ -1,0 +1,128 @@
+"""One play: every call with its reply, and what the model saw."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import Static
+
+from engine import number_format
+from engine.records.simulation import TranscriptLine
+from engine.services.ports import Services
+from engine.services.simulation.records import PlayItem
+from engine.text import one_line
+from screens.reader.screen import ReaderScreen
+from screens.shell.clipboard import copy
+from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from screens.simulation import formatting as words
+from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.row_table import RowTable
+from screens.widgets.text_pane import TextPane
+
+
+class PlayScreen(WorkbenchScreen[None]):
+    """Goes through the calls of one play."""
+
+    PLACE = "play"
+    CSS_PATH = "simulation.tcss"
+    AUTO_FOCUS = "#calls"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "conversation", "Conversation", tooltip="Read the conversation it became"),
+        Binding("y", "copy", "Copy", tooltip="Copy the call under the cursor with its reply"),
+        Binding("escape", "leave", "Back", tooltip="From the text to the calls, or back"),
+        Binding("q", "close", "Close", show=False, tooltip="Go back"),
+    ]
+
+    def __init__(self, services: Services, feed: EngineFeed, item: PlayItem, mode: str) -> None:
+        super().__init__(services, feed)
+        self.MODE = mode  # type: ignore[misc]
+        self._item = item
+        self._lines: list[TranscriptLine] = []
+        self.table = RowTable[words.Called](
+            words.call_columns(), self._fetch, lambda called: called[0], id="calls"
+        )
+
+    def compose_body(self) -> ComposeResult:
+        """What came of it, its calls, the one under the cursor."""
+        yield Static(id="told")
+        yield self.table
+        yield TextPane(id="call")
+
+    def on_mount(self) -> None:
+        """Names itself."""
+        super().on_mount()
+        self.query_one(TitleLine).say(Content.styled("Transcript", "bold"))
+
+    def refresh_data(self) -> None:
+        """Reads the transcript; it never changes."""
+        simulations, play = self.services.simulations, self._item.id
+        if not self._lines:
+            self.in_background(lambda: simulations.transcript(play), self._show, group="calls")
+
+    def _show(self, lines: list[TranscriptLine]) -> None:
+        self._lines = lines
+        item = self._item
+        told = item.told if item.reason is None else f"broke off: {item.reason}"
+        self.query_one("#told", Static).update(
+            Content.assemble(
+                (one_line(item.name, 100), "bold"),
+                f" · {number_format.counted(len(lines), 'call')}",
+                (f" · {one_line(told, 200)}" if told else "", "$tone-muted"),
+            )
+        )
+        self.table.show(array("q", range(len(lines))))
+        self._show_call()
+
+    def _fetch(self, ids: Sequence[int]) -> list[words.Called]:
+        return [(nth, self._lines[nth]) for nth in ids if nth < len(self._lines)]
+
+    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
+        """Shows the call under the cursor."""
+        self._show_call()
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter goes to its text."""
+        self.query_one(TextPane).focus()
+
+    @property
+    def _line(self) -> TranscriptLine | None:
+        at = self.table.cursor_id
+        return self._lines[at] if at is not None and at < len(self._lines) else None
+
+    def _show_call(self) -> None:
+        line = self._line
+        pane = self.query_one(TextPane)
+        text = "No call: it asked no model for anything." if line is None else words.call_text(line)
+        if text != pane.text:
+            pane.show(text)
+
+    def action_conversation(self) -> None:
+        """Opens the conversation."""
+        key = self._item.conversation_id
+        if key is None:
+            self.notify("It is no conversation.", markup=False)
+            return
+        self.app.push_screen(
+            ReaderScreen(self.services, self.feed, array("q", [key]), 0, self.MODE)
+        )
+
+    def action_copy(self) -> None:
+        """Copies the call."""
+        if (line := self._line) is not None:
+            copy(self, words.call_text(line), "the call")
+
+    def action_leave(self) -> None:
+        """From the text to the calls; else back."""
+        if self.query_one(TextPane).has_focus:
+            self.table.focus()
+        else:
+            self.dismiss(None)
+
+    def action_close(self) -> None:
+        """Goes back."""
+        self.dismiss(None)

@@ -1,0 +1,386 @@
+"""Simulation: conversations with known truth, played by models; what is being said, and what came of it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.widgets import Static
+
+from engine.errors import WorkbenchError
+from engine.events import Event, JobEnded, JobStarted
+from engine.services.ports import Services
+from engine.services.simulation.records import (
+    Drafts,
+    FormTalk,
+    PlayedSet,
+    PlayItem,
+    ResultRow,
+    ResultSheet,
+    SetResults,
+    SimulationOffers,
+    SimulationRequest,
+)
+from screens.reader.screen import ReaderScreen
+from screens.shell.clipboard import copy
+from screens.shell.dialogs import TextDialog, ask_order
+from screens.shell.save_dialogs import ask_file
+from screens.shell.workbench_screen import WorkbenchScreen
+from screens.simulation import formatting as words
+from screens.simulation.form_screen import FormChoice, FormChoiceDialog, FormTalkScreen
+from screens.simulation.live_pane import LivePane
+from screens.simulation.play_screen import PlayScreen
+from screens.simulation.run_form import SimulationRunForm
+from screens.simulation.shards_screen import ShardsScreen
+from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.row_table import RowTable
+
+STAGE = "simulate"
+OTHER_LINES = 12
+"""Title, summary, note, footer, jobs, and what the plays need at least."""
+
+
+class SimulationScreen(WorkbenchScreen[None]):
+    """Tables of what was simulated, a set each; its plays, and live what is being said."""
+
+    PLACE = "simulation"
+    MODE = "simulation"
+    CSS_PATH = "simulation.tcss"
+    AUTO_FOCUS = "#rows"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("n", "new", "New", tooltip="Choose what to play, with its cost first"),
+        Binding("R", "go_on", "Go on", tooltip="Play what this set was asked for and has not yet"),
+        Binding("l", "live", "Live", tooltip="What is being said, or the list of plays"),
+        Binding(
+            "right_square_bracket", "other_set(1)", "Set", key_display="[ ]",
+            tooltip="Next set", priority=True,
+        ),
+        Binding(
+            "left_square_bracket", "other_set(-1)", "Set before", show=False, priority=True
+        ),
+        Binding("right", "turn(1)", "Table", key_display="← →", tooltip="Next table of this set"),
+        Binding("left", "turn(-1)", "Table before", show=False),
+        Binding("s", "sort", "Sort", show=False, tooltip="Sort by a column; the same one again turns it round"),
+        Binding("o", "conversation", "Read", tooltip="Read the conversation of a play"),
+        Binding("F", "form", "Form", tooltip="Answer a form yourself and watch the modules"),
+        Binding("A", "shards", "Shards", tooltip="Approve, edit or reject proposed shards"),
+        Binding("y", "copy", "Copy", show=False, tooltip="Copy the table"),
+        Binding("X", "export", "Export", show=False, tooltip="Write tables and plays to a file"),
+        Binding("escape", "leave", "Back", show=False, tooltip="From the plays to the table"),
+    ]  # fmt: skip
+
+    def __init__(self, services: Services, feed: EngineFeed) -> None:
+        super().__init__(services, feed)
+        self._sets: list[PlayedSet] = []
+        self._shown = ""  # the set that is shown, by its key
+        self._results = SetResults((), ())
+        self._page = 0
+        self._sort: tuple[int, bool] | None = None
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self._rows: dict[int, ResultRow] = {}
+        self._items: dict[int, PlayItem] = {}
+        self._talk: FormTalk | None = None
+        self.table = RowTable[words.Listed](
+            words.NO_COLUMNS, self._fetch, lambda listed: listed[0], id="rows"
+        )
+        self.plays = RowTable[PlayItem](
+            words.play_columns(), self._fetch_plays, lambda item: item.id, id="plays"
+        )
+
+    def compose_body(self) -> ComposeResult:
+        """Summary, table, plays or what is being said."""
+        yield Static(id="summary")
+        yield self.table
+        yield Static(id="note")
+        yield Static(words.empty_content(), classes="empty")
+        with Horizontal(id="below"):
+            yield self.plays
+            yield LivePane(self.services.simulations, id="live")
+
+    def on_mount(self) -> None:
+        """Listens to jobs."""
+        super().on_mount()
+        self.feed.signal.subscribe(self, self._heard_job)
+        self._follow(self._playing)
+
+    # Reading
+
+    def refresh_data(self) -> None:
+        """Reads the sets again, and the one that is shown."""
+        simulations, shown = self.services.simulations, self._shown
+        before = {one.config_hash for one in self._sets}
+
+        def read() -> tuple[list[PlayedSet], str, SetResults]:
+            sets = simulations.sets()
+            keys = [one.config_hash for one in sets]
+            # a set that was not there before is what was just begun
+            key = shown if shown in keys and keys[0] in before else keys[0] if keys else ""
+            return sets, key, simulations.results(key) if key else SetResults((), ())
+
+        self.in_background(read, lambda found: self._show(*found), group="sets")
+
+    def _show(self, sets: list[PlayedSet], key: str, results: SetResults) -> None:
+        if key != self._shown:
+            self._page, self._sort = 0, None
+        self._sets, self._shown, self._results = sets, key, results
+        self._page = min(self._page, max(0, len(results.sheets) - 1))
+        self._items = {item.id: item for item in results.plays}
+        self.set_class(not sets, "-empty")
+        self._show_sheet()
+
+    @property
+    def _at(self) -> int:
+        keys = [one.config_hash for one in self._sets]
+        return keys.index(self._shown) if self._shown in keys else 0
+
+    @property
+    def _sheet(self) -> ResultSheet | None:
+        sheets = self._results.sheets
+        return sheets[self._page] if self._page < len(sheets) else None
+
+    def _ordered(self, sheet: ResultSheet) -> list[ResultRow]:
+        by, descending = self._sort or (None, False)
+        return words.sorted_rows(sheet.rows, by, descending)
+
+    def _show_sheet(self) -> None:
+        if not self._sets:
+            return
+        sheet = self._sheet
+        many = len(self._results.sheets)
+        page = f"({self._page + 1} of {many})" if many > 1 else ""
+        self.query_one("#summary", Static).update(words.summary(self._sets, self._at, sheet, page))
+        self._rows = {}
+        if sheet is None:
+            self.table.show_columns(words.NO_COLUMNS)
+            self.query_one("#note", Static).update("Nothing has ended yet in this set.")
+        else:
+            names = [nth for nth, one in enumerate(sheet.columns) if not one.figure] or [0]
+            for row in self._ordered(sheet):
+                key = (self._shown, sheet.title, *(row.cells[nth] for nth in names))
+                self._rows[self._numbers.setdefault(key, len(self._numbers))] = row
+            self.table.show_columns(words.columns(sheet))
+            by = None if self._sort is None else self._sort[0]
+            self.query_one("#note", Static).update(words.note(sheet, by))
+        mark = None if self._sort is None else (str(self._sort[0]), self._sort[1])
+        self.table.show(array("q", self._rows), mark)
+        self._fit()
+        self._show_plays()
+
+    def _fit(self) -> None:
+        """Gives the table as many lines as it has rows, and leaves room for the plays."""
+        room = max(4, (self.size.height - OTHER_LINES) // 2 + 2)
+        self.table.styles.height = min(len(self._rows) + 1, room)
+
+    def on_resize(self) -> None:
+        """More or fewer rows have room."""
+        self._fit()
+
+    def _fetch(self, ids: Sequence[int]) -> list[words.Listed]:
+        return [(nth, row) for nth in ids if (row := self._rows.get(nth)) is not None]
+
+    def _fetch_plays(self, ids: Sequence[int]) -> list[PlayItem]:
+        return [item for key in ids if (item := self._items.get(key)) is not None]
+
+    def _show_plays(self) -> None:
+        """Lists the plays of the row under the cursor; those that broke off stand in no row and come last."""
+        at = self.table.cursor_id
+        row = None if at is None else self._rows.get(at)
+        listed = list(self._items) if row is None else [*row.plays]
+        if row is not None:
+            listed += [item.id for item in self._results.plays if item.reason is not None]
+        self.plays.show(array("q", listed))
+
+    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
+        """Lists the plays of another row."""
+        if message.table is self.table:
+            self._show_plays()
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter goes from a row to its plays, and from a play to its transcript."""
+        if message.table is self.table:
+            self._follow(False)
+            self.plays.focus()
+        elif (item := self._items.get(message.row_id)) is not None:
+            self.app.push_screen(PlayScreen(self.services, self.feed, item, self.MODE))
+
+    def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
+        """A click on a title sorts."""
+        if message.key.isdecimal():
+            self._sort_by(int(message.key))
+
+    # Going round
+
+    def action_other_set(self, by: int) -> None:
+        """Shows another set."""
+        if self._sets:
+            at = (self._at + by) % len(self._sets)
+            key, simulations = self._sets[at].config_hash, self.services.simulations
+            sets = self._sets
+            self.in_background(
+                lambda: simulations.results(key),
+                lambda results: self._show(sets, key, results),
+                group="sets",
+            )
+
+    def action_turn(self, by: int) -> None:
+        """Shows another table of the set."""
+        if self._results.sheets:
+            self._page = (self._page + by) % len(self._results.sheets)
+            self._sort = None
+            self._show_sheet()
+
+    def action_sort(self) -> None:
+        """Asks by which column."""
+        sheet = self._sheet
+        if sheet is None:
+            return
+        choices = [(nth, words.column_content(one)) for nth, one in enumerate(sheet.columns)]
+        now = None if self._sort is None else self._sort[0]
+        ask_order(self, choices, now, self._sort_by)
+
+    def _sort_by(self, by: int) -> None:
+        sheet = self._sheet
+        if sheet is not None and by < len(sheet.columns):
+            first = sheet.columns[by].figure  # the largest figure first, names from a to z
+            again = self._sort is not None and self._sort[0] == by
+            self._sort = (by, not self._sort[1] if again and self._sort else first)
+            self._show_sheet()
+
+    def action_leave(self) -> None:
+        """From the plays to the table."""
+        self.table.focus()
+
+    # Playing
+
+    def action_new(self) -> None:
+        """Asks what to play, and starts it."""
+        if not self.may_write():
+            return
+        simulations = self.services.simulations
+
+        def chosen(wish: SimulationRequest | None) -> None:
+            if wish is not None:
+                self._begin(partial(simulations.start, wish))
+
+        def ask(offers: SimulationOffers) -> None:
+            self.app.push_screen(SimulationRunForm(simulations, offers), chosen)
+
+        self.in_background(simulations.offers, ask, group="offers")
+
+    def action_go_on(self) -> None:
+        """Plays on."""
+        if self._sets and self.may_write():
+            self._begin(partial(self.services.simulations.go_on, self._shown))
+
+    def _begin(self, start: partial[int]) -> None:
+        self.in_background(start, lambda job: self._follow(True), group="start")
+
+    # What is being said
+
+    @property
+    def _playing(self) -> bool:
+        return any(job.stage == STAGE for job in self.services.jobs.active())
+
+    def _heard_job(self, event: Event) -> None:
+        if isinstance(event, JobStarted) and event.stage == STAGE:
+            self._follow(True)
+        elif isinstance(event, JobEnded) and event.stage == STAGE:
+            self._follow(False)
+            self.refresh_data()
+
+    def action_live(self) -> None:
+        """Shows what is being said, or the plays again."""
+        self._follow(not self.has_class("-live"))
+
+    def _follow(self, on: bool) -> None:
+        self.set_class(on, "-live")
+        # what is shown now has its size only once it is laid out
+        self.call_after_refresh(self.query_one(LivePane).listen)
+
+    # Other screens
+
+    @property
+    def _item(self) -> PlayItem | None:
+        at = self.plays.cursor_id
+        return None if at is None else self._items.get(at)
+
+    def action_conversation(self) -> None:
+        """Opens the conversation of the play under the cursor, among those of its row."""
+        item = self._item
+        if item is None or item.conversation_id is None:
+            self.notify("There is no conversation to read here.", markup=False)
+            return
+        keys = [self._items[key].conversation_id for key in self.plays.ids if key in self._items]
+        order = array("q", dict.fromkeys(key for key in keys if key is not None))
+        at = order.index(item.conversation_id)
+        self.app.push_screen(ReaderScreen(self.services, self.feed, order, at, self.MODE))
+
+    def action_shards(self) -> None:
+        """Asks for a file of proposed shards, and shows them."""
+
+        def chosen(path: str | None) -> None:
+            if path is not None and path.strip():
+                self.in_background(
+                    lambda: self.services.simulations.open_drafts(path),
+                    self._open_drafts,
+                    group="drafts",
+                )
+
+        title = "Shards of which file? A new one gets all that this project proposed"
+        self.app.push_screen(TextDialog(title, value="shards.jsonl"), chosen)
+
+    def _open_drafts(self, drafts: Drafts) -> None:
+        self.app.push_screen(ShardsScreen(self.services, self.feed, drafts, self.MODE))
+
+    def action_form(self) -> None:
+        """Asks for a form and begins it; goes back to one that waits."""
+        if self._talk is not None and self._talk.state().over is None:
+            self._open_talk(self._talk)
+            return
+        if not self.may_write():
+            return
+        simulations = self.services.simulations
+
+        def chosen(choice: FormChoice | None) -> None:
+            if choice is not None:
+                self.in_background(
+                    lambda: simulations.fill_form(choice.form, choice.variant, choice.model),
+                    self._open_talk,
+                    group="form",
+                )
+
+        def ask(offers: SimulationOffers) -> None:
+            self.app.push_screen(FormChoiceDialog(offers), chosen)
+
+        self.in_background(simulations.offers, ask, group="offers")
+
+    def _open_talk(self, talk: FormTalk) -> None:
+        self._talk = talk
+        self.app.push_screen(FormTalkScreen(self.services, self.feed, talk, self.MODE))
+
+    # Taking it along
+
+    def action_copy(self) -> None:
+        """Copies the table as it is shown."""
+        if (sheet := self._sheet) is not None:
+            copy(self, words.as_text(sheet, self._ordered(sheet)), "the table")
+
+    def action_export(self) -> None:
+        """Asks for a file and writes the set to it."""
+        if not self._sets:
+            return
+        simulations, key = self.services.simulations, self._shown
+
+        name = f"{self._sets[self._at].source}.json"
+        ask_file(self, "Write this set to", name, lambda path: simulations.export(key, path))
+
+    def show_error(self, error: WorkbenchError) -> None:
+        """Shows an error; what could not be started is not followed."""
+        if not self._playing:
+            self._follow(False)
+        super().show_error(error)

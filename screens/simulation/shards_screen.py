@@ -1,0 +1,254 @@
+"""Proposed shards, for a person to approve: each with the span of the instruction that it stands for."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.services.ports import Services
+from engine.services.simulation.records import Drafts, DraftShard, ShardDraft, State
+from engine.text import display_safe, one_line
+from screens.shell.dialogs import TextDialog
+from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from screens.widgets.background import write_in_order
+from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.row_table import Column, Piece, RowTable
+
+Listed = tuple[int, int, DraftShard]
+"""The id of a row, the place of the shard among those of its instruction, and the shard."""
+WORDED = {"model": "model", "text": "as in the text", "person": "you"}
+SIGNS: dict[State, tuple[str, str]] = {
+    "proposed": ("○ waits for you", "$tone-borderline"),
+    "approved": ("● approved", "$tone-complete"),
+    "rejected": ("✗ rejected", "$tone-incomplete"),
+}
+MOST_SHARDS = 1_000_000
+"""More than any instruction has, so that ids of rows do not meet."""
+
+
+class ShardsScreen(WorkbenchScreen[None]):
+    """Goes through drafts: approve, edit, move, leave out, reject; every change is in the file at once."""
+
+    PLACE = "shards"
+    CSS_PATH = "simulation.tcss"
+    AUTO_FOCUS = "#shards"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "decide('approved')", "Approve", tooltip="Approve, and go to the next open one"),
+        Binding("r", "decide('rejected')", "Reject", tooltip="Reject, and go to the next open one"),
+        Binding("p", "decide('proposed')", "Open again", show=False, tooltip="Take back what was decided"),
+        Binding("e", "edit", "Edit", tooltip="Word the shard under the cursor anew"),
+        Binding("less_than_sign", "move(-1)", "Up", key_display="<", tooltip="Say this shard earlier"),
+        Binding("greater_than_sign", "move(1)", "Down", key_display=">", tooltip="Say this shard later"),
+        Binding("d", "leave_out", "Leave out", tooltip="Take the shard under the cursor out"),
+        Binding("right,right_square_bracket,n", "go(1)", "Next", key_display="← →", tooltip="Next instruction"),
+        Binding("left,left_square_bracket,N", "go(-1)", "Before", show=False, tooltip="Instruction before"),
+        Binding("escape,q", "leave", "Back", tooltip="Go back; all is in the file"),
+    ]  # fmt: skip
+
+    def __init__(self, services: Services, feed: EngineFeed, drafts: Drafts, mode: str) -> None:
+        super().__init__(services, feed)
+        self.MODE = mode  # type: ignore[misc]
+        self._drafts = drafts
+        self._items = drafts.items()
+        self._nth = next((n for n, one in enumerate(self._items) if one.state == "proposed"), 0)
+        self.table = RowTable[Listed](
+            _columns(), self._fetch, lambda listed: listed[0], id="shards"
+        )
+
+    def compose_body(self) -> ComposeResult:
+        """Which instruction, its text, its shards, what is missing."""
+        yield Static(id="summary")
+        with VerticalScroll(id="around", can_focus=False):
+            yield Static(id="text")
+        yield self.table
+        yield Static(id="missing")
+
+    def on_mount(self) -> None:
+        """Names itself."""
+        super().on_mount()
+        self.query_one(TitleLine).say(Content.styled("Shards", "bold"))
+
+    def refresh_data(self) -> None:
+        """Shows the draft."""
+        draft = self._draft
+        if draft is None:
+            self.query_one("#summary", Static).update("There is no instruction in this file.")
+            return
+        first = self._nth * MOST_SHARDS
+        self.table.show(array("q", (first + one.shard_id for one in draft.shards)))
+        self._tell()
+
+    @property
+    def _draft(self) -> ShardDraft | None:
+        return self._items[self._nth] if self._items else None
+
+    @property
+    def _shard(self) -> DraftShard | None:
+        at, draft = self.table.cursor_id, self._draft
+        if at is None or draft is None:
+            return None
+        wanted = at - self._nth * MOST_SHARDS
+        return next((one for one in draft.shards if one.shard_id == wanted), None)
+
+    def _fetch(self, ids: Sequence[int]) -> list[Listed]:
+        found: list[Listed] = []
+        for key in ids:
+            nth, shard_id = divmod(key, MOST_SHARDS)
+            for place, one in enumerate(self._items[nth].shards, 1):
+                if one.shard_id == shard_id:
+                    found.append((key, place, one))
+        return found
+
+    def _tell(self) -> None:
+        draft = self._draft
+        if draft is not None:
+            waiting = sum(one.state == "proposed" for one in self._items)
+            self.query_one("#summary", Static).update(
+                _summary(draft, self._nth, len(self._items), waiting, self._drafts.path)
+            )
+            self.query_one("#text", Static).update(text_content(draft, self._shard))
+            self.query_one("#missing", Static).update(missing_content(draft))
+
+    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
+        """Marks the span of the shard under the cursor."""
+        self._tell()
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter words it anew."""
+        self.action_edit()
+
+    # Acts
+
+    def action_go(self, by: int) -> None:
+        """Shows another instruction."""
+        if self._items:
+            self._nth = (self._nth + by) % len(self._items)
+            self.table.action_move_to(0)
+            self.refresh_data()
+
+    def action_decide(self, state: State) -> None:
+        """Decides on the instruction, and goes to the next one that waits."""
+        nth = self._nth
+
+        def then() -> None:
+            order = [*range(nth + 1, len(self._items)), *range(nth)]
+            waiting = next((n for n in order if self._items[n].state == "proposed"), None)
+            if state != "proposed" and waiting is not None and self._nth == nth:
+                self.action_go(waiting - nth)
+
+        self._act(lambda: self._drafts.decide(nth, state), then)
+
+    def action_edit(self) -> None:
+        """Asks for other words."""
+        shard, nth = self._shard, self._nth
+        if shard is None:
+            return
+
+        def chosen(text: str | None) -> None:
+            if text is not None and text.strip() and text.strip() != shard.text:
+                self._act(lambda: self._drafts.edit(nth, shard.shard_id, text.strip()))
+
+        self.app.push_screen(TextDialog("Say it so", value=shard.text, adding=True), chosen)
+
+    def action_move(self, by: int) -> None:
+        """Moves the shard."""
+        shard, nth = self._shard, self._nth
+        if shard is not None:
+            self._act(lambda: self._drafts.move(nth, shard.shard_id, by))
+
+    def action_leave_out(self) -> None:
+        """Takes the shard out."""
+        shard, nth = self._shard, self._nth
+        if shard is not None:
+            self._act(lambda: self._drafts.leave_out(nth, shard.shard_id))
+
+    def _act(
+        self, change: Callable[[], ShardDraft], then: Callable[[], None] | None = None
+    ) -> None:
+        """Makes a change in the file, in the order of the keys, and shows what is there then."""
+        nth = self._nth
+
+        def changed(draft: ShardDraft) -> None:
+            self._items[nth] = draft
+            if then is not None:
+                then()
+            self.refresh_data()
+
+        write_in_order(self, change, changed, self.show_error)
+
+    def action_leave(self) -> None:
+        """Goes back."""
+        self.dismiss(None)
+
+
+def _columns() -> list[Column[Listed]]:
+    def text(listed: Listed) -> Sequence[Piece]:
+        return [(one_line(listed[2].text, 400) or "(empty)", "")]
+
+    def by(listed: Listed) -> Sequence[Piece]:
+        return [(WORDED.get(listed[2].by, listed[2].by), "tone--muted")]
+
+    return [
+        Column("nr", "", 3, lambda listed: [(str(listed[1]), "tone--muted")], right=True),
+        Column("shard", "shard, the first opens", 20, text, flexible=True),
+        Column("by", "worded by", 14, by, keep=3),
+    ]
+
+
+def _summary(draft: ShardDraft, nth: int, many: int, waiting: int, path: str) -> Content:
+    sign, tone = SIGNS[draft.state]
+    cut = "cut by the model" if draft.segmented else "cut at its sentences"
+    return Content.assemble(
+        (f"{nth + 1} of {many} ", "$tone-accent"),
+        (one_line(draft.task_id, 40), "bold"),
+        " ",
+        (sign, tone),
+        (
+            f" · {one_line(draft.task, 20)} · {cut} · {waiting:,} wait · {one_line(path, 60)}",
+            "$tone-muted",
+        ),
+    )
+
+
+def text_content(draft: ShardDraft, shard: DraftShard | None) -> Content:
+    """The instruction; what the shard stands for is bright, what no shard stands for is marked."""
+    covered = sorted((one.start, one.end) for one in draft.shards)
+    edges = {0, len(draft.text), *(edge for span in covered for edge in span)}
+    cuts = sorted(edge for edge in edges if 0 <= edge <= len(draft.text))
+    parts: list[tuple[str, str]] = []
+    for start, end in pairwise(cuts):
+        here = shard is not None and shard.start <= start and end <= shard.end
+        known = any(one <= start and end <= other for one, other in covered)
+        piece = display_safe(draft.text[start:end])
+        gap = piece.strip() and not known
+        style = "bold $tone-tab on $tone-tab-back" if here else "$tone-incomplete" if gap else ""
+        parts.append((piece, style))
+    return Content.assemble(*parts)
+
+
+def missing_content(draft: ShardDraft) -> Content:
+    """What speaks against these shards."""
+    parts: list[Content] = []
+    if draft.lost:
+        lost = one_line(", ".join(draft.lost), 300)
+        parts.append(Content.assemble(("No shard says: ", "$tone-incomplete"), lost))
+    if draft.missing:
+        told = one_line(draft.missing, 300)
+        parts.append(Content.assemble(("The model misses: ", "$tone-borderline"), told))
+    if draft.full is not None and draft.concat is not None:
+        told = f"Played: FULL {100 * draft.full:.0f}, CONCAT {100 * draft.concat:.0f}"
+        tone = "$tone-complete" if draft.holds else "$tone-incomplete"
+        verdict = "they lose little" if draft.holds else "which is too little"
+        parts.append(Content.assemble(f"{told}, ", (verdict, tone)))
+    if not parts:
+        asked = "the model misses nothing" if draft.missing == "" else "the model was not asked"
+        parts = [Content.styled(f"Every number and name is said; {asked}.", "$tone-muted")]
+    return Content("\n").join(parts)

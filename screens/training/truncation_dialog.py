@@ -1,0 +1,185 @@
+"""The truncation test over what a run held out: how well each kind of score tells whole conversations from cut ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from engine import number_format
+from engine.errors import WorkbenchError
+from engine.records.calibration import Estimate
+from engine.records.validation import Classification, CompletenessTable, TruthTable
+from engine.services.training.records import Training
+from engine.text import one_line
+from screens.shell.clipboard import copy
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.run_dialog import refusal_content
+from screens.widgets.background import background
+
+NAME_WIDTH = 28
+MEASURES: tuple[tuple[str, Callable[[Classification], Estimate]], ...] = (
+    ("AUROC", lambda found: found.auroc),
+    ("F1", lambda found: found.f1),
+    ("accuracy", lambda found: found.accuracy),
+    ("precision", lambda found: found.precision),
+    ("recall", lambda found: found.recall),
+    ("AP", lambda found: found.ap),
+    ("ECE", lambda found: found.ece),
+)
+"""The first ones are those that a narrow terminal has room for."""
+CELL = 17
+
+
+class TableDialog(Dialog[None]):
+    """Rows for each configuration of scores and for the keyword rule, each figure with its 95% interval."""
+
+    PLACE = "truncation-table"
+    AUTO_FOCUS = "VerticalScroll"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,v", "dismiss(None)", "Close"),
+        Binding("a", "all", "All", tooltip="Over all conversations, or what the run held out"),
+        Binding("y", "copy", "Copy", tooltip="Copy the table with tabs between the columns"),
+    ]
+
+    def __init__(self, training: Training, run: str | None) -> None:
+        super().__init__()
+        self._training, self._run = training, run
+        self._asked = run
+        self._table: CompletenessTable | None = None
+
+    def compose(self) -> ComposeResult:
+        """One text."""
+        with Vertical(classes="dialog tall wide") as box:
+            box.border_title = "Whole conversations against cut ones"
+            with VerticalScroll():
+                yield Static(Content.styled("working it out …", "$tone-muted"), id="table")
+            keys = (("escape", "closes"), ("↑↓", "scroll"), ("a", "all conversations, or held out"))
+            yield Static(hint_line(*keys, ("y", "copies")))
+
+    def on_mount(self) -> None:
+        """Works the table out."""
+        self._read()
+
+    def action_all(self) -> None:
+        """Changes between what the run held out and all conversations."""
+        self._asked = None if self._asked is not None else self._run
+        self._table = None
+        self.query_one("#table", Static).update(Content.styled("working it out …", "$tone-muted"))
+        self._read()
+
+    def _read(self) -> None:
+        training, asked = self._training, self._asked
+        background(
+            self,
+            lambda: training.table(asked),
+            self._show,
+            self._failed,
+            group="table",
+        )
+
+    def _show(self, table: CompletenessTable) -> None:
+        self._table = table
+        self._draw()
+
+    def _failed(self, error: WorkbenchError) -> None:
+        self.query_one("#table", Static).update(refusal_content(error))
+
+    def on_resize(self) -> None:
+        """Other columns have room."""
+        self.call_after_refresh(self._draw)
+
+    def _draw(self) -> None:
+        if self._table is not None:
+            width = self.query_one(VerticalScroll).scrollable_content_region.width
+            self.query_one("#table", Static).update(table_content(self._table, width))
+
+    def action_copy(self) -> None:
+        """Copies the table, intervals included."""
+        if self._table is not None:
+            copy(self, as_text(self._table), "the table")
+
+
+def table_content(table: CompletenessTable, width: int) -> Content:
+    """What was asked of whom, the rows, and the same scores against what is known from elsewhere."""
+    which = "all conversations" if table.run is None else f"held out by {one_line(table.run, 40)}"
+    lines = [
+        Content.assemble(
+            (number_format.counted(table.n, "conversation"), "bold"),
+            f", {which}: each whole, and cut at a random turn (seed {table.seed});"
+            f" {100 * table.coverage:.0f}% of those that can be cut are scored.",
+        ),
+        Content.styled(
+            "AUROC: how often the whole one has the higher value; 1 is perfect, .5 a coin."
+            f" The others call complete what has at least {number_format.probability(table.threshold)}.",
+            "$tone-muted",
+        ),
+        Content(""),
+    ]
+    shown = MEASURES[: max(2, (width - NAME_WIDTH) // CELL)]
+    head = f"{'':<{NAME_WIDTH}}" + "".join(f"{name:<{CELL}}" for name, _ in shown)
+    lines.append(Content.styled(head.rstrip(), "$tone-muted"))
+    best = max((row.found.auroc.value for row in table.rows), default=0.0)
+    for row in table.rows:
+        name = one_line(row.name, NAME_WIDTH - 2)
+        look = "bold" if row.found.auroc.value == best else ""
+        parts: list[tuple[str, str]] = [(f"{name:<{NAME_WIDTH}}", look)]
+        for _, measure in shown:
+            value, interval = _cell(measure(row.found))
+            parts += [(value, look), (f"{interval:<{CELL - len(value)}}", "$tone-muted")]
+        lines.append(Content.assemble(*parts))
+    if len(shown) < len(MEASURES):
+        left = ", ".join(name for name, _ in MEASURES[len(shown) :])
+        lines.append(Content.styled(f"y copies {left} too", "$tone-muted"))
+    for truth in table.truths:
+        lines += _truth_lines(truth)
+    return Content("\n").join(lines)
+
+
+def _truth_lines(truth: TruthTable) -> list[Content]:
+    head = Content.assemble(
+        (f"against what is known: {one_line(truth.claim, 60)}", "bold"),
+        (
+            f"  holds for {truth.holds:,}, not for {truth.fails:,}; {one_line(truth.means, 160)}",
+            "$tone-muted",
+        ),
+    )
+    lines = [Content(""), head]
+    if not truth.rows:
+        lines.append(Content.styled("the same for all: nothing to tell apart", "$tone-muted"))
+    for row in truth.rows:
+        auroc, ap = _cell(row.auroc), _cell(row.ap)
+        lines.append(
+            Content.assemble(
+                f"{one_line(row.name, NAME_WIDTH - 2):<{NAME_WIDTH}}",
+                ("AUROC ", "$tone-muted"),
+                auroc[0],
+                (f"{auroc[1]}   AP ", "$tone-muted"),
+                ap[0],
+                (ap[1], "$tone-muted"),
+            )
+        )
+    return lines
+
+
+def _cell(estimate: Estimate) -> tuple[str, str]:
+    """A figure and its interval, `.981`, ` [.95, .99]`."""
+    low, high = number_format.probability(estimate.low), number_format.probability(estimate.high)
+    return number_format.probability(estimate.value, 3), f" [{low}, {high}]"
+
+
+def as_text(table: CompletenessTable) -> str:
+    """The rows with tabs, each measure with its interval."""
+    lines = ["\t".join(["", *(f"{name}\t{name} low\t{name} high" for name, _ in MEASURES)])]
+    for row in table.rows:
+        cells = [" ".join(row.name.split())]
+        for _, measure in MEASURES:
+            found = measure(row.found)
+            cells += [f"{value:.4f}" for value in (found.value, found.low, found.high)]
+        lines.append("\t".join(cells))
+    return "\n".join(lines)

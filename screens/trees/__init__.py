@@ -1,0 +1,1 @@
+"""Response trees: the list and one tree."""

@@ -1,0 +1,248 @@
+"""The complete answers of a tree as a list, by wording or by meaning, and beside those of another tree."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from engine import number_format
+from engine.errors import WorkbenchError
+from engine.services.ports import Trees
+from engine.services.trees.records import AnswerRow, Meanings, TreeItem
+from engine.text import one_line
+from screens.shell.clipboard import copy
+from screens.shell.dialogs import Dialog, ErrorDialog, hint_line
+from screens.trees.tree_view import KIND_LOOKS, shown_text
+from screens.widgets.background import background
+from screens.widgets.row_table import Column, Piece, RowTable
+
+THRESHOLD = 0.85
+"""Similarity from which on two answers mean the same, before a person says otherwise."""
+STEP = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the list.
+
+    Attributes:
+        at: Its place.
+        there: Probability of the same answer in the other tree; None where that has no such answer, or is not there.
+        meaning: Probability of the group that begins here; None inside of one, and where there are no groups.
+    """
+
+    at: int
+    answer: AnswerRow
+    there: float | None
+    meaning: float | None
+
+
+def lines_of(answers: Sequence[AnswerRow], others: Sequence[AnswerRow]) -> list[Line]:
+    """The lines of answers that stand group by group, or in no group."""
+    there = {other.text: other.probability for other in others}
+    masses: dict[int, float] = {}
+    for answer in answers:
+        if answer.group is not None:
+            masses[answer.group] = masses.get(answer.group, 0.0) + answer.probability
+    lines = []
+    for at, answer in enumerate(answers):
+        begins = answer.group is not None and (at == 0 or answers[at - 1].group != answer.group)
+        meaning = masses[answer.group] if begins and answer.group is not None else None
+        lines.append(Line(at, answer, there.get(answer.text), meaning))
+    return lines
+
+
+class AnswersDialog(Dialog[int | None]):
+    """The complete answers with their probabilities; answers with the node of the one that was chosen."""
+
+    PLACE = "answers"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "meaning", "By meaning", tooltip="Put together what means the same, or not"),
+        Binding("plus", "threshold(1)", "Stricter", key_display="+", tooltip="Fewer mean the same"),
+        Binding("minus", "threshold(-1)", "Looser", key_display="-", tooltip="More mean the same"),
+        Binding("y", "copy", "Copy", tooltip="Copy this answer"),
+        Binding("escape,l,q", "dismiss(None)", "Leave"),
+    ]
+
+    def __init__(self, trees: Trees, item: TreeItem, other: TreeItem | None = None) -> None:
+        super().__init__()
+        self._trees, self._item, self._other = trees, item, other
+        self._answers: Sequence[AnswerRow] = ()
+        self._others: Sequence[AnswerRow] = ()
+        self._lines: Sequence[Line] = ()
+        self._meanings: Meanings | None = None
+        self._threshold = THRESHOLD
+        self.table = RowTable[Line](self._columns(), self._fetch, lambda line: line.at)
+
+    def compose(self) -> ComposeResult:
+        """What is listed, table, the whole answer under the cursor, keys."""
+        with Vertical(classes="dialog tall") as box:
+            box.border_title = Content("Complete answers, equal texts put together")
+            yield Static(id="about")
+            yield self.table
+            yield Static(id="whole")
+            yield Static(
+                hint_line(
+                    ("enter", "goes to it"),
+                    ("m", "by meaning"),
+                    ("+ -", "threshold"),
+                    ("y", "copies it"),
+                    ("escape", "leaves"),
+                )
+            )
+
+    def on_mount(self) -> None:
+        """Reads the answers."""
+        other = self._other
+
+        def read() -> tuple[list[AnswerRow], list[AnswerRow]]:
+            return self._read(self._item), [] if other is None else self._read(other)
+
+        def arrived(found: tuple[list[AnswerRow], list[AnswerRow]]) -> None:
+            self._answers, self._others = found
+            self._show()
+            self.table.focus()
+
+        background(self, read, arrived, self._failed, group="answers")
+
+    def _read(self, item: TreeItem) -> list[AnswerRow]:
+        row = item.row
+        return self._trees.answers(row.conversation_id, row.step, row.config_hash)
+
+    def _failed(self, error: WorkbenchError) -> None:
+        self.app.push_screen(ErrorDialog(error))
+
+    def _show(self) -> None:
+        grouped = self._meanings
+        self._lines = lines_of(self._answers if grouped is None else grouped.answers, self._others)
+        self.table.show_columns(self._columns())
+        self.table.show(array("q", range(len(self._lines))))
+        self.query_one("#about", Static).update(self._about())
+        self._tell()
+
+    def _about(self) -> Content:
+        grouped = self._meanings
+        if grouped is None:
+            count = number_format.counted(len(self._lines), "answer")
+            if self._other is None:
+                return Content(count)
+            both = sum(line.there is not None for line in self._lines)
+            return Content(f"{count}, {both:,} of them in the other tree too")
+        groups = sum(line.meaning is not None for line in self._lines)
+        bits = number_format.between(grouped.entropy_low, grouped.entropy_high)
+        return Content.assemble(
+            (number_format.counted(groups, "meaning"), "bold"),
+            f" of {number_format.counted(len(self._lines), 'answer')} · alike from ",
+            (number_format.probability(grouped.threshold), "bold $tone-accent"),
+            f" on · entropy over meanings {bits} bits",
+            (f" · {one_line(grouped.by, 60)}", "$tone-muted"),
+        )
+
+    # Meaning
+
+    def action_meaning(self) -> None:
+        """Puts together the answers that mean the same, or takes them apart."""
+        if self._meanings is None:
+            self._group()
+        else:
+            self._meanings = None
+            self._show()
+
+    def action_threshold(self, direction: int) -> None:
+        """Asks for more or less similarity of answers that mean the same."""
+        self._threshold = round(min(1.0, max(STEP, self._threshold + direction * STEP)), 2)
+        self._group()
+
+    def _group(self) -> None:
+        row, threshold = self._item.row, self._threshold
+        about = self.query_one("#about", Static)
+        about.update(Content.styled("comparing …", "$tone-muted"))
+
+        def arrived(found: Meanings) -> None:
+            self._meanings = found
+            self._show()
+
+        def failed(error: WorkbenchError) -> None:
+            words = one_line(f"{error.message} {error.hint}", 300)
+            about.update(Content.styled(words, "$tone-incomplete"))
+
+        background(
+            self,
+            lambda: self._trees.meanings(row.conversation_id, row.step, row.config_hash, threshold),
+            arrived,
+            failed,
+            group="meaning",
+        )
+
+    # Drawing
+
+    def _columns(self) -> list[Column[Line]]:
+        columns = [
+            Column("kind", "", 1, _kind_cell),
+            Column("p", "probability", number_format.BAR_WIDTH + 5, _p_cell),
+            Column("leaves", "leaves", 7, lambda line: [(f"{line.answer.leaves:,}", "tone--muted")],
+                   right=True, keep=3),
+            Column("text", "answer", 20,
+                   lambda line: [(shown_text(line.answer.text) or "(nothing)", "")], flexible=True),
+        ]  # fmt: skip
+        if self._other is not None:
+            columns.insert(2, Column("there", "in the other", 12, _there_cell, right=True, keep=8))
+        if self._meanings is not None:
+            columns.insert(0, Column("meaning", "meaning", 8, _meaning_cell))
+        return columns
+
+    def _fetch(self, ids: Sequence[int]) -> list[Line]:
+        return [self._lines[at] for at in ids if at < len(self._lines)]
+
+    def _tell(self) -> None:
+        at = self.table.cursor_id
+        text = "" if at is None else one_line(self._lines[at].answer.text, 400)
+        self.query_one("#whole", Static).update(Content.styled(text, "$tone-muted"))
+
+    def on_row_table_highlighted(self) -> None:
+        """Shows more of the answer than its line has."""
+        self._tell()
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter goes to the leaf."""
+        self.dismiss(self._lines[message.row_id].answer.node)
+
+    def action_copy(self) -> None:
+        """Copies the answer under the cursor."""
+        at = self.table.cursor_id
+        if at is not None:
+            copy(self, self._lines[at].answer.text, f"answer {at + 1}")
+
+
+def _kind_cell(line: Line) -> Sequence[Piece]:
+    glyph, tone, _ = KIND_LOOKS[line.answer.kind]
+    return [(glyph, tone)]
+
+
+def _p_cell(line: Line) -> Sequence[Piece]:
+    p = line.answer.probability
+    return [(number_format.bar(p), "tone--complete"), (f" {number_format.probability(p, 3)}", "")]
+
+
+def _there_cell(line: Line) -> Sequence[Piece]:
+    if line.there is None:
+        return [("–", "tone--muted")]
+    apart = number_format.difference(line.answer.probability - line.there, 3)
+    return [(f"{number_format.probability(line.there, 3)} ", ""), (f"{apart:>5}", "tone--muted")]
+
+
+def _meaning_cell(line: Line) -> Sequence[Piece]:
+    if line.meaning is None or line.answer.group is None:
+        return [("   ⋮", "tone--muted")]
+    return [
+        (f"{line.answer.group + 1:>3} ", ""),
+        (number_format.probability(line.meaning), "tone--accent"),
+    ]

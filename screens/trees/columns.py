@@ -1,0 +1,201 @@
+"""The columns and orders of the list of trees, and which of them stand out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from engine import number_format
+from engine.records.conversations import TreeRow
+from engine.services.trees.records import TreeItem
+from engine.text import one_line
+from screens.trees.turn_line import MEASURES, turn_blocks
+from screens.widgets.curve import spread
+from screens.widgets.row_table import Column, Piece
+
+NAME_WIDTH = 24
+TURNS_WIDTH = 12
+STANDS_OUT = "▲"
+DECILE = 0.9
+FEWEST = 10
+"""Trees from which on a tenth of them means something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One order: what a person reads, the value (None stands last), and whether it falls at first."""
+
+    title: str
+    value: Callable[[TreeItem], float | str | None]
+    falling: bool = False
+
+
+ORDERS: dict[str, Order] = {
+    "name": Order("name", lambda item: item.name),
+    "step": Order("step", lambda item: item.row.step),
+    "leaves": Order("leaves", lambda item: _grown(item.row, item.row.leaves), falling=True),
+    "best": Order("best log-probability, least sure first", lambda item: item.row.max_log_prob),
+    "covered": Order("covered", lambda item: _grown(item.row, item.row.covered)),
+    "entropy": Order("entropy", lambda i: _grown(i.row, i.row.entropy_high), falling=True),
+    "fork": Order("first fork", lambda item: item.row.fork_depth),
+    "said": Order("log-probability of what was said", lambda item: item.row.answer_log_prob),
+    "held": Order("how much of what was said is in the tree", lambda item: held_share(item.row)),
+}
+"""What the list can be ordered by, by column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deciles:
+    """From where on a tree stands out: the top tenth of leaves and of the negative best log-probability."""
+
+    leaves: float = math.inf
+    surprise: float = math.inf
+
+    @classmethod
+    def of(cls, items: Sequence[TreeItem]) -> Deciles:
+        """Of the trees of a list; nothing stands out among few."""
+        grown = [item.row for item in items if item.row.reason is None]
+        if len(grown) < FEWEST:
+            return cls()
+        return cls(
+            _quantile([row.leaves for row in grown]),
+            _quantile([-row.max_log_prob for row in grown if row.max_log_prob is not None]),
+        )
+
+    def many(self, row: TreeRow) -> bool:
+        """Whether its leaves stand out."""
+        return row.reason is None and row.leaves >= self.leaves
+
+    def unsure(self, row: TreeRow) -> bool:
+        """Whether its best log-probability does."""
+        return row.max_log_prob is not None and -row.max_log_prob >= self.surprise
+
+
+def ordered(items: Sequence[TreeItem], key: str, descending: bool) -> list[TreeItem]:
+    """The items in an order; those without a value last, equal ones as they were."""
+    value = ORDERS[key].value
+    valued = [(found, item) for item in items if (found := value(item)) is not None]
+    valued.sort(key=lambda pair: pair[0], reverse=descending)
+    return [item for _, item in valued] + [item for item in items if value(item) is None]
+
+
+def worst_turns(items: Sequence[TreeItem]) -> list[TreeItem]:
+    """Of each conversation the tree that is least sure of its best answer; conversations as they stood."""
+    found: dict[int, TreeItem] = {}
+    for item in items:
+        key = item.row.conversation_id
+        if key not in found or _surprise(item.row) > _surprise(found[key].row):
+            found[key] = item
+    return list(found.values())
+
+
+def by_conversation(items: Sequence[TreeItem]) -> dict[int, list[TreeRow]]:
+    """The trees of each conversation that has several, by step."""
+    found: dict[int, list[TreeRow]] = {}
+    for item in items:
+        if item.row.reason is None:
+            found.setdefault(item.row.conversation_id, []).append(item.row)
+    return {
+        key: sorted(rows, key=lambda row: row.step) for key, rows in found.items() if len(rows) > 1
+    }
+
+
+def _surprise(row: TreeRow) -> float:
+    return -math.inf if row.max_log_prob is None else -row.max_log_prob
+
+
+def held_share(row: TreeRow) -> float | None:
+    """How much of the recorded answer is in the tree."""
+    return row.answer_held / row.answer_tokens if row.answer_tokens else None
+
+
+def columns(
+    deciles: Callable[[], Deciles], turns: Mapping[int, Sequence[TreeRow]]
+) -> list[Column[TreeItem]]:
+    """The columns; `deciles` says what stands out now, `turns` has the trees of conversations with several."""
+
+    def name(item: TreeItem) -> Sequence[Piece]:
+        text = one_line(item.name)
+        if len(text) > NAME_WIDTH:  # long names of one source begin alike
+            text = "…" + text[1 - NAME_WIDTH :]
+        reason = item.row.reason
+        return [(text, ""), (f"  {one_line(reason, 80)}" if reason else "", "tone--muted")]
+
+    def leaves(item: TreeItem) -> Sequence[Piece]:
+        return _number(item, f"{item.row.leaves:,}", deciles().many(item.row))
+
+    def best(item: TreeItem) -> Sequence[Piece]:
+        return _number(
+            item, number_format.log_probability(item.row.max_log_prob), deciles().unsure(item.row)
+        )
+
+    def covered(item: TreeItem) -> Sequence[Piece]:
+        if item.row.reason is not None:
+            return _NONE
+        p = item.row.covered
+        return [(number_format.bar(p), "tone--complete"), (f" {number_format.probability(p)}", "")]
+
+    def fork(item: TreeItem) -> Sequence[Piece]:
+        row = item.row
+        if row.fork_depth is None or row.fork_entropy is None:
+            return _NONE
+        return [(f"{row.fork_depth:,}", ""), (f" · {row.fork_entropy:.1f} bits", "tone--muted")]
+
+    def held(item: TreeItem) -> Sequence[Piece]:
+        row = item.row
+        if not row.answer_tokens:
+            return _NONE
+        return [(f"{row.answer_held:,}", ""), (f"/{row.answer_tokens:,}", "tone--muted")]
+
+    def along(item: TreeItem) -> Sequence[Piece]:
+        rows = turns.get(item.row.conversation_id, ())
+        cells = spread(len(rows), TURNS_WIDTH)
+        return [
+            (block, "tone--bright" if item.row in rows[cell.start : cell.stop] else "tone--accent")
+            for block, cell in zip(turn_blocks(rows, cells, MEASURES[0]), cells, strict=True)
+        ]
+
+    found = [
+        Column("name", "conversation", NAME_WIDTH, name, flexible=True),
+        Column("step", "step", 5, lambda i: [(str(i.row.step), "tone--muted")], right=True,
+               keep=9 if turns else 4),
+        Column("leaves", "leaves", 8, leaves, right=True),
+        Column("best", "best", 9, best, right=True),
+        Column("covered", "covered", number_format.BAR_WIDTH + 4, covered, keep=6),
+        Column("entropy", "bits", 9, lambda item: _bits_cell(item.row), right=True, keep=7),
+        Column("fork", "first fork", 15, fork, keep=2),
+        Column("said", "said", 9, lambda item: _said_cell(item.row), right=True, keep=5),
+        Column("held", "in the tree", 11, held, right=True, keep=3),
+    ]  # fmt: skip
+    if turns:
+        found.insert(1, Column("turns", "turns", TURNS_WIDTH, along, keep=8))
+    return found
+
+
+_NONE: Sequence[Piece] = [("–", "tone--muted")]
+
+
+def _number(item: TreeItem, text: str, stands_out: bool) -> Sequence[Piece]:
+    if item.row.reason is not None:
+        return _NONE
+    return [(f"{STANDS_OUT} ", "tone--borderline"), (text, "")] if stands_out else [(text, "")]
+
+
+def _bits_cell(row: TreeRow) -> Sequence[Piece]:
+    if row.reason is not None:
+        return _NONE
+    return [(number_format.between(row.entropy_low, row.entropy_high), "")]
+
+
+def _said_cell(row: TreeRow) -> Sequence[Piece]:
+    return [(number_format.log_probability(row.answer_log_prob), "tone--muted")]
+
+
+def _grown(row: TreeRow, value: float) -> float | None:
+    return None if row.reason is not None else value
+
+
+def _quantile(values: Sequence[float]) -> float:
+    """The smallest value that a tenth of the values reach."""
+    return sorted(values)[int(DECILE * len(values))] if values else math.inf

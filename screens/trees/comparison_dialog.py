@@ -1,0 +1,120 @@
+"""With what a tree is grown that is to be compared with another one, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input, Static
+from textual.widgets.option_list import Option
+
+from engine.services.ports import Trees
+from engine.services.trees.records import TreeItem, TreeRequest
+from engine.text import display_safe, one_line
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.run_dialog import refusal_content
+from screens.trees.run_form import alpha_from, estimate_content
+from screens.widgets.background import background
+from screens.widgets.choices import Choices
+
+
+class BesideDialog(Dialog[TreeRequest | None]):
+    """Asks for model, adapter and alpha; what a tree of them costs is shown before anything starts."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Leave"),
+        Binding("enter", "start", "Start", priority=True),
+    ]
+
+    def __init__(self, trees: Trees, item: TreeItem) -> None:
+        super().__init__()
+        self._trees, self._item = trees, item
+        self._models: Sequence[str] = ()
+        self._ready = False
+
+    def compose(self) -> ComposeResult:
+        """Models, adapter, alpha, estimate, keys."""
+        with Vertical(classes="dialog") as box:
+            box.border_title = "Grow a tree to compare with"
+            which = one_line(self._item.name, 50)
+            yield Static(
+                Content.assemble(
+                    "of ", (which, "bold"), ("; model, adapter and alpha", "$tone-muted")
+                )
+            )
+            yield Choices(markup=False)
+            yield Input(placeholder="adapter: a GGUF file; empty for none", id="adapter")
+            yield Input(f"{self._item.row.alpha:g}", placeholder="alpha", id="alpha")
+            yield Static(id="estimate")
+            keys = (("tab", "the next line"), ("enter", "starts"), ("escape", "leaves it"))
+            yield Static(hint_line(*keys))
+
+    def on_mount(self) -> None:
+        """Asks which models there are."""
+        background(
+            self,
+            self._trees.models,
+            self._show_models,
+            lambda error: self._tell(refusal_content(error)),
+            group="models",
+        )
+
+    def _show_models(self, models: Sequence[str]) -> None:
+        self._models = models
+        choices = self.query_one(Choices)
+        choices.add_options([Option(Content(display_safe(name))) for name in models])
+        choices.highlighted = 0
+        choices.focus()
+
+    @property
+    def _wish(self) -> TreeRequest | None:
+        alpha = alpha_from(self.query_one("#alpha", Input).value)
+        if alpha is None or not self._models:
+            return None
+        at = self.query_one(Choices).highlighted or 0
+        adapter = self.query_one("#adapter", Input).value.strip()
+        return TreeRequest(alpha=alpha, model=self._models[at], adapter=adapter or None)
+
+    def on_input_changed(self) -> None:
+        """Another adapter or alpha is another tree."""
+        self._estimate()
+
+    def on_option_list_option_highlighted(self) -> None:
+        """So is another model."""
+        self._estimate()
+
+    def on_option_list_option_selected(self, event: Choices.OptionSelected) -> None:
+        """A click chooses the model; enter is taken before the list sees it."""
+        event.stop()
+
+    def _estimate(self) -> None:
+        self._ready = False
+        wish = self._wish
+        if wish is None:
+            self._tell(Content.styled("Alpha is above 0 and at most 1.", "$tone-incomplete"))
+            return
+        self._tell(Content.styled("estimating …", "$tone-muted"))
+
+        def arrived(content: Content, ready: bool) -> None:
+            self._ready = ready
+            self._tell(content)
+
+        background(
+            self,
+            lambda: self._trees.estimate_beside(self._item, wish),
+            lambda estimate: arrived(estimate_content(estimate), estimate.items > 0),
+            lambda error: arrived(refusal_content(error), False),
+            group="estimate",
+        )
+
+    def _tell(self, content: Content) -> None:
+        self.query_one("#estimate", Static).update(content)
+
+    def action_start(self) -> None:
+        """Answers with what was asked for, once it is known that it can be grown."""
+        if self._ready:
+            self.dismiss(self._wish)

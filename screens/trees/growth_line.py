@@ -1,0 +1,90 @@
+"""What grows a tree, while it grows: the counters, and how to stop it."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from engine import number_format
+from engine.events import Event, JobEnded, JobProgress, JobStarted
+from engine.services.ports import Jobs
+from engine.text import one_line
+from screens.widgets.engine_feed import EngineFeed
+
+
+class GrowthLine(Static):
+    """Follows one job; takes no room while there is none."""
+
+    DEFAULT_CSS = """
+    GrowthLine { display: none; height: 1; padding: 0 1; }
+    GrowthLine.-growing { display: block; }
+    """
+
+    class Ended(Message):
+        """The job has ended, or had ended before it could be followed."""
+
+    def __init__(self, jobs: Jobs, feed: EngineFeed) -> None:
+        super().__init__()
+        self._jobs, self._feed = jobs, feed
+        self._job: int | None = None
+        self._last, self._kept = "", ""
+        self._between = False
+
+    def on_mount(self) -> None:
+        """Listens to the engine."""
+        self._feed.signal.subscribe(self, self._heard)
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether a job is followed."""
+        return self._job is not None
+
+    def follow(self, job: int, last: str, kept: str) -> None:
+        """Follows a job that was started.
+
+        Args:
+            last: Its last stage; others, such as tuning, may come before it.
+            kept: What stays when it is stopped.
+        """
+        self._last, self._kept, self._between = last, kept, False
+        if job in [active.job_id for active in self._jobs.active()]:
+            self._job = job
+            self._tell("waiting for the model")
+        else:  # it ended before its number came back
+            self.post_message(self.Ended())
+
+    def stop(self) -> None:
+        """Asks the job to stop; what has grown is kept."""
+        if self._job is not None:
+            self._jobs.cancel(self._job)
+
+    def _heard(self, event: Event) -> None:
+        if self._between and isinstance(event, JobStarted) and event.stage == self._last:
+            self._job, self._between = event.job_id, False
+        if self._job is None or getattr(event, "job_id", None) != self._job:
+            return
+        if isinstance(event, JobProgress):
+            parts = [one_line(event.note, 40)] if event.note else []
+            if event.unit == "nodes":
+                parts.insert(0, f"{number_format.counted(event.done, 'node')} read")
+                if event.rate:
+                    parts.insert(1, f"{event.rate:,.0f} nodes/s")
+            self._tell(" · ".join(parts))
+        elif isinstance(event, JobEnded) and event.stage != self._last and event.outcome == "done":
+            self._between = True
+        elif isinstance(event, JobEnded):
+            self._job = None
+            self.remove_class("-growing")
+            self.post_message(self.Ended())
+
+    def _tell(self, words: str) -> None:
+        self.add_class("-growing")
+        self.update(
+            Content.assemble(
+                ("▸ growing ", "bold $tone-accent"),
+                words,
+                ("   esc", "bold $tone-accent"),
+                (f" stops it; {self._kept}", "$tone-muted"),
+            )
+        )

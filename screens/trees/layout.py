@@ -1,0 +1,309 @@
+"""A tree folded into segments, and which of them stand on lines. Pure; made off the UI thread.
+
+A segment is a run of single tokens: it begins where its parent forks and ends where it forks itself or is a leaf.
+Segments are numbered in the order in which they would be drawn, so that those below one are a range of numbers.
+"""
+
+from __future__ import annotations
+
+import codecs
+import heapq
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.services.trees.records import LEAF_KINDS, NodeColumns, NodeKind
+
+OPEN_LINES = 60
+"""Lines that are unfolded at first: the most probable ones, and the recorded answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One line of the tree.
+
+    Attributes:
+        nodes: Ids of its nodes, from the one after the fork on.
+        parent: Number of the segment that it goes on from; -1 at the root.
+        depth: Segments before it on its path.
+        end: Number after the last segment below it.
+        leaves: Leaves at or below it.
+        text: What its tokens add to the text of the path. A character whose bytes are still to come stands in the
+            segment that completes it, so the texts along a path put together are the text of the path.
+        probability: Of the path to its first node, which is that of going this way at the fork.
+        below: Of all leaves at or below it.
+        entropy: Bits of the distribution of the token after its end; None where it was not read.
+        said: Whether the recorded answer goes through its first node.
+        said_ends: Whether the recorded answer leaves the tree, or ends, in it.
+    """
+
+    nodes: Sequence[int]
+    parent: int
+    depth: int
+    end: int
+    leaves: int
+    text: str
+    kind: NodeKind
+    probability: float
+    below: float
+    entropy: float | None
+    said: bool
+    said_ends: bool
+
+    @property
+    def last(self) -> int:
+        """Its last node."""
+        return self.nodes[-1]
+
+    @property
+    def forks(self) -> bool:
+        """Whether branches go on from its end."""
+        return self.kind == "inner"
+
+
+class TreeLayout:
+    """All segments of a tree; branches stand in the order of falling probability."""
+
+    def __init__(self, columns: NodeColumns) -> None:
+        self.columns = columns
+        children: list[list[int]] = [[] for _ in columns.parent]
+        for node, parent in enumerate(columns.parent):
+            if parent >= 0:
+                children[parent].append(node)
+        for below in children:
+            below.sort(key=lambda node: (-columns.path[node], node))
+        self._children = children
+        self._said = frozenset(columns.said)
+        self.segments: list[Segment] = []
+        self._number()
+
+    def _number(self) -> None:
+        """Goes through the tree without recursion: a path may be longer than Python's stack is deep."""
+        # first node, parent segment, depth, pending bytes of the decoder
+        waiting: list[tuple[int, int, int, tuple[bytes, int]]] = []
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        start = decoder.getstate()
+        waiting.extend((node, -1, 0, start) for node in reversed(self._children[0]))
+        drafts: list[tuple[list[int], int, int, str]] = []
+        columns = self.columns
+        while waiting:
+            first, parent, depth, state = waiting.pop()
+            nodes = [first]
+            while len(self._children[nodes[-1]]) == 1:
+                nodes.append(self._children[nodes[-1]][0])
+            below = self._children[nodes[-1]]
+            decoder.setstate(state)
+            data = b"".join(columns.spelling[node] for node in nodes)
+            text = decoder.decode(data, final=not below)
+            state = decoder.getstate()
+            number = len(drafts)
+            drafts.append((nodes, parent, depth, text))
+            waiting.extend((node, number, depth + 1, state) for node in reversed(below))
+        ends = list(range(1, len(drafts) + 1))
+        leaves = [int(columns.kind[nodes[-1]] in LEAF_KINDS) for nodes, _, _, _ in drafts]
+        for number in range(len(drafts) - 1, -1, -1):
+            parent = drafts[number][1]
+            if parent >= 0:
+                ends[parent] = max(ends[parent], ends[number])
+                leaves[parent] += leaves[number]
+        last_said = columns.said[-1] if columns.said else -1
+        for number, (nodes, parent, depth, text) in enumerate(drafts):
+            last = nodes[-1]
+            self.segments.append(
+                Segment(
+                    nodes=nodes,
+                    parent=parent,
+                    depth=depth,
+                    end=ends[number],
+                    leaves=leaves[number],
+                    text=text,
+                    # a single token that is not read yet may stand at the end of a run
+                    kind="inner" if self._children[last] else columns.kind[last],
+                    probability=math.exp(columns.path[nodes[0]]),
+                    below=columns.below[nodes[0]],
+                    entropy=columns.entropy[last],
+                    said=nodes[0] in self._said,
+                    said_ends=last_said in nodes,
+                )
+            )
+
+    # Where things are
+
+    def branches(self, number: int) -> list[int]:
+        """The segments that go on from a segment, from the root for -1, most probable first."""
+        at = number + 1
+        end = len(self.segments) if number < 0 else self.segments[number].end
+        found = []
+        while at < end:
+            found.append(at)
+            at = self.segments[at].end
+        return found
+
+    def of_node(self, node: int) -> int | None:
+        """The segment that holds a node; None for the root and for a node that is not there."""
+        at = -1
+        above: list[int] = []
+        while 0 < node < len(self.columns.parent):
+            above.append(node)
+            node = self.columns.parent[node]
+        on_path = frozenset(above)
+        while True:
+            inside = [
+                number for number in self.branches(at) if self.segments[number].nodes[0] in on_path
+            ]
+            if not inside:
+                return None if at < 0 else at
+            at = inside[0]
+
+    def path(self, number: int) -> list[int]:
+        """Segments from the root to this one."""
+        found = []
+        while number >= 0:
+            found.append(number)
+            number = self.segments[number].parent
+        return found[::-1]
+
+    def path_text(self, number: int) -> str:
+        """The text from the root to the end of a segment."""
+        return "".join(self.segments[at].text for at in self.path(number))
+
+    def path_nodes(self, number: int) -> list[int]:
+        """The nodes from the root to the end of a segment."""
+        return [node for at in self.path(number) for node in self.segments[at].nodes]
+
+    def next_fork(self, number: int) -> int | None:
+        """The next segment, in the order drawn, at whose end there are branches; None after the last."""
+        following = range(number + 1, len(self.segments))
+        return next((at for at in following if self.segments[at].forks), None)
+
+    def sibling(self, number: int, delta: int = 1) -> int:
+        """The next branch at the same fork, after the last one the first."""
+        same = self.branches(self.segments[number].parent)
+        return same[(same.index(number) + delta) % len(same)]
+
+    def best_leaf(self) -> int | None:
+        """The most probable leaf; None in a tree without a leaf."""
+        leaves = [at for at, segment in enumerate(self.segments) if segment.kind in LEAF_KINDS]
+        return max(leaves, key=lambda at: (self.segments[at].below, -at), default=None)
+
+    def said_end(self) -> int | None:
+        """The segment in which the recorded answer leaves the tree, or ends; None when it is not in the tree."""
+        return next((at for at, segment in enumerate(self.segments) if segment.said_ends), None)
+
+    def leaves_with(self, text: str) -> list[int]:
+        """The leaves whose whole text holds a text, whatever its case, in the order drawn."""
+        wanted = text.casefold()
+        found: list[int] = []
+        whole: list[str] = []  # texts of the segments on the path to the one at hand
+        for number, segment in enumerate(self.segments):
+            del whole[segment.depth :]
+            whole.append(segment.text)
+            if segment.kind in LEAF_KINDS and wanted in "".join(whole).casefold():
+                found.append(number)
+        return found
+
+
+class Folding:
+    """Which segments of a layout stand on lines."""
+
+    def __init__(self, layout: TreeLayout) -> None:
+        self.layout = layout
+        self._open: set[int] = set()
+        self.lines = array("q", layout.branches(-1))
+
+    def opened_at_first(self, most: int = OPEN_LINES) -> Folding:
+        """Unfolds the most probable branches until so many lines are used, and the recorded answer."""
+        segments = self.layout.segments
+        waiting = [(-segments[at].below, at) for at in self.lines if segments[at].forks]
+        heapq.heapify(waiting)
+        while waiting:
+            _, at = heapq.heappop(waiting)
+            branches = self.layout.branches(at)
+            if len(self.lines) + len(branches) > most:
+                break
+            self.unfold(at)
+            for below in branches:
+                if segments[below].forks:
+                    heapq.heappush(waiting, (-segments[below].below, below))
+        said = self.layout.said_end()
+        if said is not None:
+            self.reveal(said)
+        return self
+
+    def is_open(self, number: int) -> bool:
+        """Whether the branches of a segment stand below it."""
+        return number in self._open
+
+    def line_of(self, number: int) -> int | None:
+        """The line on which a segment stands; None while it is folded away."""
+        at = bisect_left(self.lines, number)
+        return at if at < len(self.lines) and self.lines[at] == number else None
+
+    def unfold(self, number: int) -> None:
+        """Shows the branches of a segment; those below them that were unfolded before are so again."""
+        if number in self._open or not self.layout.segments[number].forks:
+            return
+        self._open.add(number)
+        line = self.line_of(number)
+        if line is None:
+            return
+        shown: list[int] = []
+        waiting = self.layout.branches(number)[::-1]
+        while waiting:
+            at = waiting.pop()
+            shown.append(at)
+            if at in self._open:
+                waiting.extend(self.layout.branches(at)[::-1])
+        self.lines[line + 1 : line + 1] = array("q", shown)
+
+    def fold(self, number: int) -> None:
+        """Hides everything below a segment."""
+        if number not in self._open:
+            return
+        self._open.discard(number)
+        line = self.line_of(number)
+        if line is not None:
+            beyond = bisect_left(self.lines, self.layout.segments[number].end)
+            del self.lines[line + 1 : beyond]
+
+    def reveal(self, number: int) -> int:
+        """Unfolds what a segment stands below; returns its line."""
+        for above in self.layout.path(number)[:-1]:
+            self.unfold(above)
+        line = self.line_of(number)
+        assert line is not None  # everything above it is unfolded
+        return line
+
+    def unfold_all(self, below: int) -> None:
+        """Unfolds a segment and everything below it; everything for -1."""
+        segments = self.layout.segments
+        end = len(segments) if below < 0 else segments[below].end
+        self._open.update(at for at in range(max(below, 0), end) if segments[at].forks)
+        self._set_lines()
+
+    def fold_all(self) -> None:
+        """Folds everything."""
+        self._open.clear()
+        self._set_lines()
+
+    def _set_lines(self) -> None:
+        shown = array("q")
+        waiting = self.layout.branches(-1)[::-1]
+        while waiting:
+            at = waiting.pop()
+            shown.append(at)
+            if at in self._open:
+                waiting.extend(self.layout.branches(at)[::-1])
+        self.lines = shown
+
+    def like(self, older: Folding) -> Folding:
+        """Unfolded where an older folding of the same tree was: nodes keep their ids while a tree grows."""
+        ends = {older.layout.segments[at].last for at in older._open}
+        firsts = {older.layout.segments[at].nodes[0] for at in older._open}
+        for number, segment in enumerate(self.layout.segments):
+            if segment.forks and (segment.last in ends or segment.nodes[0] in firsts):
+                self._open.add(number)
+        self._set_lines()
+        return self

@@ -1,0 +1,334 @@
+"""The trees of the data set: how sure the model was, conversation by conversation."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from engine import number_format
+from engine.errors import WorkbenchError
+from engine.filters import ListQuery
+from engine.records.conversations import TreeRow
+from engine.services.ports import Services
+from engine.services.trees.records import ConfigRow, TreeItem, TreeRequest
+from engine.text import one_line
+from screens.shell.dialogs import ChoiceDialog, ask_order
+from screens.shell.filter_editing import edit_filter
+from screens.shell.workbench_screen import WorkbenchScreen
+from screens.trees.columns import (
+    ORDERS,
+    STANDS_OUT,
+    Deciles,
+    by_conversation,
+    columns,
+    ordered,
+    worst_turns,
+)
+from screens.trees.formatting import config_words
+from screens.trees.run_form import TreeRunForm
+from screens.trees.scatter import Point, Scatter
+from screens.trees.screen import TreeScreen
+from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.filter_line import FilterLine
+from screens.widgets.row_table import Column, RowTable
+
+
+class TreeSetScreen(WorkbenchScreen[None]):
+    """A table of trees beside a scatter of leaves against the log-probability of the best answer."""
+
+    PLACE = "trees"
+    MODE = "trees"
+    CSS_PATH = "tree_list.tcss"
+    AUTO_FOCUS = "#trees"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f", "edit_filter", "Filter", tooltip="Write a filter"),
+        Binding("slash", "search", "Find", key_display="/", tooltip="Find words in the messages"),
+        Binding("s", "sort", "Sort", tooltip="Sort by a column"),
+        Binding("S", "reverse", "Reverse", tooltip="Reverse the order", show=False),
+        Binding("c", "configuration", "Set", tooltip="Trees of another alpha, place or model"),
+        Binding("r", "run_trees", "Grow", tooltip="Grow trees; says first how many"),
+        Binding("w", "worst", "Turns", tooltip="Every turn, or the worst of each conversation", show=False),
+        Binding("v", "view", "Scatter", tooltip="From the table to the scatter and back"),
+        Binding("escape", "clear", "Clear", tooltip="Clear the filter", show=False),
+        Binding("q", "app.quit", "Quit", show=False),
+    ]  # fmt: skip
+
+    def __init__(self, services: Services, feed: EngineFeed) -> None:
+        super().__init__(services, feed)
+        self._query = ListQuery()
+        self._sort = ("leaves", True)
+        self._items: Sequence[TreeItem] = ()
+        self._by_id: dict[int, TreeItem] = {}
+        self._turns: dict[int, list[TreeRow]] = {}
+        self._worst_only = True
+        self._points: dict[int, int] = {}  # places in the scatter by id
+        self._deciles = Deciles()
+        self.table = RowTable[TreeItem](
+            self._columns(), self._fetch, lambda item: item.id, id="trees"
+        )
+
+    def _columns(self) -> list[Column[TreeItem]]:
+        return columns(lambda: self._deciles, self._turns)
+
+    def compose_body(self) -> ComposeResult:
+        """Summary, filter line, table and scatter, or what to do when there is no tree."""
+        yield Static(id="summary")
+        yield FilterLine(id="filter")
+        with Horizontal(id="main"):
+            yield self.table
+            with Vertical(id="side"):
+                yield Scatter("leaves", "−log P of the best answer")
+                yield Static(id="legend")
+        yield Static(classes="empty")
+
+    # Reading
+
+    def refresh_data(self) -> None:
+        """Reads the trees of the query."""
+        query, trees = self._query, self.services.trees
+
+        def arrived(found: tuple[list[TreeItem], ConfigRow | None]) -> None:
+            self._show_items(*found)
+
+        def failed(error: WorkbenchError) -> None:
+            if query.filter:
+                self.query_one(FilterLine).complain(error)
+            else:
+                self.show_error(error)
+
+        def read() -> tuple[list[TreeItem], ConfigRow | None]:
+            items, shown = trees.items(query), trees.shown()
+            return items, next((c for c in trees.configs() if c.config_hash == shown), None)
+
+        self.in_background(read, arrived, group="listing", failed=failed)
+
+    def _show_items(self, items: list[TreeItem], config: ConfigRow | None) -> None:
+        self.query_one(FilterLine).complain(None)
+        self._turns = by_conversation(items)
+        self.table.show_columns(self._columns())
+        summary = _summary(items, config, self._turns_content())
+        if self._turns and self._worst_only:
+            items = worst_turns(items)
+        self._items = items
+        self._by_id = {item.id: item for item in items}
+        self._deciles = Deciles.of(items)
+        self._show_order()
+        grown = [item for item in items if item.row.max_log_prob is not None]
+        self._points = {item.id: at for at, item in enumerate(grown)}
+        points = [
+            Point(
+                item.row.leaves,
+                -(item.row.max_log_prob or 0.0),
+                self._deciles.many(item.row) or self._deciles.unsure(item.row),
+            )
+            for item in grown
+        ]
+        self.query_one(Scatter).show(points)
+        self._point()
+        self.query_one("#legend", Static).update(_legend(self._deciles, len(points)))
+        self.query_one("#summary", Static).update(summary)
+        self.set_class(not items, "-empty")
+        self.query_one(".empty", Static).update(_empty_content(self._query))
+        if self.focused is None and items:  # it was hidden while there was nothing to list
+            self.table.focus()
+
+    def _turns_content(self) -> Content:
+        if not self._turns:
+            return Content("")
+        words = "the least sure turn of each" if self._worst_only else "every turn"
+        return Content.assemble(f" · {words} ", ("w", "bold $tone-accent"))
+
+    def _show_order(self) -> None:
+        found = ordered(self._items, *self._sort)
+        self.table.show(array("q", (item.id for item in found)), self._sort)
+
+    def _fetch(self, ids: Sequence[int]) -> list[TreeItem]:
+        by_id = self._by_id
+        return [by_id[row_id] for row_id in ids if row_id in by_id]
+
+    def _point(self) -> None:
+        at = self.table.cursor_id
+        self.query_one(Scatter).point_to(None if at is None else self._points.get(at))
+
+    def on_row_table_highlighted(self) -> None:
+        """The cursor's tree is marked in the scatter."""
+        self._point()
+
+    def on_scatter_pointed(self, message: Scatter.Pointed) -> None:
+        """The cursor's point is marked in the table."""
+        self.table.move_to_id(self._id_at(message.index))
+
+    def on_scatter_opened(self, message: Scatter.Opened) -> None:
+        """Enter opens the explorer from the scatter too."""
+        self._open(self._id_at(message.index))
+
+    def _id_at(self, point: int) -> int:
+        return next(row_id for row_id, at in self._points.items() if at == point)
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter opens the explorer."""
+        self._open(message.row_id)
+
+    def _open(self, row_id: int) -> None:
+        item = self._by_id[row_id]
+        if item.row.reason is not None:
+            self.notify(one_line(item.row.reason), title="No tree", markup=False)
+            return
+        row = item.row
+        self.app.push_screen(
+            TreeScreen(self.services, self.feed, row.conversation_id, row.step, self.MODE)
+        )
+
+    # Asking differently
+
+    def _ask(self, query: ListQuery) -> None:
+        if query != self._query:
+            self._query = query
+            self.refresh_data()
+
+    def on_filter_line_asked(self, message: FilterLine.Asked) -> None:
+        """What is written in the filter line is listed."""
+        self._ask(replace(self._query, filter=message.filter))
+
+    def on_filter_line_left(self) -> None:
+        """Back to the list."""
+        self.table.focus()
+
+    def action_edit_filter(self) -> None:
+        """Goes into the filter line."""
+        edit_filter(self)
+
+    def action_search(self) -> None:
+        """Goes into the filter line to write words behind what stands there."""
+        edit_filter(self, words=True)
+
+    def action_clear(self) -> None:
+        """Takes the filter away."""
+        if self._query.filter:
+            self.query_one(FilterLine).put(ListQuery().filter)
+            self._ask(ListQuery())
+
+    def action_sort(self) -> None:
+        """Asks for the order."""
+        choices = [(key, order.title) for key, order in ORDERS.items()]
+        ask_order(self, choices, self._sort[0], self._sort_by)
+
+    def _sort_by(self, key: str) -> None:
+        same = self._sort[0] == key
+        self._sort = (key, not self._sort[1] if same else ORDERS[key].falling)
+        self._show_order()
+
+    def action_reverse(self) -> None:
+        """Turns the order round."""
+        self._sort_by(self._sort[0])
+
+    def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
+        """A click on a column's title sorts by it."""
+        self._sort_by(message.key)
+
+    def action_worst(self) -> None:
+        """Changes between every turn and the least sure one of each conversation."""
+        if self._turns:
+            self._worst_only = not self._worst_only
+            self.refresh_data()
+        else:
+            self.notify("No conversation has trees at several turns.", markup=False)
+
+    def action_view(self) -> None:
+        """Goes from the table to the scatter and back; where both have no room, one of them is shown."""
+        self.toggle_class("-scatter")
+        pane = self.query_one(Scatter) if self.has_class("-scatter") else self.table
+        self.call_after_refresh(pane.focus)
+
+    def action_configuration(self) -> None:
+        """Asks which set of trees is shown."""
+        if not self.may_write():
+            return
+        trees = self.services.trees
+
+        def chosen(key: str | None) -> None:
+            if key is not None:
+                self.in_background(
+                    lambda: trees.show(key), lambda _: self.refresh_data(), group="set"
+                )
+
+        def ask(found: tuple[list[ConfigRow], str | None]) -> None:
+            if not found[0]:
+                self.notify("No tree was grown yet; r grows them.", markup=False)
+                return
+            choices = [
+                (c.config_hash, f"{config_words(c)} · {number_format.counted(c.trees, 'tree')}")
+                for c in found[0]
+            ]
+            self.app.push_screen(ChoiceDialog("Trees of", choices, found[1]), chosen)
+
+        self.in_background(lambda: (trees.configs(), trees.shown()), ask, group="configs")
+
+    def action_run_trees(self) -> None:
+        """Shows how many trees a run would grow, and starts it."""
+        if not self.may_write():
+            return
+        query, trees = self._query, self.services.trees
+
+        def chosen(wish: TreeRequest | None) -> None:
+            if wish is not None:
+                self._start(lambda: trees.start(wish, query))
+
+        self.app.push_screen(TreeRunForm(trees, query), chosen)
+
+
+def _summary(items: Sequence[TreeItem], config: ConfigRow | None, turns: Content) -> Content:
+    grown = sorted(item.row.leaves for item in items if item.row.reason is None)
+    parts = [number_format.counted(len(grown), "tree")]
+    if grown:
+        parts.append(
+            f"leaves median {grown[len(grown) // 2]:,}, p90 {grown[int(0.9 * len(grown))]:,}"
+        )
+    if len(items) > len(grown):
+        parts.append(f"{len(items) - len(grown):,} without")
+    told = Content.assemble(" · ".join(parts), turns)
+    if config is None:
+        return told
+    return Content.assemble(told, (f"   {config_words(config)}", "$tone-muted"))
+
+
+def _legend(deciles: Deciles, points: int) -> Content:
+    if not points:
+        return Content("")
+    if deciles == Deciles():
+        return Content.styled(" ◆ under the cursor", "$tone-muted")
+    return Content.assemble(
+        ("◆", "$tone-accent"),
+        (" under the cursor  ", "$tone-muted"),
+        (STANDS_OUT, "$tone-borderline"),
+        (
+            f" top decile: {deciles.leaves:,.0f} leaves or more, or best at −{deciles.surprise:.2f} or below",
+            "$tone-muted",
+        ),
+    )
+
+
+def _empty_content(query: ListQuery) -> Content:
+    if query.filter:
+        return Content.assemble(
+            "No tree of a conversation that matches ",
+            (one_line(str(query.filter), 80), "bold"),
+            ".\n\n",
+            ("r", "bold $tone-accent"),
+            " grows them, ",
+            ("escape", "bold $tone-accent"),
+            " clears the filter.",
+        )
+    return Content.assemble(
+        "No response trees yet: every continuation above a probability, for each conversation.\n\n",
+        ("r", "bold $tone-accent"),
+        " grows them, and says first how many conversations that concerns.",
+    )

@@ -1,0 +1,137 @@
+"""One tree with its account: the header, the lines, and what is known of the segment under the cursor."""
+
+from __future__ import annotations
+
+import math
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from engine import number_format
+from engine.records.conversations import TreeRow
+from engine.services.trees.records import Bounds, OpenTree
+from engine.text import one_line
+from screens.trees.formatting import grown_words
+from screens.trees.layout import Folding, Segment
+from screens.trees.tree_view import KIND_LOOKS, SAID, TreeView
+
+
+class TreePane(Vertical):
+    """Shows one stored tree; two of them stand side by side to be compared."""
+
+    DEFAULT_CSS = """
+    TreePane { width: 1fr; }
+    TreePane Static { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    TreePane TreeView { height: 1fr; }
+    TreePane .who { display: none; }
+    """
+
+    def __init__(self, config_hash: str | None, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.config_hash = config_hash
+        self.opened: OpenTree | None = None
+        self.bounds: Bounds | None = None
+        self.view = TreeView()
+
+    def compose(self) -> ComposeResult:
+        """What grew it, where it is beside another; account, measures, tree, segment."""
+        yield Static(classes="who")
+        yield Static(classes="account")
+        yield Static(classes="measures")
+        yield self.view
+        yield Static(classes="under")
+
+    def show(self, opened: OpenTree, folding: Folding) -> None:
+        """Shows a tree as `TreeView.lay_out` laid it out."""
+        self.opened = opened
+        self.config_hash = opened.item.row.config_hash
+        row = opened.item.row
+        self.query_one(".who", Static).update(Content.styled(grown_words(row), "bold"))
+        self.query_one(".account", Static).update(account_content(row))
+        self.view.show(folding)
+        self._tell()
+
+    def prove(self, bounds: Bounds | None) -> None:
+        """Shows what the tree proves of a property; None forgets it."""
+        self.bounds = bounds
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.opened is not None:
+            self.query_one(".measures", Static).update(
+                measures_content(self.opened.item.row, self.bounds)
+            )
+
+    def on_tree_view_highlighted(self) -> None:
+        """Tells about the segment under the cursor."""
+        segment = self.view.segment
+        content = Content("")
+        if segment is not None:
+            content = segment_content(segment, self.view.is_compared, self.view.there(segment))
+        self.query_one(".under", Static).update(content)
+
+
+def account_content(row: TreeRow) -> Content:
+    """How the tree was grown, and where all probability is."""
+    return Content.assemble(
+        ("covered ", "$tone-muted"),
+        (number_format.probability(row.covered), "bold $tone-complete"),
+        ("  pruned ", "$tone-muted"),
+        (number_format.probability(row.pruned), "bold"),
+        ("  unexpanded ", "$tone-muted"),
+        (
+            number_format.probability(row.unexpanded),
+            "bold $tone-accent" if row.unexpanded else "bold",
+        ),
+        (f"   {grown_words(row)}", "$tone-muted"),
+        (f" · {one_line(row.note, 60)}" if row.note else "", "$tone-borderline"),
+    )
+
+
+def measures_content(row: TreeRow, bounds: Bounds | None) -> Content:
+    """The figures of the tree on one line; what was proved comes first."""
+    proved: list[Content | tuple[str, str] | str] = []
+    if bounds is not None:
+        low, high = number_format.probability(bounds.low), number_format.probability(bounds.high)
+        proved = [
+            (f"P({one_line(bounds.text, 40)}) in [{low}, {high}]", "bold $tone-accent"),
+            " · ",
+        ]
+    parts = [
+        number_format.counted(row.leaves, "leaf").replace("leafs", "leaves"),
+        number_format.counted(row.answers, "distinct answer"),
+        f"best {number_format.log_probability(row.max_log_prob)}",
+        f"entropy {number_format.between(row.entropy_low, row.entropy_high)} bits",
+    ]
+    if row.answer_log_prob is not None:
+        parts.append(
+            f"{SAID[2:]} {number_format.log_probability(row.answer_log_prob)}, {row.answer_held:,} of "
+            f"{row.answer_tokens:,} tokens in the tree"
+        )
+    parts.append(f"{row.nodes:,} nodes")
+    return Content.assemble(*proved, " · ".join(parts))
+
+
+def segment_content(segment: Segment, compared: bool, there: float | None) -> Content:
+    """What ends a segment, and its figures with more digits than its line has; `there` is that of a tree beside."""
+    parts: list[str] = []
+    if segment.forks:
+        parts.append(
+            f"fork · {number_format.counted(segment.leaves, 'leaf').replace('leafs', 'leaves')}"
+        )
+    else:
+        parts.append(KIND_LOOKS[segment.kind][2])
+    if segment.entropy is not None:
+        parts.append(f"next token {segment.entropy:.1f} bits")
+    parts.append(f"P {segment.probability:.4f} (log {_log(segment.probability)})")
+    if compared:
+        parts.append("not in the other" if there is None else f"in the other {there:.4f}")
+    parts.append(f"leaves below {segment.below:.4f}")
+    parts.append(number_format.counted(len(segment.nodes), "token"))
+    return Content.styled(" · ".join(parts), "$tone-muted")
+
+
+def _log(probability: float) -> str:
+    return number_format.log_probability(math.log(probability)) if probability > 0 else "−∞"

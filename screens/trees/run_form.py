@@ -1,0 +1,101 @@
+"""What a run that grows trees would cost, before it starts."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from engine import number_format
+from engine.errors import WorkbenchError
+from engine.filters import ListQuery
+from engine.records.conversations import Estimate
+from engine.services.ports import Trees
+from engine.services.trees.records import TreeRequest, Where
+from engine.text import one_line
+from screens.shell.run_form import KEYS, RunForm, field_line
+from screens.widgets.cycle import Cycle
+
+PLACES: dict[Where, tuple[str, str]] = {
+    "last-answer": ("at the last answer", "How sure was the model of it?"),
+    "end": ("at the end", "What would come next?"),
+    "every": (
+        "at every answer",
+        "Where did the model become unsure? As many trees as there are answers.",
+    ),
+}
+"""Where trees are grown, in words, and what they answer."""
+
+DEFAULT = TreeRequest()
+ALPHA = (
+    "What is less probable than this is cut off: a lower alpha grows larger trees and takes longer."
+)
+
+
+def alpha_from(text: str, most: float = 1.0) -> float | None:
+    """The alpha that was typed; None when it is none, or is above `most`."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 < value <= most else None
+
+
+class TreeRunForm(RunForm[TreeRequest, Estimate]):
+    """Asks for alpha and the place; the number of conversations is shown before anything starts."""
+
+    PLACE = "tree-run"
+    ASKS = "Grow response trees"
+    FIRST = "alpha"
+    BINDINGS: ClassVar[list[BindingType]] = KEYS
+
+    def __init__(self, trees: Trees, query: ListQuery) -> None:
+        super().__init__()
+        self._trees, self._query = trees, query
+
+    def fields(self) -> ComposeResult:
+        """See the base."""
+        which = one_line(str(self._query.filter), 60) or "all conversations"
+        yield field_line("of", Static(Content.styled(which, "bold"), id="which"))
+        yield field_line("alpha", Input(f"{DEFAULT.alpha:g}", id="alpha"))
+        yield field_line("where", Cycle([name for name, _ in PLACES.values()], id="where"))
+
+    def wish(self) -> TreeRequest:
+        """See the base."""
+        alpha = alpha_from(self.text("alpha"))
+        if alpha is None:
+            raise WorkbenchError("Alpha is above 0 and at most 1.", ALPHA)
+        return TreeRequest(alpha, DEFAULT.mode, [*PLACES][self.at("where")])
+
+    def cost(self, wish: TreeRequest) -> Estimate:
+        """See the base."""
+        return self._trees.estimate(wish, self._query)
+
+    def told(self, wish: TreeRequest, cost: Estimate) -> Content:
+        """See the base."""
+        return estimate_content(cost)
+
+    def help_of(self, field: str) -> str:
+        """See the base."""
+        if field == "where":
+            return [*PLACES.values()][self.at("where")][1]
+        return ALPHA if field == "alpha" else ""
+
+
+def estimate_content(estimate: Estimate) -> Content:
+    """An estimate in words."""
+    if estimate.items == 0:
+        return Content("All of these trees are there; there is nothing to do.")
+    time = (
+        "time unknown until the first trees are grown"
+        if estimate.seconds is None
+        else f"about {number_format.duration(estimate.seconds)}, as long as those grown before took"
+    )
+    return Content.assemble(
+        (number_format.counted(estimate.items, "conversation"), "bold"),
+        f" · {time}\nwith ",
+        (one_line(estimate.model), "bold"),
+    )

@@ -1,0 +1,376 @@
+"""A tree as lines of segments, drawn line by line so that 50,000 nodes scroll like ten."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment as Piece
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from engine import number_format
+from engine.services.trees.records import NodeColumns, NodeKind, NodeMatches
+from engine.text import display_safe
+from screens.trees.layout import Folding, Segment, TreeLayout
+from screens.widgets.keyed import Keyed
+from screens.widgets.movement import movement
+from screens.widgets.states import TONES
+
+KIND_LOOKS: dict[NodeKind, tuple[str, str, str]] = {
+    "ended": ("●", "tone--complete", "ended"),
+    "cut": ("✂", "tone--unscored", "cut: no next token reaches alpha"),
+    "long": ("…", "tone--borderline", "at the longest"),
+    "frontier": ("▹", "tone--accent", "not read yet"),
+    "inner": (" ", "", ""),
+}
+"""Glyph, tone and word of what ends a segment."""
+
+SAID = "◀ said"
+SHARED = "≡"
+"""Behind an answer that the tree beside this one holds too."""
+TEXT_WIDTH = 100
+"""Text and indent are not stretched beyond this many columns."""
+INDENT = 2
+MOST_INDENT = 0.4
+"""Of the width: deeper segments stand no further in, and say how deep they are."""
+FIGURES = number_format.BAR_WIDTH + 1 + 5 + 1 + 5 + 2
+MOST_TEXT = 400
+
+
+class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
+    """Shows a layout with a cursor on a segment."""
+
+    PLACE = "tree-view"
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = TONES
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *movement("Line"),
+        Binding("right", "unfold", "Unfold", show=False, tooltip="Unfold, or go to the branches"),
+        Binding("left", "fold", "Fold", show=False, tooltip="Fold, or go to what it goes on from"),
+        Binding("enter,space", "turn", "Fold", key_display="← →", tooltip="Fold or unfold"),
+        Binding("E", "unfold_below", "Unfold everything", show=False),
+        Binding("C", "fold_all", "Fold everything", show=False),
+        Binding("n", "fork", "Fork", tooltip="Next fork"),
+        Binding("b", "best", "Best", tooltip="The most probable answer"),
+        Binding("s", "sibling", "Sibling", tooltip="Next branch of the same fork", show=False),
+        Binding("a", "said", "Said", tooltip="Where the recorded answer leaves", show=False),
+    ]
+    DEFAULT_CSS = "TreeView { overflow-x: hidden; overflow-y: auto; }"
+
+    class Highlighted(Message):
+        """The cursor stands on another segment."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._folding: Folding | None = None
+        self._line = 0
+        self._found: frozenset[int] = frozenset()
+        self._beside: NodeMatches | None = None
+
+    # What is shown
+
+    @property
+    def layout_shown(self) -> TreeLayout | None:
+        """The layout; None before there is a tree."""
+        return self._folding.layout if self._folding is not None else None
+
+    @property
+    def cursor(self) -> int | None:
+        """Number of the segment under the cursor; None in an empty tree."""
+        if self._folding is None or not self._folding.lines:
+            return None
+        return self._folding.lines[self._line]
+
+    @property
+    def segment(self) -> Segment | None:
+        """The segment under the cursor."""
+        at = self.cursor
+        layout = self.layout_shown
+        return None if at is None or layout is None else layout.segments[at]
+
+    @staticmethod
+    def lay_out(columns: NodeColumns, before: Folding | None = None) -> Folding:
+        """What `show` takes; may be called from any thread. Unfolded as `before`, or as a new tree is."""
+        folding = Folding(TreeLayout(columns))
+        return folding.opened_at_first() if before is None else folding.like(before)
+
+    @property
+    def folding(self) -> Folding | None:
+        """What is unfolded, for `lay_out` of the same tree grown on."""
+        return self._folding
+
+    def show(self, folding: Folding) -> None:
+        """Shows a tree. Where it is the one before, grown on, the cursor stays on its node, whose new branches are
+        unfolded."""
+        before = self.segment
+        self._folding, self._beside = folding, None
+        self._found = frozenset()
+        self._line = 0
+        if before is not None:
+            at = folding.layout.of_node(before.nodes[0])
+            if at is not None:
+                self._line = folding.reveal(at)
+                if not before.forks:
+                    folding.unfold(at)
+        self._changed()
+
+    def mark(self, numbers: frozenset[int]) -> None:
+        """Draws these segments as found."""
+        self._found = numbers
+        self.refresh()
+
+    def compare(self, beside: NodeMatches | None) -> None:
+        """Draws how the probability of each segment differs in another tree; None draws the leaves below again."""
+        self._beside = beside
+        self.refresh()
+        self.post_message(self.Highlighted())
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether another tree stands beside this one."""
+        return self._beside is not None
+
+    def there(self, segment: Segment) -> float | None:
+        """Probability in the tree beside this one of the way to a segment; None without such a way, or such a tree."""
+        return None if self._beside is None else self._beside.there[segment.nodes[0]]
+
+    @property
+    def twin(self) -> int | None:
+        """The node of the tree beside this one at the text of the segment under the cursor."""
+        segment = self.segment
+        if segment is None or self._beside is None:
+            return None
+        met = (self._beside.twins[node] for node in segment.nodes)
+        return next((twin for twin in met if twin > 0), None)
+
+    def go_to_node(self, node: int) -> None:
+        """Puts the cursor on the segment that holds a node, if it is there."""
+        at = self.layout_shown.of_node(node) if self.layout_shown is not None else None
+        if at is not None:
+            self.go_to(at)
+
+    def go_to(self, number: int) -> None:
+        """Puts the cursor on a segment, which is unfolded into sight."""
+        if self._folding is not None:
+            self._line = self._folding.reveal(number)
+            self._changed()
+
+    def _changed(self) -> None:
+        lines = len(self._folding.lines) if self._folding is not None else 0
+        self._line = min(self._line, max(0, lines - 1))
+        self.virtual_size = Size(self.size.width, lines)
+        self._keep_in_sight()
+        self.refresh()
+        self.post_message(self.Highlighted())
+
+    def _keep_in_sight(self) -> None:
+        top, height = round(self.scroll_offset.y), max(1, self.size.height)
+        if self._line < top:
+            self.scroll_to(y=self._line, animate=False)
+        elif self._line >= top + height:
+            self.scroll_to(y=self._line - height + 1, animate=False)
+
+    def on_resize(self) -> None:
+        """Keeps the cursor in sight."""
+        lines = len(self._folding.lines) if self._folding is not None else 0
+        self.virtual_size = Size(self.size.width, lines)
+        self._keep_in_sight()
+
+    # Keys
+
+    def _go(self, line: int) -> None:
+        if self._folding is None or not self._folding.lines:
+            return
+        line = min(max(line, 0), len(self._folding.lines) - 1)
+        if line != self._line:
+            for changed in (self._line, line):  # scrolling refreshes the others by itself
+                self.refresh_line(changed)
+            self._line = line
+            self._keep_in_sight()
+            self.post_message(self.Highlighted())
+
+    def action_move(self, delta: int) -> None:
+        """Moves the cursor by lines."""
+        self._go(self._line + delta)
+
+    def action_page(self, direction: int) -> None:
+        """Moves the cursor by a screenful."""
+        self._go(self._line + direction * max(1, self.size.height - 1))
+
+    def action_move_to(self, line: int) -> None:
+        """Moves the cursor to a line, counted from the end when negative."""
+        if self._folding is not None:
+            self._go(line if line >= 0 else len(self._folding.lines) + line)
+
+    def action_unfold(self) -> None:
+        """Unfolds the segment; when it is unfolded, goes to its first branch."""
+        at, folding = self.cursor, self._folding
+        if at is None or folding is None or not folding.layout.segments[at].forks:
+            return
+        if folding.is_open(at):
+            self._go(self._line + 1)
+        else:
+            folding.unfold(at)
+            self._changed()
+
+    def action_fold(self) -> None:
+        """Folds the segment; when it is folded, goes to the one it goes on from."""
+        at, folding = self.cursor, self._folding
+        if at is None or folding is None:
+            return
+        if folding.is_open(at):
+            folding.fold(at)
+            self._changed()
+        elif folding.layout.segments[at].parent >= 0:
+            self.go_to(folding.layout.segments[at].parent)
+
+    def action_turn(self) -> None:
+        """Folds or unfolds."""
+        at, folding = self.cursor, self._folding
+        if at is not None and folding is not None:
+            (folding.fold if folding.is_open(at) else folding.unfold)(at)
+            self._changed()
+
+    def action_unfold_below(self) -> None:
+        """Unfolds everything below the cursor."""
+        at, folding = self.cursor, self._folding
+        if at is not None and folding is not None:
+            folding.unfold_all(at)
+            self._line = folding.line_of(at) or 0
+            self._changed()
+
+    def action_fold_all(self) -> None:
+        """Folds everything; the cursor goes to the branch of the root it was below."""
+        at, folding = self.cursor, self._folding
+        if at is not None and folding is not None:
+            folding.fold_all()
+            self._line = folding.line_of(folding.layout.path(at)[0]) or 0
+            self._changed()
+
+    def action_fork(self) -> None:
+        """Goes to the next fork, wherever it is folded away."""
+        at = self.cursor
+        if at is not None and self.layout_shown is not None:
+            found = self.layout_shown.next_fork(at)
+            if found is None:
+                self.notify("There is no fork after this one.", markup=False)
+            else:
+                self.go_to(found)
+
+    def action_best(self) -> None:
+        """Goes to the most probable leaf."""
+        found = self.layout_shown.best_leaf() if self.layout_shown is not None else None
+        if found is not None:
+            self.go_to(found)
+
+    def action_sibling(self) -> None:
+        """Goes to the next branch of the same fork."""
+        at = self.cursor
+        if at is not None and self.layout_shown is not None:
+            self.go_to(self.layout_shown.sibling(at))
+
+    def action_said(self) -> None:
+        """Goes to where the recorded answer leaves the tree, or ends."""
+        found = self.layout_shown.said_end() if self.layout_shown is not None else None
+        if found is None:
+            self.notify("Nothing that was said here is in the tree.", markup=False)
+        else:
+            self.go_to(found)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click moves the cursor, a second one on the same line folds or unfolds."""
+        line = event.y + round(self.scroll_offset.y)
+        if self._folding is None or line >= len(self._folding.lines):
+            return
+        if line == self._line:
+            self.action_turn()
+        self._go(line)
+
+    # Drawing
+
+    def render_line(self, y: int) -> Strip:
+        """One segment, or nothing below the last one."""
+        width, base = self.size.width, self.rich_style
+        line = y + round(self.scroll_offset.y)
+        if self._folding is None or line >= len(self._folding.lines):
+            return Strip.blank(width, base)
+        at = line == self._line
+        if at:
+            name = "tone--cursor" if self.has_focus else "tone--cursor-blurred"
+            base = base + self.get_component_rich_style(name)
+        number = self._folding.lines[line]
+        segment = self._folding.layout.segments[number]
+        room = min(width, TEXT_WIDTH + FIGURES) - FIGURES - 1
+        left = self._left(number, segment, room, base, at)
+        bar, share = (
+            number_format.bar(segment.probability),
+            number_format.small_probability(segment.probability),
+        )
+        tone = self._tone("tone--accent" if segment.said else "", at)
+        last, last_tone = number_format.small_probability(segment.below), "tone--muted"
+        if self._beside is not None:
+            last, last_tone = _difference(segment.probability, self.there(segment))
+        right = [
+            Piece(" ", base),
+            Piece(bar, base + (tone or self._tone("tone--complete", at))),
+            Piece(f" {share:>4} ", base),
+            Piece(f"{last:>4} ", base + self._tone(last_tone, at)),
+        ]
+        strip = Strip([*Strip(left).adjust_cell_length(room, base), *right])
+        return strip.crop_extend(0, width, base)
+
+    def _left(self, number: int, segment: Segment, room: int, base: Style, at: bool) -> list[Piece]:
+        """Indent, sign, text and what stands behind it, in at most `room` cells."""
+        assert self._folding is not None
+        muted = base + self._tone("tone--muted", at)
+        wanted, most = segment.depth * INDENT, int(room * MOST_INDENT)
+        if wanted <= most:
+            head = [Piece(" " * (wanted + 1), base)]
+        else:
+            head = [Piece(f" {segment.depth:<{most - 1}} "[: most + 1], muted)]
+        if segment.forks:
+            head.append(Piece("▾ " if self._folding.is_open(number) else "▸ ", muted))
+        else:
+            glyph, tone, _ = KIND_LOOKS[segment.kind]
+            head.append(Piece(f"{glyph} ", base + self._tone(tone, at)))
+        tail: list[Piece] = []
+        if segment.forks and not self._folding.is_open(number):
+            tail.append(Piece(f" ({segment.leaves:,})", muted))
+        if self._beside is not None and segment.last in self._beside.shared:
+            tail.append(Piece(f" {SHARED}", base + self._tone("tone--accent", at)))
+        if segment.said_ends:
+            tail.append(Piece(f" {SAID}", base + self._tone("tone--accent", at)))
+        text = shown_text(segment.text)
+        style = base + self._tone("tone--found", at) if number in self._found else base
+        if not text:
+            text, style = ("end" if segment.kind == "ended" else "·"), muted
+        left = room - Strip([*head, *tail]).cell_length
+        body = Strip([Piece(text, style)])
+        if body.cell_length > left:
+            body = Strip([*body.crop(0, max(0, left - 1)), Piece("…", muted)])
+        return [*head, *body, *tail]
+
+    def _tone(self, name: str, at: bool) -> Style:
+        if not name:
+            return Style.null()
+        style = self.get_component_rich_style(name, partial=True)
+        return style.without_color if at and name == "tone--muted" else style
+
+
+def _difference(here: float, there: float | None) -> tuple[str, str]:
+    """How much more probable a way is here than in the other tree, and the tone of it."""
+    if there is None:
+        return "only", "tone--accent"
+    text = number_format.difference(here - there)
+    return text, "" if text != ".00" else "tone--muted"
+
+
+def shown_text(text: str) -> str:
+    """The text of a segment on one line, with its spaces, and line ends as signs."""
+    cut = text[:MOST_TEXT] + ("…" if len(text) > MOST_TEXT else "")
+    return display_safe(cut.replace("\r\n", "\n").replace("\n", "⏎").replace("\t", "⇥"))

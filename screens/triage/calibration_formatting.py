@@ -1,0 +1,159 @@
+"""What the calibration screen says. Pure."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from engine import number_format
+from engine.records.calibration import (
+    ENOUGH,
+    LEAST_OF_EACH,
+    CalibrationReport,
+    CompletionRate,
+    Estimate,
+    Share,
+)
+from engine.records.conversations import Verdict
+from engine.text import one_line
+from screens.triage.formatting import agreement_words
+from screens.widgets.states import VERDICT_LOOKS
+
+Piece = tuple[str, str] | str
+WELL_COVERED = 0.8
+NAME_WIDTH = 18
+
+
+def threshold_words(value: float) -> str:
+    """A threshold; near the ends with a digit more, because scores crowd there."""
+    return number_format.probability(value, 2 if 0.05 <= value <= 0.95 else 3)
+
+
+def estimate_words(estimate: Estimate | None) -> str:
+    """`92% (81–97)`, a dash for none."""
+    if estimate is None:
+        return "–"
+    low, high = 100 * estimate.low, 100 * estimate.high
+    return f"{100 * estimate.value:.0f}% ({low:.0f}–{high:.0f})"
+
+
+def share_words(share: Share | None) -> str:
+    """`23 of 25`, a dash for none."""
+    return "–" if share is None else f"{share.part} of {share.of}"
+
+
+def verdicts_content(report: CalibrationReport) -> Content:
+    """How many verdicts there are, whether they are enough, and how far they reach."""
+    complete, incomplete = VERDICT_LOOKS[Verdict.COMPLETE], VERDICT_LOOKS[Verdict.INCOMPLETE]
+    parts: list[Piece] = [
+        (f"{complete.glyph} {report.complete:,} complete", f"bold {complete.tone_variable}"),
+        (
+            f"  {incomplete.glyph} {report.incomplete:,} incomplete",
+            f"bold {incomplete.tone_variable}",
+        ),
+        "\n",
+    ]
+    if not report.enough:
+        missing = max(
+            ENOUGH - report.verdicts,
+            LEAST_OF_EACH - report.complete,
+            LEAST_OF_EACH - report.incomplete,
+        )
+        parts.append((f"{missing} more verdicts needed", "bold $tone-borderline"))
+        parts.append((f": {ENOUGH} in all, {LEAST_OF_EACH} of each kind\n", "$tone-muted"))
+    if report.verdicts:
+        tone = "$tone-muted" if report.covered >= WELL_COVERED else "$tone-borderline"
+        parts.append((f"they reach {report.covered:.0%} of the scores", tone))
+        if report.covered < WELL_COVERED:
+            parts.append((": in triage, O chooses the calibration sample", "$tone-muted"))
+        parts.append("\n")
+    parts.append(("you and the model ", "$tone-muted"))
+    parts.append(agreement_words(report.model))
+    parts.append(("\nyou and yourself, blind ", "$tone-muted"))
+    parts.append(agreement_words(report.itself))
+    return Content.assemble(*parts)
+
+
+def threshold_content(report: CalibrationReport) -> Content:
+    """The threshold in force, and how well it tells the two kinds apart."""
+    source = {"default": "the default", "calibrated": "from your verdicts", "chosen": "pinned"}
+    parts: list[Piece] = [
+        (threshold_words(report.rule.threshold), "bold $tone-bright"),
+        (f" in force, {source[report.rule.source]}", "$tone-muted"),
+    ]
+    if report.best is not None and report.rule.source == "chosen":
+        parts.append((f" · verdicts say {threshold_words(report.best)}", "$tone-borderline"))
+    accuracy = report.accuracy
+    if accuracy is None:
+        parts.append((f"\n{report.why}" if report.why else "", "$tone-borderline"))
+        return Content.assemble(*parts)
+    if accuracy.threshold != report.rule.threshold:
+        at = threshold_words(accuracy.threshold)
+        parts.append((f" · figures at {at}", "$tone-muted"))
+    for name, estimate, raw in (
+        ("recall     ", accuracy.sensitivity, accuracy.raw_sensitivity),
+        ("precision  ", accuracy.precision, accuracy.raw_precision),
+        ("specificity", accuracy.specificity, accuracy.raw_specificity),
+    ):
+        parts.append((f"\n{name} ", "$tone-muted"))
+        parts.append((f"{estimate_words(estimate):<14}", "bold"))
+        parts.append((share_words(raw), "$tone-muted"))
+    if accuracy.why:
+        parts.append((f"\n{one_line(accuracy.why)}", "$tone-borderline"))
+    return Content.assemble(*parts)
+
+
+def rate_content(rate: CompletionRate) -> Content:
+    """The completion rate without the classifier's errors, or why it cannot be told."""
+    covered = rate.scored / rate.conversations if rate.conversations else 0.0
+    parts: list[Piece] = []
+    if rate.corrected is None:
+        parts.append((one_line(rate.why) or "it cannot be told", "$tone-borderline"))
+    else:
+        parts.append((estimate_words(rate.corrected), "bold $tone-bright"))
+        parts.append((" complete, errors taken out", "$tone-muted"))
+    if rate.apparent is not None:
+        parts.append((f"\n{rate.apparent:.0%} score above", "$tone-muted"))
+    parts.append((f" · {rate.scored:,} scored ({covered:.0%})", "$tone-muted"))
+    return Content.assemble(*parts)
+
+
+def filters_content(report: CalibrationReport, width: int) -> Content:
+    """A line for everything and for each saved filter: size, coverage, apparent and corrected rate."""
+    head = f"{'filter':<{NAME_WIDTH}} {'n':>9} {'scored':>6} {'above':>6}  complete"
+    lines = [Content.styled(head, "$tone-muted")]
+    rates = [("everything", report.rate)]
+    rates += [(one.name, one.rate) for one in report.filters]
+    for name, rate in rates:
+        covered = rate.scored / rate.conversations if rate.conversations else None
+        scored = "–" if covered is None else f"{covered:.0%}"
+        apparent = "–" if rate.apparent is None else f"{rate.apparent:.0%}"
+        told = estimate_words(rate.corrected) if rate.corrected else one_line(rate.why) or "–"
+        lines.append(
+            Content.assemble(
+                Content(one_line(name, NAME_WIDTH)).truncate(NAME_WIDTH, pad=True),
+                (f" {rate.conversations:>9,} {scored:>6} {apparent:>6}  ", "$tone-muted"),
+                (told, "bold" if rate.corrected else "$tone-borderline"),
+            ).truncate(max(1, width), ellipsis=True)
+        )
+    if not report.filters:
+        lines.append(
+            Content.styled("Filters saved in the list (w there) are compared here.", "$tone-muted")
+        )
+    return Content("\n").join(lines)
+
+
+def empty_content(report: CalibrationReport) -> Content:
+    """What to do where there is nothing to calibrate."""
+    if not report.rate.scored:
+        what = "No conversation has been scored.\n\n"
+        then = (("2", "bold $tone-accent"), " goes to the list, ", ("r", "bold $tone-accent"))
+        return Content.assemble(what, *then, " scores it there.")
+    return Content.assemble(
+        "No verdict says yet whether a scored conversation is complete.\n\n",
+        ("3", "bold $tone-accent"),
+        " goes to triage, ",
+        ("O", "bold $tone-accent"),
+        " there chooses the calibration sample: about ",
+        (f"{ENOUGH}", "bold"),
+        " verdicts on it calibrate the threshold.",
+    )

@@ -1,0 +1,157 @@
+"""Calibration: what the verdicts say about the scores, and the threshold that follows."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.records.calibration import CalibrationReport
+from engine.records.conversations import DecisionRule
+from engine.services.ports import Services
+from screens.shell.dialogs import TextDialog
+from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from screens.triage import calibration_formatting as words
+from screens.triage.reliability import Reliability
+from screens.widgets.background import write_in_order
+from screens.widgets.engine_feed import EngineFeed
+
+
+class CalibrationScreen(WorkbenchScreen[None]):
+    """Verdicts, threshold, completion rate, reliability, and the rate of each saved filter."""
+
+    PLACE = "calibration"
+    CSS_PATH = "calibration.tcss"
+    AUTO_FOCUS = "#page"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("p", "pin", "Pin", tooltip="Pin the threshold, or free it"),
+        Binding("escape,q,K", "close", "Back"),
+        Binding("up,k", "page('up')", "Line up", show=False),
+        Binding("down,j", "page('down')", "Line down", show=False),
+    ]
+
+    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+        super().__init__(services, feed)
+        self.MODE = mode  # type: ignore[misc]
+        self._report: CalibrationReport | None = None
+
+    def compose_body(self) -> ComposeResult:
+        """Figures beside the plot, filters below."""
+        with VerticalScroll(id="page"):
+            with Horizontal(id="figures"):
+                with Vertical(id="told"):
+                    for name, title in (
+                        ("verdicts", "Your verdicts on what is scored"),
+                        ("threshold", "Threshold"),
+                        ("rate", "Completion rate"),
+                    ):
+                        section = Static(id=name, classes="section")
+                        section.border_title = title
+                        yield section
+                plot = Reliability(id="plot")
+                plot.add_class("section")
+                plot.border_title = "Complete in fact, by score"
+                yield plot
+            filters = Static(id="filters", classes="section")
+            filters.border_title = "Completion rate, overall and by saved filter"
+            yield filters
+        yield Static(classes="empty")
+
+    def on_mount(self) -> None:
+        """Says that it reads, which takes a moment on a large project."""
+        super().on_mount()
+        self.query_one(TitleLine).say(Content("Calibration · reading the scores…"))
+
+    def refresh_data(self) -> None:
+        """Calculates everything again, the threshold first if it is due."""
+        calibration = self.services.calibration
+
+        def read() -> CalibrationReport:
+            calibration.refresh()
+            return calibration.report()
+
+        self.in_background(read, self._show, group="report")
+
+    def _show(self, report: CalibrationReport) -> None:
+        self._report = report
+        self.query_one(TitleLine).say(Content.styled("Calibration", "bold"))
+        empty = report.verdicts == 0
+        self.set_class(empty, "-empty")
+        if empty:
+            self.query_one(".empty", Static).update(words.empty_content(report))
+            return
+        self.query_one("#verdicts", Static).update(words.verdicts_content(report))
+        self.query_one("#threshold", Static).update(words.threshold_content(report))
+        self.query_one("#rate", Static).update(words.rate_content(report.rate))
+        plot = self.query_one(Reliability)
+        plot.show(report.bins, report.rule.threshold)
+        if report.calibration_error is not None:
+            plot.border_subtitle = f"calibration error {report.calibration_error:.0%}"
+        self._show_filters()
+
+    def _show_filters(self) -> None:
+        if self._report is not None:
+            width = self.size.width - 4
+            told = words.filters_content(self._report, width)
+            self.query_one("#filters", Static).update(told)
+
+    def on_resize(self) -> None:
+        """The table uses the width there is."""
+        self._show_filters()
+
+    def action_pin(self) -> None:
+        """Pins a threshold that is asked for, or frees the pinned one."""
+        report = self._report
+        if report is None or not self.may_write():
+            return
+        if report.rule.source == "chosen":
+            self._pin(None)
+            return
+
+        def answered(text: str | None) -> None:
+            if text is None:
+                return
+            try:
+                threshold = float(text)
+            except ValueError:
+                threshold = -1.0
+            if 0 <= threshold <= 1:
+                self._pin(threshold)
+            else:
+                self.notify(
+                    "A threshold is a number from 0 to 1.", severity="warning", markup=False
+                )
+
+        value = f"{report.rule.threshold:.3f}"
+        self.app.push_screen(TextDialog("Pin the threshold at", value=value), answered)
+
+    def _pin(self, threshold: float | None) -> None:
+        def pinned(rule: DecisionRule) -> None:
+            at = words.threshold_words(rule.threshold)
+            told = (
+                f"The threshold is pinned at {at}."
+                if threshold is not None
+                else f"The threshold is {at}."
+            )
+            self.notify(told, markup=False)
+            self.refresh_data()
+
+        write_in_order(
+            self, lambda: self.services.calibration.pin(threshold), pinned, self.show_error
+        )
+
+    def action_page(self, direction: str) -> None:
+        """Scrolls what does not fit."""
+        page = self.query_one("#page", VerticalScroll)
+        if direction == "up":
+            page.scroll_up(animate=False)
+        else:
+            page.scroll_down(animate=False)
+
+    def action_close(self) -> None:
+        """Goes back."""
+        self.dismiss(None)

@@ -1,0 +1,152 @@
+"""What triage says: its orders, its lines, its notices. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from textual.content import Content
+
+from engine import number_format
+from engine.filters import Filter
+from engine.records.calibration import Agreement
+from engine.records.conversations import DecisionRule, QueueOrder, Verdict, VerdictRow
+from engine.text import one_line
+from screens.widgets.states import VERDICT_LOOKS
+
+ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
+    "threshold": ("near the threshold first", "the model knows least there"),
+    "lowest": ("lowest p end first", "surely incomplete ones, to see what goes wrong"),
+    "disagreement": ("disagreement first", "two ways of scoring say different things"),
+    "unsure": ("unsure answers first", "many likely answers, none of them very likely"),
+    "sample": ("calibration sample", "spread over all scores, for figures of all"),
+    "list": ("the list's order", "its filter and its sorting"),
+}
+"""Name of each order and what it is good for."""
+
+Piece = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TriageStatus:
+    """What all verdicts amount to."""
+
+    tally: Mapping[Verdict, int]
+    model: Agreement
+    itself: Agreement
+
+    @property
+    def given(self) -> int:
+        """Conversations with a verdict."""
+        return sum(self.tally.values())
+
+
+def tally_pieces(tally: Mapping[Verdict, int]) -> list[Piece]:
+    """Verdicts by kind."""
+    return [
+        (f"  {look.glyph} {tally.get(verdict, 0):,}", f"bold {look.tone_variable}")
+        for verdict, look in VERDICT_LOOKS.items()
+    ]
+
+
+def agreement_words(agreement: Agreement) -> str:
+    """`86% (κ .71, n 34)`; a dash where nothing was compared."""
+    if agreement.same is None:
+        return "–"
+    kappa = "" if agreement.kappa is None else f"κ {signed(agreement.kappa)}, "
+    share = agreement.same.part / agreement.same.of
+    return f"{100 * share:.0f}% ({kappa}n {agreement.n})"
+
+
+def signed(value: float) -> str:
+    """A number in [-1, 1] as probabilities are written, with its sign where it is negative."""
+    return ("-" if value < -0.005 else "") + number_format.probability(abs(value))
+
+
+def standing_line(
+    standing: TriageStatus, order: QueueOrder, wanted: Filter, *, with_tally: bool
+) -> Content:
+    """Order with its reason, agreement, filter."""
+    name, reason = ORDERS[order]
+    parts: list[Piece] = []
+    if with_tally:
+        parts += [*tally_pieces(standing.tally), ("  ", "")]
+    parts.append((name, "bold"))
+    if not with_tally:
+        parts.append((f" · {reason}", "$tone-muted"))
+    if standing.model.n:
+        parts.append((f" · model agrees {agreement_words(standing.model)}", ""))
+    if standing.itself.n:
+        parts.append((f" · you with yourself {agreement_words(standing.itself)}", ""))
+    if wanted:
+        parts.append((f" · ▽ {one_line(str(wanted))}", "bold $tone-accent"))
+    return Content.assemble(*parts)
+
+
+def order_prompt(order: QueueOrder) -> Content:
+    """An order as a line to choose."""
+    name, reason = ORDERS[order]
+    return Content.assemble(name, (f"  {reason}", "$tone-muted"))
+
+
+def empty_content(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> Content:
+    """Why there is nothing in front of the person, and what to do."""
+    given = sum(tally.values())
+    if narrowed:
+        return Content.assemble(
+            "Nothing waits for a verdict in this order and filter.\n\n",
+            ("O", "bold $tone-accent"),
+            " chooses another order, ",
+            ("f", "bold $tone-accent"),
+            " another filter.",
+        )
+    if not scored:
+        return Content.assemble(
+            "Nothing to triage: no conversation has been scored.\n\n",
+            ("2", "bold $tone-accent"),
+            " goes to the list, ",
+            ("r", "bold $tone-accent"),
+            " scores it there.",
+        )
+    return Content.assemble(
+        f"Nothing is left in the queue. {number_format.counted(given, 'verdict')} given.\n\n",
+        ("u", "bold $tone-accent"),
+        " takes the newest back, ",
+        ("K", "bold $tone-accent"),
+        " shows what the verdicts say about the scores, ",
+        ("2", "bold $tone-accent"),
+        " goes to the list.",
+    )
+
+
+def rule_words(rule: DecisionRule) -> str:
+    """What changed when another rule came into force."""
+    threshold = number_format.probability(rule.threshold)
+    if rule.source == "calibrated":
+        return f"Your verdicts put the threshold at {threshold}. K shows why, and pins it."
+    return f"Too few verdicts to calibrate; the threshold is {threshold} again."
+
+
+def act_words(row: VerdictRow, done: str) -> str:
+    """What an undo or redo concerned: `the tag “late” on 12 conversations`."""
+    if row.kind in ("tag", "untag"):
+        where = number_format.counted(row.count, "conversation")
+        what = "Tag" if row.kind == "tag" else "Removal of the tag"
+        return f"{what} “{one_line(''.join(row.tags), 40)}” on {where} {done}."
+    names = {"give": "Verdict", "repeat": "Blind answer", "note": "Note"}
+    return f"{names.get(row.kind, 'Act')} {done}."
+
+
+def blind_panel(words: str) -> Content:
+    """What stands in place of the evidence in a blind round."""
+    return Content.assemble(
+        (f"Blind repeat {words}\n\n", "bold"),
+        "You judged this one before. Your verdict and what the model says are hidden, so that the two answers "
+        "can be compared.\n\n",
+        ("c i m", "bold $tone-accent"),
+        " answer   ",
+        ("s", "bold $tone-accent"),
+        " next   ",
+        ("b", "bold $tone-accent"),
+        " ends it",
+    )

@@ -1,0 +1,168 @@
+"""The order in which a person works through the queue. Knows nothing of Textual.
+
+The service's queue changes under way: scores arrive, verdicts are given. What has been passed and what is in
+front of the person stays where it is; only what is still to come is exchanged.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from engine.records.conversations import TriageItem, TriagePage
+
+PAUSE_SECONDS = 600.0
+"""A gap longer than this is a break, not work."""
+FEW_LEFT = 100
+"""With fewer items to come the next page of a long queue is read."""
+
+
+class TriageQueue:
+    """Items passed, the current one, and items to come."""
+
+    def __init__(self) -> None:
+        self._items: list[TriageItem] = []
+        self._at = 0
+        self._judged: set[int] = set()
+        self._beyond = 0
+
+    @property
+    def current(self) -> TriageItem | None:
+        """What is in front of the person; None when nothing is left."""
+        return self._items[self._at] if self._at < len(self._items) else None
+
+    @property
+    def position(self) -> int:
+        """Place of the current item, from 1."""
+        return min(self._at + 1, len(self._items))
+
+    @property
+    def total(self) -> int:
+        """Items passed, current and to come, those of later pages too."""
+        return len(self._items) + self._beyond
+
+    @property
+    def ids(self) -> list[int]:
+        """Conversations in order."""
+        return [item.conversation_id for item in self._items]
+
+    @property
+    def index(self) -> int:
+        """Index of the current item in `ids`."""
+        return self._at
+
+    @property
+    def skipped(self) -> tuple[int, ...]:
+        """What was passed without a verdict."""
+        passed = (item.conversation_id for item in self._items[: self._at])
+        return tuple(key for key in passed if key not in self._judged)
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether the next page should be read."""
+        return self._beyond > 0 and len(self._items) - self._at < FEW_LEFT
+
+    def refresh(self, page: TriagePage) -> None:
+        """Exchanges what is to come."""
+        why = {item.conversation_id: item for item in page.items}
+        kept = [why.get(item.conversation_id, item) for item in self._items[: self._at + 1]]
+        known = {item.conversation_id for item in kept} | self._judged
+        self._items = kept + [item for item in page.items if item.conversation_id not in known]
+        self._beyond = page.total - len(page.items)
+
+    def restore(self, conversation: int | None, skipped: Sequence[int]) -> None:
+        """Goes back to where an earlier session was: what it skipped is passed, this conversation is current."""
+        passed = {key: nth for nth, key in enumerate(skipped) if key != conversation}
+        before = [item for item in self._items if item.conversation_id in passed]
+        before.sort(key=lambda item: passed[item.conversation_id])
+        now = [item for item in self._items if item.conversation_id == conversation]
+        rest = [
+            item
+            for item in self._items
+            if item.conversation_id not in passed and item.conversation_id != conversation
+        ]
+        self._items = before + now + rest
+        self._at = len(before) if now or rest else 0
+
+    def judge(self) -> None:
+        """The current item has a verdict: goes on to the next one without."""
+        if self.current is not None:
+            self._judged.add(self.current.conversation_id)
+            self._advance()
+
+    def skip(self) -> None:
+        """Goes on; the item comes again when all others have been seen."""
+        if self.current is not None:
+            self._advance()
+
+    def _advance(self) -> None:
+        later = range(self._at + 1, len(self._items))
+        skipped = range(self._at + 1)
+        for index in (*later, *skipped):
+            if self._items[index].conversation_id not in self._judged:
+                self._at = index
+                return
+        self._at = len(self._items)
+
+    def bring_back(self, conversation_id: int, why: str) -> None:
+        """Makes a conversation whose verdict was taken back the current item."""
+        self._judged.discard(conversation_id)
+        ids = self.ids
+        if conversation_id in ids:
+            self._at = ids.index(conversation_id)
+        else:
+            self._items.insert(self._at, TriageItem(conversation_id, why))
+
+    def settle(self, conversation_id: int) -> None:
+        """A conversation has its verdict again; if it is the current one, goes on."""
+        if self.current is not None and self.current.conversation_id == conversation_id:
+            self.judge()
+        else:
+            self._judged.add(conversation_id)
+
+
+class BlindRound:
+    """Some conversations judged earlier, to be judged again without sight of the first verdict."""
+
+    def __init__(self, conversations: Sequence[int]) -> None:
+        self._conversations = tuple(conversations)
+        self._at = 0
+
+    @property
+    def current(self) -> int | None:
+        """What is in front of the person; None when the round is over."""
+        return self._conversations[self._at] if self._at < len(self._conversations) else None
+
+    @property
+    def words(self) -> str:
+        """Where the round stands."""
+        return f"{min(self._at + 1, len(self._conversations))} of {len(self._conversations)}"
+
+    def go_on(self) -> None:
+        """To the next one."""
+        self._at += 1
+
+    def back_to(self, conversation: int) -> None:
+        """An answer was taken back: its conversation comes again."""
+        if conversation in self._conversations:
+            self._at = self._conversations.index(conversation)
+
+
+class Pace:
+    """Verdicts an hour over the last twenty, breaks left out."""
+
+    def __init__(self) -> None:
+        self._times: deque[float] = deque(maxlen=20)
+
+    def tick(self, now: float) -> None:
+        """A verdict was given at this time, in seconds of any clock that does not go back."""
+        if self._times and now - self._times[-1] > PAUSE_SECONDS:
+            self._times.clear()
+        self._times.append(now)
+
+    @property
+    def per_hour(self) -> float | None:
+        """None before three verdicts."""
+        if len(self._times) < 3 or self._times[-1] <= self._times[0]:
+            return None
+        return (len(self._times) - 1) / (self._times[-1] - self._times[0]) * 3600

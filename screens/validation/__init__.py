@@ -1,0 +1,1 @@
+"""Every metric against what is known from elsewhere."""

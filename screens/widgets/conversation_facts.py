@@ -1,0 +1,53 @@
+"""What is known about one conversation, read in one go off the UI thread. Knows nothing of Textual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine import number_format
+from engine.errors import WorkbenchError
+from engine.records.conversations import (
+    ConversationRow,
+    DecisionRule,
+    LeakRow,
+    MessageRow,
+    RemainingRow,
+    ScoreRow,
+    VerdictRow,
+)
+from engine.services.ports import Services
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One conversation with everything a screen shows of it."""
+
+    row: ConversationRow
+    messages: list[MessageRow]
+    score: ScoreRow | None
+    remaining: RemainingRow | None
+    leaks: list[LeakRow]
+    current: VerdictRow | None
+    rule: DecisionRule
+
+    @property
+    def digits(self) -> int:
+        """Digits of a probability that mean something on the model that scored."""
+        return number_format.digits_for(self.score.noise if self.score is not None else None)
+
+
+def load_facts(services: Services, conversation_id: int) -> Facts:
+    """Reads all facts; raises WorkbenchError when the conversation is gone."""
+    conversations = services.conversations
+    rows = conversations.rows([conversation_id])
+    if not rows:
+        raise WorkbenchError("This conversation is no longer in the project.", "Go on to another.")
+    return Facts(
+        row=rows[0],
+        messages=conversations.messages(conversation_id),
+        score=conversations.score(conversation_id),
+        remaining=conversations.remaining(conversation_id),
+        leaks=conversations.leaks(conversation_id),
+        current=services.triage.current(conversation_id),
+        rule=conversations.rule(),
+    )

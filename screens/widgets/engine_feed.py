@@ -1,0 +1,75 @@
+"""From engine events to screens: events arrive on any thread and leave on the UI thread.
+
+`EngineFeed.receive` only posts a message, which is safe from any thread and harmless after the app has quit.
+The app hands each message to `publish`, and whoever subscribed to `signal` hears it, in inactive modes too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from textual.app import App
+from textual.message import Message
+from textual.signal import Signal
+
+from engine.events import Event, JobEnded, JobProgress
+from engine.services.models.records import PullRow
+from engine.services.training.records import TrainingRun
+
+
+class EngineMessage(Message, bubble=False):
+    """An engine event on its way to the UI thread."""
+
+    def __init__(self, event: Event) -> None:
+        super().__init__()
+        self.event = event
+
+    def can_replace(self, message: Message) -> bool:
+        """Newer progress of a job replaces older progress that is still pending."""
+        if not isinstance(message, EngineMessage):
+            return False
+        old, new = message.event, self.event
+        return (
+            isinstance(new, JobProgress)
+            and isinstance(old, JobProgress)
+            and new.job_id == old.job_id
+        )
+
+
+class EngineFeed:
+    """The events of the engine as a signal of the app, and beside them the training run and the pulls that work.
+
+    Neither sends events: `training` and `pulls` are what was read of them last.
+    """
+
+    def __init__(self, app: App[Any]) -> None:
+        self._app = app
+        self.signal: Signal[Event] = Signal(app, "engine events")
+        self.last_ended: JobEnded | None = None
+        self.training: TrainingRun | None = None
+        self.training_signal: Signal[TrainingRun | None] = Signal(app, "training")
+        self.pulls: Sequence[PullRow] = ()
+        self.pulls_signal: Signal[Sequence[PullRow]] = Signal(app, "pulls")
+
+    def receive(self, event: Event) -> None:
+        """The engine's listener; may be called from any thread."""
+        self._app.post_message(EngineMessage(event))
+
+    def publish(self, event: Event) -> None:
+        """Tells the subscribers; on the UI thread only."""
+        if isinstance(event, JobEnded):
+            self.last_ended = event
+        self.signal.publish(event)
+
+    def tell_training(self, run: TrainingRun | None) -> None:
+        """Tells which run works and how far it is, None for none; on the UI thread only."""
+        if run != self.training:
+            self.training = run
+            self.training_signal.publish(run)
+
+    def tell_pulls(self, pulls: Sequence[PullRow]) -> None:
+        """Tells which pulls work and how far they are; on the UI thread only."""
+        if pulls != self.pulls:
+            self.pulls = pulls
+            self.pulls_signal.publish(pulls)

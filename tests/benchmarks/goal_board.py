@@ -1,0 +1,191 @@
+"""A merge desk in memory, without a model: automatic merging, and a simulated person who knows the gold goals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+
+from engine.goals.clusters.clustering import Clusters
+from engine.goals.clusters.granularity import granularity
+from engine.goals.clusters.neighbours import Neighbours
+from engine.goals.embedders.embedder import Embedder
+from engine.goals.embedders.vectors import Indices, Numbers, Vectors
+from engine.goals.merges.features import NAMES, PRIOR, RobustScale, features
+from engine.goals.merges.merge_probability import Floats, MergeModel, refit
+from engine.goals.merges.order import ranked
+from engine.goals.questions.distinctive_words import distinctive_words
+from engine.records.goals import DeskOrder
+
+NEIGHBOURS = 10
+WORDS = 8
+THRESHOLD = 0.5
+NO_DECISIONS = refit(PRIOR, np.empty((0, len(NAMES))), [])
+
+
+class Board:
+    """Groups that stand, as numbers of clusters, and pairs that were refused.
+
+    Attributes:
+        labels: Group of each row; negative for outliers.
+        threshold: Of closeness, as `granularity` found it.
+    """
+
+    def __init__(
+        self, vectors: Vectors, clusters: Clusters, texts: Sequence[str], embedder: Embedder
+    ) -> None:
+        self.labels = clusters.labels.copy()
+        self._grain = granularity(vectors, self.labels, clusters.seed)
+        self.threshold = self._grain.threshold
+        k, inside = clusters.k, np.flatnonzero(self.labels >= 0)
+        own = self.labels[inside]
+        self._sums = np.zeros((k, vectors.shape[1]))
+        np.add.at(self._sums, own, vectors[inside])
+        self._sizes = np.bincount(own, minlength=k).astype(float)
+        near = Neighbours(vectors[inside], "").of_rows(
+            np.arange(len(inside)), min(NEIGHBOURS, len(inside) - 1)
+        )
+        self._links = np.zeros((k, k))
+        np.add.at(self._links, (np.repeat(own, near.rows.shape[1]), own[near.rows.ravel()]), 1)
+        words = distinctive_words(texts, clusters.labels, WORDS, clusters.seed)
+        said = embedder.embed([" ".join(words[number]) + ". " for number in range(k)])
+        self._said = np.asarray(said, dtype=float)
+        self._usual = RobustScale.of((self._said @ self._said.T)[np.triu_indices(k, 1)])
+        self._alive = list(range(k))
+        self._version = [0] * k
+        self._refused: set[tuple[int, int, int, int]] = set()
+
+    def copy(self) -> Board:
+        """Another board with the same on it."""
+        other = object.__new__(Board)
+        other.__dict__.update(self.__dict__)
+        for name in ("labels", "_sums", "_sizes", "_links", "_said"):
+            setattr(other, name, getattr(self, name).copy())
+        other._alive, other._version = self._alive.copy(), self._version.copy()
+        other._refused = self._refused.copy()
+        return other
+
+    def pairs(self) -> tuple[Indices, Indices]:
+        """Undecided pairs of groups that stand, both sides of shape (pairs,)."""
+        alive = np.array(self._alive, dtype=np.int64)
+        first, second = np.triu_indices(len(alive), 1)
+        a, b = alive[first], alive[second]
+        if self._refused:
+            stays = [self._key(x, y) not in self._refused for x, y in zip(a, b, strict=True)]
+            a, b = a[stays], b[stays]
+        return a, b
+
+    def features(self, a: Indices, b: Indices) -> Floats:
+        """Features of pairs; what only a model could say is not known."""
+        alive = np.array(self._alive, dtype=np.int64)
+        place = np.full(len(self._version), -1)
+        place[alive] = np.arange(len(alive))
+        at = place[a], place[b]
+        links = self._links[np.ix_(alive, alive)]
+        shares = links / np.maximum(1, links.sum(axis=1, keepdims=True))
+        unknown = np.full(len(a), np.nan)
+        return features(
+            closeness=self._grain.closeness(self._sums[alive], self._sizes[alive])[at],
+            threshold=self.threshold,
+            description=self.similarity(a, b),
+            usual_description=self._usual,
+            overlap=np.maximum(shares, shares.T)[at],
+            likelihood=unknown,
+            yes=unknown,
+            yes_reversed=unknown,
+            sizes=(self._sizes[a], self._sizes[b]),
+        )
+
+    def similarity(self, a: Indices, b: Indices) -> Floats:
+        """Cosines of the words that name the groups."""
+        found: Floats = np.einsum("id,id->i", self._said[a], self._said[b])
+        return found
+
+    def masses(self, a: Indices, b: Indices) -> Floats:
+        """Share of all pairs of members that a pair of groups stands for."""
+        found: Floats = self._sizes[a] * self._sizes[b] / self._sizes.sum() ** 2
+        return found
+
+    def merge(self, a: int, b: int) -> None:
+        """Puts the members of `b` into `a`, which keeps the name of the larger."""
+        if self._sizes[b] > self._sizes[a]:
+            self._said[a] = self._said[b]
+        self._sums[a] += self._sums[b]
+        self._sizes[a] += self._sizes[b]
+        self._links[a] += self._links[b]
+        self._links[:, a] += self._links[:, b]
+        self._alive.remove(b)
+        self._version[a] += 1
+        self.labels[self.labels == b] = a
+
+    def refuse(self, a: int, b: int) -> None:
+        """Keeps a pair apart until one of the two changes."""
+        self._refused.add(self._key(a, b))
+
+    def _key(self, a: int, b: int) -> tuple[int, int, int, int]:
+        return int(a), self._version[a], int(b), self._version[b]
+
+
+def merged(board: Board, model: MergeModel = NO_DECISIONS, least: float = THRESHOLD) -> Numbers:
+    """Labels after the most probable pair was merged again and again, down to a merge probability; `board` stays."""
+    board = board.copy()
+    while True:
+        a, b = board.pairs()
+        if not len(a):
+            return board.labels
+        p = model.probabilities(board.features(a, b))
+        best = int(p.argmax())
+        if p[best] < least:
+            return board.labels
+        board.merge(int(a[best]), int(b[best]))
+
+
+def every_threshold(board: Board, model: MergeModel = NO_DECISIONS) -> list[Numbers]:
+    """Labels at every merge probability that automatic merging could stop at, from no merge on; `board` stays."""
+    board = board.copy()
+    found = [board.labels.copy()]
+    while True:
+        a, b = board.pairs()
+        if not len(a):
+            return found
+        best = int(model.probabilities(board.features(a, b)).argmax())
+        board.merge(int(a[best]), int(b[best]))
+        found.append(board.labels.copy())
+
+
+def work_queue(
+    board: Board,
+    gold: Numbers,
+    order: DeskOrder,
+    at: Collection[int],
+    seen: Callable[[int, Numbers, Numbers], None],
+) -> None:
+    """A person decides on the next pair of the queue: merge where the commonest goal of both sides is the same.
+
+    Args:
+        gold: Goal of each row.
+        at: Numbers of decisions after which `seen` is told: how many, labels as decided, and labels when the merge
+            probability, refitted to the decisions so far, does the rest.
+    """
+    board = board.copy()
+    rows: list[Floats] = []
+    answers: list[bool] = []
+    for count in range(max(at) + 1):
+        taught = np.array(rows).reshape(len(rows), len(NAMES))
+        model = refit(PRIOR, taught, answers)
+        if count in at:
+            seen(count, board.labels.copy(), merged(board, model))
+        a, b = board.pairs()
+        if not len(a):
+            continue
+        found = board.features(a, b)
+        next_ = ranked(order, model, found, board.similarity(a, b), board.masses(a, b))[0]
+        first, second = int(a[next_]), int(b[next_])
+        same = _commonest(gold, board.labels, first) == _commonest(gold, board.labels, second)
+        rows.append(found[next_])
+        answers.append(same)
+        (board.merge if same else board.refuse)(first, second)
+
+
+def _commonest(gold: Numbers, labels: Numbers, group: int) -> int:
+    return int(np.bincount(gold[labels == group]).argmax())

@@ -1,0 +1,114 @@
+"""Judging clusters of goals: the desk in memory, the simulated person, and the table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from engine.goals.clusters.clustering import cluster
+from engine.goals.embedders.tfidf import TfidfEmbedder
+from engine.goals.embedders.vectors import Numbers
+from engine.records.goals import DeskOrder
+from tests.benchmarks.goal_board import Board, every_threshold, merged, work_queue
+from tests.benchmarks.goal_quality import main, measure, read
+from tests.engine.goals.groups import same_partition, wishes
+from workbench import cli
+
+
+def board() -> tuple[Board, Numbers]:
+    """Nine clusters of texts of three kinds."""
+    texts, kinds = wishes()
+    embedder = TfidfEmbedder()
+    embedder.fit(texts)
+    vectors = embedder.embed(texts)
+    gold = np.array([sorted(set(kinds)).index(kind) for kind in kinds], dtype=np.int32)
+    return Board(vectors, cluster(vectors, 9), texts, embedder), gold
+
+
+def test_merging_leaves_the_board() -> None:
+    """Every threshold from no merge to one group is tried, and the board stays as it was."""
+    desk, _ = board()
+    before = desk.labels.copy()
+    found = every_threshold(desk)
+    counts = [len(set(labels[labels >= 0].tolist())) for labels in found]
+    assert counts == list(range(counts[0], 0, -1))
+    assert merged(desk, least=1.1).tolist() == before.tolist()
+    assert desk.labels.tolist() == before.tolist()
+
+
+@pytest.mark.parametrize("order", ["similarity", "probability", "teaching"])
+def test_a_person_ends_at_the_goals(order: DeskOrder) -> None:
+    """Whoever answers every question from the gold ends with the gold goals, whatever the order."""
+    desk, gold = board()
+    seen: dict[int, float] = {}
+
+    def note(count: int, decided: Numbers, rest: Numbers) -> None:
+        inside = decided >= 0
+        seen[count] = float(adjusted_rand_score(gold[inside], decided[inside]))
+        assert len(rest) == len(gold)
+
+    work_queue(desk, gold, order, (0, 3, 60), note)
+    assert list(seen) == [0, 3, 60]
+    assert seen[0] <= seen[60]
+    assert seen[60] > 0.95
+
+
+def test_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command prints a row for each file and text, and tables of decisions."""
+    texts, kinds = wishes()
+    path = tmp_path / "wishes.jsonl"
+    lines = [
+        {
+            "messages": [{"role": "user", "content": text}],
+            "truth": {"goal": kind, "odd": n % 7 == 0},
+        }
+        for n, (text, kind) in enumerate(zip(texts, kinds, strict=True))
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    assert (
+        main([str(path), "--embedder", "tfidf", "--text", "all-user", "--seeds", "2", "--desk"])
+        == 0
+    )
+    shown = capsys.readouterr().out
+    assert "| wishes | all-user | tfidf |" in shown
+    assert shown.count("| wishes |") == 1 + 2 * 3
+    assert len(read(f"{path}:5", [])[1]) == 5
+    assert len(read(str(path), ["odd"])[1]) == len(range(0, len(texts), 7))
+    assert len(read(str(path), ["nobody has this"])[1]) == len(texts)
+
+
+@pytest.mark.parametrize("k1", [7, 12])
+def test_the_program_does_what_is_measured(tmp_path: Path, k1: int) -> None:
+    """Automatic merging in a project ends with the groups that the measurement ends with, from the same clusters."""
+    texts, _ = wishes()
+    file, project = tmp_path / "wishes.jsonl", str(tmp_path / "wishes.wb")
+    records = [
+        {
+            "id": f"{n:03}",
+            "messages": [
+                {"role": "user", "content": text},
+                {"role": "assistant", "content": "Done."},
+            ],
+        }
+        for n, text in enumerate(texts)
+    ]
+    file.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
+    out = tmp_path / "assignments.jsonl"
+    clustering = ["--text", "all-user", "--k1", str(k1), "--no-labels", "--decide", "auto"]
+    assert cli.main(["import", project, str(file)]) == 0
+    assert cli.main(["run", "cluster", project, *clustering]) == 0
+    assert cli.main(["export", project, "assignments", "-o", str(out)]) == 0
+    found = {line["id"]: line["cluster"] for line in map(json.loads, out.read_text().splitlines())}
+    names = sorted(set(found.values()), key=str)
+    program = np.array([names.index(found[record["id"]]) for record in records], dtype=np.int32)
+
+    embedder = TfidfEmbedder()
+    embedder.fit(texts)
+    gold = np.zeros(len(texts), dtype=np.int32)
+    one = measure(embedder.embed(texts), texts, gold, embedder, 0, k1, desk=False)
+    assert same_partition(program, one.labels)
+    assert len(names) < k1

@@ -1,0 +1,317 @@
+"""Clusters: a partition, the same bit for bit, outliers marked, parts of a split, and how many to begin with."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+from sklearn.metrics import silhouette_score
+
+from engine.errors import UsageError
+from engine.goals.clusters import clustering, kmeans, proposing_k
+from engine.goals.clusters.clustering import OUTLIER, Clusters, cluster, limits_of, split
+from engine.goals.clusters.proposing_k import propose_k, silhouette
+from engine.goals.embedders.vectors import Vectors, has_vector, unit_rows
+from tests.engine.goals.groups import grouped, same_partition
+from tests.engine.store.support import REPOSITORY
+
+ARRAYS = ("labels", "centres", "distances", "nearest", "others", "other_distances")
+
+
+def bits(found: Clusters) -> str:
+    """A hash of everything in it."""
+    digest = hashlib.sha256(repr((found.inertia, found.seed)).encode())
+    for name in ARRAYS:
+        digest.update(getattr(found, name).tobytes())
+    return digest.hexdigest()
+
+
+def any_rows(seed: int, count: int, dimensions: int) -> Vectors:
+    """Rows of no structure, with rows of zeros and equal rows among them."""
+    rng = np.random.default_rng(seed)
+    rows = unit_rows(rng.standard_normal((count, dimensions)))
+    rows[rng.random(count) < 0.1] = 0
+    if count > 3:
+        rows[rng.integers(count, size=count // 3)] = rows[0]
+    return rows
+
+
+class TestPartition:
+    def test_groups_are_found(self) -> None:
+        """Groups that lie apart are the clusters."""
+        vectors, truth = grouped()
+        assert same_partition(cluster(vectors, 6, cut=None).labels, truth)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(0, 10**6), st.integers(2, 90), st.integers(1, 9), st.integers(1, 30))
+    def test_shape(self, seed: int, count: int, dimensions: int, k: int) -> None:
+        """Whatever the rows: no cluster is empty, each row is in one or an outlier, numbers go by size, and distances
+        are those to the nearest centre."""
+        vectors = any_rows(seed, count, dimensions)
+        live = has_vector(vectors)
+        if not live.any():
+            return
+        found = cluster(vectors, k, seed)
+        assert 1 <= found.k <= k
+        assert found.labels.dtype == np.int32
+        assert (found.labels[~live] == OUTLIER).all()
+        assert (found.sizes > 0).all()
+        assert (np.diff(found.sizes) <= 0).all()
+        assert found.sizes.sum() == (found.labels >= 0).sum()
+        inside = found.labels >= 0
+        assert (found.labels[inside] == found.nearest[inside]).all()
+        assert (found.nearest[live] >= 0).all()
+        distances = 1 - vectors[live] @ found.centres.T
+        assert np.allclose(found.distances[live], distances.min(axis=1), atol=1e-5)
+        assert all(np.isfinite(getattr(found, name)).all() for name in ARRAYS)
+        assert np.allclose(np.linalg.norm(found.centres, axis=1), 1, atol=1e-5)
+        if found.k > 1:
+            assert (found.others[live] != found.nearest[live]).all()
+            assert (found.other_distances >= found.distances - 1e-6).all()
+
+    def test_members(self) -> None:
+        """Members of all clusters and outliers are all rows, each once."""
+        vectors, _ = grouped()
+        found = cluster(vectors, 9)
+        rows = [found.members(number) for number in (OUTLIER, *range(found.k))]
+        assert sorted(np.concatenate(rows)) == list(range(len(vectors)))
+
+    def test_fewer_different_rows_than_clusters(self) -> None:
+        """Two different texts make two clusters, however many are asked for."""
+        vectors = np.tile(unit_rows([[1, 0], [0, 1]]), (10, 1))
+        found = cluster(vectors, 7)
+        assert sorted(found.sizes) == [10, 10]
+
+    def test_nothing_to_cluster(self) -> None:
+        """No vectors, or no clusters, is an error of usage."""
+        with pytest.raises(UsageError, match="vector"):
+            cluster(np.zeros((3, 2), np.float32), 2)
+        with pytest.raises(UsageError, match="clusters"):
+            cluster(unit_rows([[1, 0]]), 0)
+
+    def test_input_stays(self, tmp_path: Path) -> None:
+        """A read-only memory map is enough, and gives what the array gives."""
+        vectors, _ = grouped()
+        np.save(tmp_path / "v.npy", vectors)
+        mapped = np.load(tmp_path / "v.npy", mmap_mode="r")
+        assert bits(cluster(mapped, 6)) == bits(cluster(vectors, 6))
+
+    def test_attempts(self) -> None:
+        """More attempts never end worse."""
+        vectors, _ = grouped(12, 15, noise=0.3)
+        losses = [cluster(vectors, 12, restarts=n, cut=None).inertia for n in (1, 4, 12)]
+        assert losses == sorted(losses, reverse=True)
+
+    @pytest.mark.parametrize("noise", [0.3, 0.6])
+    def test_beside_scikit_learn(self, noise: float) -> None:
+        """The centres are about as good as those of scikit-learn's k-means with as many attempts."""
+        vectors, _ = grouped(10, 60, noise=noise)
+        plain = KMeans(14, n_init=kmeans.RESTARTS, random_state=0).fit(vectors)
+        centres = unit_rows(plain.cluster_centers_)
+        theirs = float((1 - (vectors @ centres.T).max(axis=1)).mean())
+        assert cluster(vectors, 14, cut=None).inertia < 1.01 * theirs
+
+    def test_rounds_gain(self) -> None:
+        """Rounds go on from where k-means++ began until another gains nothing."""
+        vectors, _ = grouped(10, 60, noise=0.6)
+        start = kmeans.seed_centres(vectors, 10, np.random.default_rng(0))
+        found = kmeans.lloyd(vectors, start)
+        begun = float((1 - kmeans.closest(vectors, start)[1]).mean())
+        assert found.inertia < 0.95 * begun
+        again = kmeans.lloyd(vectors, found.centres)
+        assert again.inertia == pytest.approx(found.inertia, rel=2e-3)
+
+    def test_stopping(self) -> None:
+        """What the note raises ends the work; the steps it was told of add up."""
+        told: list[tuple[int, int]] = []
+
+        def stop(done: int, total: int) -> None:
+            told.append((done, total))
+            if done == 2:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            cluster(grouped()[0], 6, note=stop)
+        assert told == [(0, kmeans.RESTARTS), (1, kmeans.RESTARTS), (2, kmeans.RESTARTS)]
+
+
+class TestRepetition:
+    @pytest.mark.parametrize("threads", ["1", "2", "7"])
+    def test_same_in_another_process(self, threads: str) -> None:
+        """The same rows and seed give the same bits in another process, with any number of threads."""
+        code = (
+            "from tests.engine.goals.clusters.test_clustering import bits, cluster, grouped\n"
+            "print(bits(cluster(grouped(noise=0.4)[0], 9, 3)))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=REPOSITORY,
+            env=os.environ | {"OPENBLAS_NUM_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == bits(cluster(grouped(noise=0.4)[0], 9, 3))
+
+    @settings(max_examples=25, deadline=None)
+    @given(st.integers(0, 10**6), st.integers(2, 120))
+    def test_order_of_rows_does_not_matter(self, seed: int, count: int) -> None:
+        """Rows in another order get the same partition, bit for bit, even where there is nothing to find."""
+        vectors = any_rows(seed, count, 5)
+        if not has_vector(vectors).any():
+            return
+        turned = np.random.default_rng(seed).permutation(count)
+        one, other = cluster(vectors, 6, seed), cluster(vectors[turned], 6, seed)
+        assert one.inertia == other.inertia
+        assert (one.centres == other.centres).all()
+        for name in ("labels", "distances", "nearest", "others", "other_distances"):
+            assert (getattr(one, name)[turned] == getattr(other, name)).all()
+
+    def test_many_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Above the limit mini-batches find the groups too, and repeat themselves bit for bit."""
+        monkeypatch.setattr(kmeans, "WHOLE", 200)
+        monkeypatch.setattr(clustering, "WHOLE", 200)
+        monkeypatch.setattr(kmeans, "MINI_BATCH", 64)
+        vectors, truth = grouped(6, 150)
+        found = cluster(vectors, 6, 1, cut=None)
+        assert same_partition(found.labels, truth)
+        assert bits(found) == bits(cluster(vectors, 6, 1, cut=None))
+
+    def test_mini_batches_use_all_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A group too rare for the sample still pulls the centre that is nearest to it."""
+        monkeypatch.setattr(kmeans, "WHOLE", 200)
+        monkeypatch.setattr(clustering, "WHOLE", 200)
+        monkeypatch.setattr(kmeans, "MINI_BATCH", 64)
+        vectors, _ = grouped(6, 150, noise=0.4)
+        whole = cluster(vectors, 6, 1, cut=None).inertia
+        monkeypatch.setattr(kmeans, "WHOLE", 10**6)
+        monkeypatch.setattr(clustering, "WHOLE", 10**6)
+        assert whole < 1.02 * cluster(vectors, 6, 1, cut=None).inertia
+
+
+class TestOutliers:
+    def test_odd_rows_are_marked(self) -> None:
+        """Rows that are like no group are outliers, the groups stay whole, and `cut=None` marks none."""
+        vectors, _ = grouped(6, 60, dimensions=32, noise=0.05)
+        odd = unit_rows(np.random.default_rng(3).standard_normal((4, 32)))
+        mixed = np.concatenate([vectors, odd])
+        found = cluster(mixed, 6)
+        assert (found.labels[-4:] == OUTLIER).all()
+        assert (found.nearest[-4:] >= 0).all()
+        assert (found.labels[:-4] >= 0).mean() > 0.97
+        assert (cluster(mixed, 6, cut=None).labels >= 0).all()
+
+    def test_limits_are_robust(self) -> None:
+        """What is far does not move the limit that it is measured by."""
+        labels = np.zeros(100, dtype=np.int32)
+        distances = np.linspace(0.1, 0.2, 100, dtype=np.float32)
+        before = limits_of(distances, labels, 1)
+        distances[-10:] = 2
+        assert limits_of(distances, labels, 1) == pytest.approx(before, rel=0.15)
+
+    def test_few_members_borrow_from_all(self) -> None:
+        """A cluster of equal texts does not reject the next that differs a little, where clusters are wide usually."""
+        distances = np.concatenate([np.zeros(3), np.linspace(0.2, 0.4, 300)]).astype(np.float32)
+        labels = np.repeat(np.array([0, 1], dtype=np.int32), [3, 300])
+        narrow, wide = limits_of(distances, labels, 2)
+        assert 0.2 < narrow < wide
+
+    def test_a_cluster_of_one_is_none(self) -> None:
+        """With more clusters than groups a lone odd row is no cluster of its own."""
+        vectors, _ = grouped(4, 50, noise=0.05)
+        odd = unit_rows(-vectors[:1])
+        found = cluster(np.concatenate([vectors, odd]), 8)
+        assert found.labels[-1] == OUTLIER
+        assert (found.sizes >= 2).all()
+
+
+class TestSplit:
+    @settings(max_examples=40, deadline=None)
+    @given(st.integers(0, 10**6), st.integers(1, 60), st.integers(1, 7))
+    def test_partition(self, seed: int, count: int, parts: int) -> None:
+        """Parts hold every member once, none is empty, the largest comes first, and nobody else is in them."""
+        vectors = any_rows(seed, 80, 4)
+        members = np.random.default_rng(seed).choice(80, count, replace=False)
+        found = split(vectors, members, parts, seed)
+        assert 1 <= len(found) <= parts
+        assert sorted(np.concatenate(found)) == sorted(members)
+        assert [len(part) for part in found] == sorted((len(part) for part in found), reverse=True)
+        assert all(len(part) for part in found)
+        again = split(vectors, members[::-1], parts, seed)
+        assert all((a == b).all() for a, b in zip(found, again, strict=True))
+
+    def test_two_groups_in_one(self) -> None:
+        """Two goals that were put together come apart."""
+        vectors, truth = grouped(5, 30)
+        members = np.flatnonzero(truth < 2)
+        parts = split(vectors, members, 2)
+        assert [set(truth[part]) for part in parts] in ([{0}, {1}], [{1}, {0}])
+
+    def test_cannot_be_told_apart(self) -> None:
+        """Equal rows stay one part."""
+        vectors = np.tile(unit_rows([[1, 0]]), (6, 1))
+        assert [part.tolist() for part in split(vectors, np.arange(6), 3)] == [list(range(6))]
+
+    def test_too_large_clusters_are_split(self) -> None:
+        """With a limit the large group is cut and the others are left as they are."""
+        vectors, truth = grouped(5, 40)
+        rows = np.flatnonzero((truth == 0) | (np.arange(len(truth)) % 4 == 0))
+        whole = cluster(vectors[rows], 5, cut=None)
+        cut = cluster(vectors[rows], 5, cut=None, largest=25)
+        assert whole.sizes[0] == 40
+        assert cut.k == 6
+        assert cut.sizes[0] < 40
+
+
+class TestProposedNumber:
+    @settings(max_examples=30, deadline=None)
+    @given(st.integers(0, 10**6), st.integers(5, 60), st.integers(2, 6))
+    def test_silhouette(self, seed: int, count: int, k: int) -> None:
+        """It is what scikit-learn computes from all pairs."""
+        rng = np.random.default_rng(seed)
+        rows = unit_rows(rng.standard_normal((count, 4)))
+        labels = rng.integers(k, size=count).astype(np.int32)
+        if len(set(labels.tolist())) > 1:
+            expected = silhouette_score(rows, labels, metric="cosine")
+            assert silhouette(rows, labels) == pytest.approx(expected, abs=1e-4)
+
+    def test_groups_are_overestimated(self) -> None:
+        """The best of what was tried is near the number of groups, the proposal above it, and not by much."""
+        for groups in (4, 10, 16):
+            found = propose_k(grouped(groups, 60, dimensions=24)[0])
+            assert groups / 1.3 <= found.best <= groups * 1.3
+            assert groups <= found.k <= max(2 * groups, math.isqrt(60 * groups))
+
+    def test_repeats_itself(self) -> None:
+        """The same rows in another order have the same proposal, with the figures it rests on."""
+        vectors, _ = grouped(noise=0.3)
+        found = propose_k(vectors, 2)
+        assert found == propose_k(vectors[::-1], 2)
+        scores = dict(found.tried)
+        assert scores[found.best] >= proposing_k.NEARLY * max(scores.values())
+        assert all(scores[k] < scores[found.best] for k in scores if k < found.best)
+
+    @pytest.mark.parametrize("count", [1, 2, 5, 9, 20])
+    def test_few(self, count: int) -> None:
+        """A handful of conversations has a number of clusters too."""
+        vectors = unit_rows(np.random.default_rng(0).standard_normal((count, 4)))
+        assert 1 <= propose_k(vectors).k <= count
+
+    def test_sample(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of many rows a sample is enough."""
+        monkeypatch.setattr(proposing_k, "SAMPLE", 200)
+        assert propose_k(grouped(6, 200)[0]).k >= 6
+
+    def test_nothing(self) -> None:
+        """Without a vector there is no number."""
+        with pytest.raises(UsageError, match="vector"):
+            propose_k(np.zeros((3, 2), np.float32))

@@ -1,0 +1,194 @@
+"""How broad goals are: closeness, and the threshold that the vectors themselves show."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.metrics import adjusted_rand_score, silhouette_score
+
+from engine.errors import Cancelled
+from engine.goals.clusters import granularity as room
+from engine.goals.clusters.clustering import cluster
+from engine.goals.clusters.granularity import DEFAULT, Granularity, adjusted_rand, granularity
+from engine.goals.embedders.vectors import Numbers, Vectors, unit_rows
+
+
+def tree(
+    goals: int, kinds: int, each: int, *, apart: float, seed: int = 0
+) -> tuple[Vectors, Numbers]:
+    """Rows in kinds of goals: `apart` is how far kinds of one goal lie from each other, 1 as far as goals do."""
+    rng = np.random.default_rng(seed)
+    axes = np.linalg.qr(rng.standard_normal((64, 64)))[0]
+    centres = [
+        axes[g] + apart * axes[8 + g * kinds + n] for g in range(goals) for n in range(kinds)
+    ]
+    rows = np.repeat(unit_rows(centres), each, axis=0)
+    rows = unit_rows(rows + 0.08 * rng.standard_normal(rows.shape))
+    return rows, np.repeat(np.arange(goals), kinds * each).astype(np.int32)
+
+
+class TestThreshold:
+    def test_finds_goals(self) -> None:
+        """Clusters that overestimate the goals are merged to the goals, whether these are narrow or broad."""
+        for kinds, apart in ((1, 0.0), (4, 0.4)):
+            vectors, gold = tree(6, kinds, 120 // kinds, apart=apart)
+            clusters = cluster(vectors, 24, 0)
+            found = granularity(vectors, clusters.labels)
+            assert found.groups == 6
+            sums = np.zeros((clusters.k, vectors.shape[1]))
+            inside = clusters.labels >= 0
+            np.add.at(sums, clusters.labels[inside], vectors[inside])
+            near = found.closeness(sums, clusters.sizes.astype(float))
+            goal = np.array(
+                [np.bincount(gold[clusters.labels == n]).argmax() for n in range(clusters.k)]
+            )
+            same = goal[:, None] == goal
+            assert near[~same].max() < found.threshold
+
+    def test_one_far_handful(self) -> None:
+        """A handful that is unlike everything does not make all the rest one goal, however surely it is told apart."""
+        vectors, _ = tree(6, 1, 40, apart=0.0)
+        noise = 0.2 * np.random.default_rng(0).standard_normal(vectors.shape)
+        rest = unit_rows(unit_rows(vectors + noise) + 1.2 * np.eye(64)[0])
+        far = unit_rows(np.tile(-np.eye(64)[0], (6, 1)) + 0.01 * np.eye(64)[:6])
+        rows = np.concatenate([rest, far])
+        assert granularity(rows, cluster(rows, 20, 0, cut=None).labels).groups == 7
+
+    def test_repeats_itself(self) -> None:
+        """The same rows, clusters and seed give the same threshold, bit for bit."""
+        vectors, labels = tree(5, 3, 40, apart=0.4)
+        assert granularity(vectors, labels, 3) == granularity(vectors, labels, 3)
+
+    def test_sample(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of many rows a sample is enough; outliers have no say."""
+        vectors, _ = tree(4, 3, 100, apart=0.4)
+        labels = cluster(vectors, 16, 0).labels
+        monkeypatch.setattr(room, "SAMPLE", 300)
+        assert granularity(vectors, labels).groups == 4
+        noise = unit_rows(np.random.default_rng(1).standard_normal((50, 64)))
+        outside = np.full(50, -1, dtype=np.int32)
+        monkeypatch.setattr(room, "SAMPLE", 3000)
+        more = granularity(np.concatenate([vectors, noise]), np.concatenate([labels, outside]))
+        assert more == granularity(vectors, labels)
+
+    @pytest.mark.parametrize("count", [0, 1, 2, 5])
+    def test_few(self, count: int) -> None:
+        """Where there is next to nothing to go by, the threshold is the default."""
+        vectors = unit_rows(np.random.default_rng(0).standard_normal((count, 4)))
+        labels = np.arange(count, dtype=np.int32)
+        assert granularity(vectors, labels).threshold == DEFAULT
+
+    @settings(max_examples=25, deadline=None)
+    @given(st.integers(0, 10**6), st.integers(20, 80), st.integers(1, 12), st.booleans())
+    def test_any_rows(self, seed: int, count: int, k: int, equal: bool) -> None:
+        """Whatever the vectors, also all the same, the threshold is finite and leaves at least two groups of two."""
+        rng = np.random.default_rng(seed)
+        raw = np.ones((count, 6)) if equal else rng.standard_normal((count, 6))
+        labels = rng.integers(k, size=count).astype(np.int32)
+        found = granularity(unit_rows(raw), labels, seed)
+        assert -1 <= found.threshold <= 1
+        assert min(2, len(set(labels.tolist()))) <= found.groups <= k
+
+    def test_stops(self) -> None:
+        """Telling of progress may stop the work."""
+        vectors, labels = tree(5, 1, 40, apart=0.0)
+
+        def stop(_done: int, _total: int) -> None:
+            raise Cancelled("stop")
+
+        with pytest.raises(Cancelled):
+            granularity(vectors, labels, note=stop)
+
+
+class TestCloseness:
+    def test_scale(self) -> None:
+        """Two halves of one group have a closeness near 1, groups with nothing in common near 0."""
+        vectors, goals = tree(4, 1, 200, apart=0.0)
+        labels = (goals * 2 + np.arange(len(goals)) % 2).astype(np.int32)
+        found = granularity(vectors, labels)
+        sums = np.zeros((8, 64))
+        np.add.at(sums, labels, vectors)
+        near = found.closeness(sums, np.full(8, 100.0))
+        assert near[0, 1] == pytest.approx(1.0, abs=0.1)
+        assert near[0, 2] == pytest.approx(0.0, abs=0.1)
+        assert near == pytest.approx(near.T)
+
+    def test_same_meaning_for_a_shifted_space(self) -> None:
+        """Vectors that all point somewhat the same way, as of many embedding models, give the same closeness."""
+        vectors, goals = tree(4, 2, 100, apart=0.5)
+        shifted = unit_rows(vectors + 2 * np.ones(64) / 8)
+        labels = (np.arange(len(goals)) // 100).astype(np.int32)
+        pairs = []
+        for rows in (vectors, shifted):
+            sums = np.zeros((8, 64))
+            np.add.at(sums, labels, rows)
+            pairs.append(granularity(rows, labels).closeness(sums, np.full(8, 100.0))[0, 1:3])
+        assert pairs[1] == pytest.approx(pairs[0], abs=0.1)
+
+    def test_single_members(self) -> None:
+        """Groups of one member have a closeness too."""
+        found = Granularity(0.1, 0.6, 0.5, 2)
+        near = found.closeness(np.eye(2), np.ones(2))
+        assert np.isfinite(near).all()
+
+
+class TestFigures:
+    @settings(deadline=None)
+    @given(
+        arrays(np.int64, (30,), elements=st.integers(0, 4)),
+        arrays(np.int64, (30,), elements=st.integers(0, 4)),
+    )
+    def test_adjusted_rand(self, a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> None:
+        """It is what scikit-learn computes from labels."""
+        table = np.zeros((5, 5))
+        np.add.at(table, (a, b), 1)
+        assert adjusted_rand(table) == pytest.approx(adjusted_rand_score(a, b))
+
+    @settings(max_examples=25, deadline=None)
+    @given(st.integers(0, 10**6), st.integers(3, 9))
+    def test_the_middle(self, seed: int, k: int) -> None:
+        """The partition that is taken agrees best with all of them by quality, as scikit-learn measures it from labels;
+        pairs of rows are counted as they are."""
+        rng = np.random.default_rng(seed)
+        rows = unit_rows(rng.standard_normal((30, 4)))
+        labels = np.concatenate([np.arange(k), rng.integers(k, size=30 - k)]).astype(np.int32)
+        sums, sizes = room._sums(rows, labels, k)
+        steps = room._merging(sums, sizes, 0.0, 0.5)
+        partitions = [labels.copy()]
+        for step in steps:
+            partitions.append(np.where(partitions[-1] == step.second, step.first, partitions[-1]))
+        pairs, every = room._pairs_inside(sizes, steps)
+        inside = [int((one[:, None] == one).sum() - 30) // 2 for one in partitions]
+        assert pairs.tolist() == inside
+        assert every == 30 * 29 / 2
+        quality = rng.random(len(partitions))
+        weights = (quality / quality.max()) ** room.SHARPNESS
+        expected = [
+            sum(w * adjusted_rand_score(a, b) for w, b in zip(weights, partitions, strict=True))
+            for a in partitions
+        ]
+        at = room._middle(quality, pairs, every)
+        assert expected[at] == pytest.approx(max(expected))
+
+    def test_no_quality(self) -> None:
+        """Where no partition is any good it stays at the finest."""
+        assert room._middle(np.zeros(3), np.array([1.0, 2.0, 4.0]), 10.0) == 0
+
+    def test_silhouettes(self) -> None:
+        """The silhouette of each partition on the way is what scikit-learn computes from all pairs of rows."""
+        rng = np.random.default_rng(4)
+        rows = unit_rows(rng.standard_normal((40, 5)))
+        labels = np.arange(40, dtype=np.int32) % 6
+        sums, sizes = room._sums(rows, labels, 6)
+        steps = room._merging(sums, sizes, 0.0, 0.5)
+        found = room._silhouettes(rows, labels, sums, sizes, steps)
+        now = labels.copy()
+        for groups, step in zip(range(6, 1, -1), [*steps, None], strict=True):
+            expected = silhouette_score(rows, now, metric="cosine")
+            assert found[groups] == pytest.approx(expected, abs=1e-5)
+            if step:
+                now[now == step.second] = step.first

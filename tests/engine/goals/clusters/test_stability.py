@@ -1,0 +1,116 @@
+"""Stability: what comes again does, what was cut at random does not, and repetitions can be gone on with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.errors import UsageError
+from engine.goals.clusters import stability
+from engine.goals.clusters.clustering import cluster
+from engine.goals.clusters.stability import (
+    DISSOLVED,
+    STABLE,
+    Repetition,
+    stability_run,
+    stability_runs,
+    summarise,
+)
+from engine.goals.embedders.vectors import unit_rows
+from tests.engine.goals.groups import grouped
+
+
+class TestRepetitions:
+    def test_groups_come_again(self) -> None:
+        """Groups that lie apart are the same with other seeds and in bootstraps."""
+        vectors, _ = grouped(5, 40)
+        labels = cluster(vectors, 5).labels
+        found = summarise(list(stability_runs(vectors, labels, 5, 0, seeds=2, bootstraps=4)))
+        assert (found.seeds, found.bootstraps) == (2, 4)
+        assert found.ari_seeds == pytest.approx(1, abs=0.02)
+        assert found.ari_bootstraps == pytest.approx(1, abs=0.05)
+        assert all(value is not None and value > STABLE for value in found.jaccard)
+        assert found.dissolved == (0,) * 5
+
+    def test_arbitrary_cuts_do_not(self) -> None:
+        """A cloud without groups is cut otherwise each time."""
+        vectors = unit_rows(np.random.default_rng(0).standard_normal((300, 12)))
+        labels = cluster(vectors, 8).labels
+        found = summarise(list(stability_runs(vectors, labels, 8, 0, seeds=2, bootstraps=4)))
+        assert found.ari_seeds is not None
+        assert found.ari_seeds < 0.5
+        assert sum(value is not None and value < DISSOLVED for value in found.jaccard) > 5
+
+    def test_one_group_of_two_cut(self) -> None:
+        """Of a true group and one cut in two, only the true one is stable."""
+        vectors, truth = grouped(2, 80, noise=0.2)
+        halves = np.random.default_rng(1).integers(1, 3, 160)
+        labels = np.where(truth == 0, 0, halves).astype(np.int32)
+        found = summarise(list(stability_runs(vectors, labels, 2, 0, seeds=0, bootstraps=3)))
+        first, *parts = found.jaccard
+        assert first is not None
+        assert first > 0.9
+        assert all(part is not None and part < 0.65 for part in parts)
+
+    def test_gone_on_with(self) -> None:
+        """What was stored is not done again, and the end is what it would have been."""
+        vectors, _ = grouped(4, 30, noise=0.5)
+        labels = cluster(vectors, 6).labels
+
+        def runs(*done: Repetition) -> list[Repetition]:
+            return list(stability_runs(vectors, labels, 6, 5, seeds=2, bootstraps=3, done=done))
+
+        whole = runs()
+        assert len(whole) == 5
+        assert [*whole[:2], *runs(*whole[:2])] == whole
+        assert [*whole[3:], *runs(*whole[3:])] == [*whole[3:], *whole[:3]]
+        assert len({repetition.ari for repetition in whole}) > 2
+
+    def test_many_rows_are_drawn_from(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Above the limit a bootstrap is a sample of bounded size; a cluster it drew nothing of is unknown."""
+        monkeypatch.setattr(stability, "WHOLE", 40)
+        vectors, _ = grouped(5, 60)
+        labels = cluster(vectors, 5).labels
+        lone = labels.copy()
+        lone[0] = 5
+        seen = [stability_run(vectors, lone, 5, 0, "bootstrap", n) for n in range(3)]
+        assert all(len(repetition.jaccard) == 6 for repetition in seen)
+        assert any(repetition.jaccard[5] is None for repetition in seen)
+
+
+class TestSummary:
+    @settings(max_examples=30, deadline=None)
+    @given(st.integers(0, 10**6), st.integers(4, 40), st.integers(1, 6))
+    def test_bounds(self, seed: int, count: int, k: int) -> None:
+        """Whatever the rows, similarities lie in [0, 1] and indices in [-1, 1]."""
+        rng = np.random.default_rng(seed)
+        vectors = unit_rows(rng.standard_normal((count, 3)))
+        labels = rng.integers(-1, k, count).astype(np.int32)
+        if labels.max() < 0:
+            return
+        found = [stability_run(vectors, labels, k, seed, kind, 0) for kind in ("seed", "bootstrap")]
+        for repetition in found:
+            assert -1 <= repetition.ari <= 1
+            assert all(value is None or 0 <= value <= 1 for value in repetition.jaccard)
+
+    def test_means(self) -> None:
+        """Bootstraps judge clusters; with none, seeds do; what is unknown stays so."""
+        boots = [
+            Repetition("bootstrap", 0, 0.5, (1.0, 0.5, None)),
+            Repetition("bootstrap", 1, 0.7, (0.8, None, None)),
+        ]
+        seed = Repetition("seed", 0, 0.9, (0.3, 0.3, 0.3))
+        found = summarise([*boots, seed])
+        assert found.ari_seeds == 0.9
+        assert found.ari_bootstraps == pytest.approx(0.6)
+        assert found.jaccard == (0.9, 0.5, None)
+        assert found.dissolved == (0.0, 1.0, None)
+        assert summarise([seed]).jaccard == (0.3, 0.3, 0.3)
+        assert summarise([]).jaccard == ()
+
+    def test_other_clusterings(self) -> None:
+        """Repetitions of different clusterings do not add up."""
+        with pytest.raises(UsageError, match="different"):
+            summarise([Repetition("seed", 0, 1, (1.0,)), Repetition("seed", 1, 1, (1.0, 1.0))])

@@ -1,0 +1,83 @@
+"""Features of the merge probability, and what the prior makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.goals.merges.features import NAMES, PRIOR, WIDEST, RobustScale, features
+from engine.goals.merges.merge_probability import Floats, refit
+
+MODEL = refit(PRIOR, np.empty((0, len(NAMES))), [])
+
+
+def of(**changed: float) -> Floats:
+    """Features of one pair, neither for nor against but for what is given."""
+    nan = float("nan")
+    plain = {
+        "closeness": 0.4, "description": 0.3, "overlap": 0.1, "likelihood": nan, "yes": nan,
+        "yes_reversed": nan, "a": 10.0, "b": 10.0, **changed,
+    }  # fmt: skip
+    given: dict[str, Any] = {name: np.array([value]) for name, value in plain.items()}
+    sizes = given.pop("a"), given.pop("b")
+    return features(threshold=0.4, usual_description=RobustScale(0.3, 0.1), sizes=sizes, **given)
+
+
+def test_neutral() -> None:
+    """At the threshold, with nothing else to go by, a merge is as probable as not."""
+    assert np.nan_to_num(of()) == pytest.approx(np.zeros((1, len(NAMES))))
+    assert MODEL.probabilities(of()) == pytest.approx([0.5])
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("closeness", 0.5), ("description", 0.5), ("overlap", 0.4), ("likelihood", 0.2)],
+)
+def test_each_speaks_for_a_merge(name: str, more: float) -> None:
+    """More closeness, likeness of descriptions, overlap or likelihood make a merge more probable than not."""
+    assert MODEL.probabilities(of(**{name: more}))[0] > 0.5
+
+
+def test_yes_weighs_little_until_it_earned_more() -> None:
+    """A sure yes in both orders does not outweigh vectors that say no; one in one order only cancels out."""
+    sure = of(yes=0.99, yes_reversed=0.99)
+    assert MODEL.probabilities(sure)[0] > 0.5
+    assert MODEL.probabilities(of(closeness=0.1, yes=0.99, yes_reversed=0.99))[0] < 0.2
+    assert MODEL.probabilities(of(yes=0.9, yes_reversed=0.1)) == pytest.approx([0.5])
+    right = np.repeat(np.concatenate([sure, of(yes=0.01, yes_reversed=0.01)]), 15, axis=0)
+    taught = refit(PRIOR, right, [True] * 15 + [False] * 15)
+    assert taught.probabilities(sure)[0] > MODEL.probabilities(sure)[0]
+
+
+def test_decisions_move_the_threshold() -> None:
+    """Five refusals just above the threshold make that a place to refuse, and a clear merge stays one."""
+    just_above = of(closeness=0.45)
+    taught = refit(PRIOR, np.repeat(just_above, 5, axis=0), [False] * 5)
+    assert MODEL.probabilities(just_above)[0] > 0.5 > taught.probabilities(just_above)[0]
+    assert taught.probabilities(of(closeness=0.9))[0] > 0.9
+
+
+@given(st.lists(st.floats(-1, 1), min_size=6, max_size=6), st.floats(1, 1e6), st.floats(1, 1e6))
+def test_bounded(values: list[float], a: float, b: float) -> None:
+    """No evidence, however extreme, exceeds its widest; unknown stays unknown."""
+    closeness, description, overlap, likelihood, yes, back = values
+    found = of(
+        closeness=closeness * 1e6, description=description * 1e6, overlap=abs(overlap),
+        likelihood=likelihood * 1e6, yes=abs(yes), yes_reversed=abs(back), a=a, b=b,
+    )  # fmt: skip
+    assert np.abs(found).max() <= WIDEST
+    assert np.isnan(of()[0]).tolist() == [False, False, False, True, True, False]
+
+
+def test_usual() -> None:
+    """What is usual is robust: a few alike pairs do not move it, and unknown ones are left out."""
+    values = np.array([0.1] * 20 + [0.2] * 20 + [0.3] * 20 + [1.0] * 3 + [np.nan])
+    found = RobustScale.of(values)
+    assert found.middle == pytest.approx(0.2)
+    assert found.spread == pytest.approx(0.14826)
+    assert RobustScale.of(np.full(5, 0.5)).spread > 0
+    assert RobustScale.of(np.array([np.nan])) == RobustScale(0.0, 1.0)

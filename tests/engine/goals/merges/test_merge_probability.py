@@ -1,0 +1,102 @@
+"""The merge probability: its optimum, its prior, what it learns, and whether it is calibrated."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from engine.goals.merges.merge_probability import MergeModel, Prior, design, refit
+
+PRIOR = Prior(("near", "sure"), (-1.0, 2.0, 0.5), (1.0, 0.5, 0.5))
+NONE: npt.NDArray[np.float64] = np.empty((0, 2))
+
+values = st.floats(-8, 8) | st.just(float("nan"))
+decisions = st.integers(0, 25).flatmap(
+    lambda n: st.tuples(
+        arrays(np.float64, (n, 2), elements=values),
+        st.lists(st.booleans(), min_size=n, max_size=n),
+    )
+)
+
+
+def slope(model: MergeModel, features: npt.NDArray[np.float64], merged: list[bool]) -> float:
+    """Largest component of the gradient of the penalised loss."""
+    x, w = design(features), np.array(model.weights)
+    error = 1 / (1 + np.exp(-x @ w)) - np.array(merged, float)
+    pull = (w - np.array(PRIOR.means)) / np.square(np.array(PRIOR.deviations))
+    return float(np.abs(x.T @ error + pull).max())
+
+
+class TestFit:
+    def test_prior_alone(self) -> None:
+        """Without decisions the weights are the prior's, with its deviations."""
+        model = refit(PRIOR, NONE, [])
+        assert model.weights == pytest.approx(PRIOR.means)
+        assert model.decisions == 0
+        assert model.state()["near"] == pytest.approx((2.0, 0.5, 2.0))
+        assert list(model.state()) == ["intercept", "near", "sure"]
+
+    @given(decisions)
+    def test_optimum(self, given: tuple[npt.NDArray[np.float64], list[bool]]) -> None:
+        """For any decisions, also separable or contradictory ones, the gradient vanishes where the fit ends."""
+        assert slope(refit(PRIOR, *given), *given) < 1e-4
+
+    @given(decisions, st.randoms(use_true_random=False))
+    def test_order(self, given: tuple[npt.NDArray[np.float64], list[bool]], random: object) -> None:
+        """Decisions in another order give the same model."""
+        features, merged = given
+        turned = refit(PRIOR, features[::-1], merged[::-1])
+        assert turned.weights == pytest.approx(refit(PRIOR, features, merged).weights, abs=1e-6)
+
+    def test_one_more_merge(self) -> None:
+        """A merge makes the like of it more probable, a refusal less, and certainty grows with both."""
+        x = np.array([[1.0, 1.0]])
+        before = refit(PRIOR, NONE, [])
+        for merged in (True, False):
+            after = refit(PRIOR, x, [merged])
+            assert (after.probabilities(x)[0] > before.probabilities(x)[0]) == merged
+            assert np.trace(np.array(after.covariance)) < np.trace(np.array(before.covariance))
+
+    def test_learns_against_the_prior(self) -> None:
+        """Forty decisions that follow another rule than the prior's are learnt."""
+        random = np.random.default_rng(3)
+        x = random.normal(size=(40, 2))
+        merged = (x[:, 1] > 0.5).tolist()
+        model = refit(PRIOR, x, merged)
+        fresh = random.normal(size=(400, 2))
+        right = (model.probabilities(fresh) > 0.5) == (fresh[:, 1] > 0.5)
+        before = (refit(PRIOR, NONE, []).probabilities(fresh) > 0.5) == (fresh[:, 1] > 0.5)
+        assert right.mean() > before.mean() + 0.1
+
+
+class TestProbability:
+    def test_missing(self) -> None:
+        """What was not asked yet counts as usual, which is 0."""
+        model = refit(PRIOR, NONE, [])
+        known = model.probabilities(np.array([[1.0, 0.0]]))
+        assert model.probabilities(np.array([[1.0, np.nan]])) == pytest.approx(known)
+
+    @given(arrays(np.float64, (3, 4, 2), elements=st.floats(-1e6, 1e6)))
+    def test_range(self, features: npt.NDArray[np.float64]) -> None:
+        """Any features give probabilities, in the shape of the pairs."""
+        p = refit(PRIOR, NONE, []).probabilities(features)
+        assert p.shape == (3, 4)
+        assert ((p >= 0) & (p <= 1)).all()
+
+    def test_calibrated(self) -> None:
+        """Where decisions are drawn from the model's own family, of pairs at p about p are merged."""
+        random = np.random.default_rng(5)
+        true = np.array([-0.5, 1.5, 0.2])
+        x = random.normal(size=(300, 2))
+        merged = random.random(300) < 1 / (1 + np.exp(-design(x) @ true))
+        model = refit(PRIOR, x, merged.tolist())
+        fresh = random.normal(size=(20_000, 2))
+        outcome = random.random(20_000) < 1 / (1 + np.exp(-design(fresh) @ true))
+        p = model.probabilities(fresh)
+        for low in np.arange(0, 1, 0.2):
+            inside = (p >= low) & (p < low + 0.2)
+            assert p[inside].mean() == pytest.approx(outcome[inside].mean(), abs=0.08)

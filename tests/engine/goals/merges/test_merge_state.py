@@ -1,0 +1,335 @@
+"""The merge desk as a pure function of decisions: always a partition, and back to where it was by undoing."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import UsageError
+from engine.goals.merges.decision_formatting import decision_row, words
+from engine.goals.merges.merge_state import MergeState, replay
+from engine.records.goals import Author, DecisionKind, DeskDecision
+
+MEMBERS = {0: [1, 2, 3, 4], 1: [5, 6, 7], 2: [8, 9], 3: [10]}
+OUTLIERS = [11, 12]
+EVERYONE = list(range(1, 13))
+
+
+def base() -> MergeState:
+    """Four clusters of four, three, two and one, and two outliers."""
+    named = {f"c{n}": (f"label {n}", f"They want {n}.") for n in MEMBERS}
+    return MergeState.of_clusters(MEMBERS, OUTLIERS).named(named)
+
+
+def decided(
+    number: int,
+    kind: DecisionKind,
+    *sides: str,
+    parts: list[list[int]] | None = None,
+    name: str = "",
+    author: Author = "human",
+) -> DeskDecision:
+    """A decision with this id."""
+    return DeskDecision(
+        kind,
+        sides,
+        ((name, ""),) if name else (),
+        tuple(array("q", part) for part in parts or ()),
+        author,
+        id=number,
+        act=number,
+    )
+
+
+def after(*decisions: DeskDecision) -> MergeState:
+    """The desk after decisions."""
+    return replay(base(), decisions)
+
+
+def stands(desk: MergeState) -> dict[str | None, list[int]]:
+    """Members of all groups that stand, and under None the outliers."""
+    return {key: desk.members(key).tolist() for key in [*desk.current, None]}
+
+
+def check_partition(desk: MergeState) -> None:
+    """Asserts that everyone is in exactly one place and that sizes are what they say."""
+    found = stands(desk)
+    assert sorted(key for ids in found.values() for key in ids) == EVERYONE
+    assert all(found[key] for key in desk.current)
+    assert {key: len(found[key]) for key in desk.current} == {
+        key: desk.groups[key].size for key in desk.current
+    }
+
+
+class TestMerging:
+    def test_two_become_one(self) -> None:
+        """The new group is called after the decision, has the members of both, and both are known to have become it."""
+        desk = after(decided(40, "merge", "c1", "c2", name="both"))
+        assert stands(desk) == {
+            "c0": [1, 2, 3, 4], "c3": [10], "d40": [5, 6, 7, 8, 9], None: [11, 12]
+        }  # fmt: skip
+        assert desk.groups["d40"].made_of == ("c1", "c2")
+        assert desk.groups["d40"].label == "both"
+        assert desk.now("c2") == "d40"
+        assert desk.members("c2").tolist() == [8, 9]
+
+    def test_a_name_that_nobody_gave(self) -> None:
+        """It is that of the larger side, or of a pinned one, whose pin stays."""
+        assert after(decided(1, "merge", "c2", "c1")).groups["d1"].label == "label 1"
+        desk = after(decided(1, "pin", "c2"), decided(2, "merge", "c1", "c2"))
+        assert desk.groups["d2"].label == "label 2"
+        assert desk.groups["d2"].pinned
+
+    def test_merged_groups_merge_on(self) -> None:
+        """What a group became is followed through any number of merges."""
+        desk = after(decided(1, "merge", "c0", "c1"), decided(2, "merge", "d1", "c2"))
+        assert desk.now("c0") == "d2"
+        assert desk.members("d2").tolist() == list(range(1, 10))
+
+    @pytest.mark.parametrize("sides", [("c0", "c0"), ("c0",), ("c0", "c9"), ("c0", "d5")], ids=str)
+    def test_what_cannot_be_merged(self, sides: tuple[str, ...]) -> None:
+        """One group, or one that does not stand, is refused and the desk is as it was."""
+        desk = base()
+        with pytest.raises(UsageError):
+            desk.apply(decided(1, "merge", *sides))
+        assert stands(desk) == stands(base())
+
+    def test_a_group_that_was_merged_away(self) -> None:
+        """The error says what became of it."""
+        with pytest.raises(UsageError, match="became “both”"):
+            after(
+                decided(1, "merge", "c0", "c1", name="both"), decided(2, "rename", "c0", name="x")
+            )
+
+    @pytest.mark.parametrize("author", ["auto", "llm"])
+    @pytest.mark.parametrize("said", ["apart", "never", "pin"])
+    def test_a_person_outranks_a_rule(self, author: Author, said: DecisionKind) -> None:
+        """A rule merges neither what a person refused nor what a person pinned; a person may still."""
+        sides = ("c0",) if said == "pin" else ("c0", "c1")
+        desk = after(decided(1, said, *sides))
+        with pytest.raises(UsageError, match="A person"):
+            desk.apply(decided(2, "merge", "c0", "c1", author=author))
+        desk.apply(decided(2, "merge", "c0", "c1"))
+        assert desk.members("d2").tolist() == [1, 2, 3, 4, 5, 6, 7]
+
+
+class TestRefusing:
+    def test_a_pair_kept_apart(self) -> None:
+        """It is no longer proposed, in either order; the other pairs are."""
+        desk = after(decided(1, "apart", "c2", "c0"))
+        assert desk.open_pairs() == [("c0", "c1"), ("c0", "c3"), ("c1", "c2"), ("c1", "c3"), ("c2", "c3")]  # fmt: skip
+        assert desk.decided("c0", "c2")
+
+    def test_another_question(self) -> None:
+        """When one side becomes another group the pair is open again; unless it was refused for good."""
+        merge = decided(2, "merge", "c0", "c1")
+        assert ("c2", "d2") in after(decided(1, "apart", "c0", "c2"), merge).open_pairs()
+        assert ("c2", "d2") not in after(decided(1, "never", "c0", "c2"), merge).open_pairs()
+
+    def test_never_is_inherited_by_parts(self) -> None:
+        """After a split neither part is proposed with the other side."""
+        desk = after(decided(1, "never", "c0", "c2"), decided(2, "split", "c0", parts=[[1, 2]]))
+        assert desk.decided("d2", "c2")
+        assert desk.decided("d2.1", "c2")
+        assert ("d2", "d2.1") in desk.open_pairs()
+
+    def test_saying_it_again(self) -> None:
+        """The same refusal twice is an error; a refusal may become one for good, but not the other way."""
+        desk = after(decided(1, "apart", "c0", "c1"))
+        with pytest.raises(UsageError, match="already"):
+            desk.apply(decided(2, "apart", "c1", "c0"))
+        desk.apply(decided(2, "never", "c1", "c0"))
+        with pytest.raises(UsageError, match="already"):
+            desk.apply(decided(3, "apart", "c0", "c1"))
+
+    def test_a_pinned_group_is_not_proposed(self) -> None:
+        """Until it is unpinned; pinning twice is an error."""
+        pin = decided(1, "pin", "c3")
+        assert not any("c3" in pair for pair in after(pin).open_pairs())
+        assert any("c3" in pair for pair in after(pin, decided(2, "unpin", "c3")).open_pairs())
+        with pytest.raises(UsageError, match="pinned already"):
+            after(pin, decided(2, "pin", "c3"))
+
+
+class TestSplitting:
+    def test_parts_and_the_rest(self) -> None:
+        """The named parts and what they leave are groups; the split one became its largest part."""
+        desk = after(decided(7, "split", "c0", parts=[[2], [4]]))
+        assert stands(desk) == {
+            "c1": [5, 6, 7], "c2": [8, 9], "c3": [10], "d7": [2], "d7.1": [4], "d7.2": [1, 3],
+            None: [11, 12],
+        }  # fmt: skip
+        assert desk.now("c0") == "d7.2"
+        assert [desk.groups[key].label for key in ("d7", "d7.2")] == ["label 0 (1)", "label 0 (3)"]
+
+    @pytest.mark.parametrize(
+        "parts",
+        [[[1, 2, 3, 4]], [], [[1], [1, 2]], [[1], [5]], [[]], [[1, 11]]],
+        ids=["all in one", "none", "twice", "of another group", "an empty part", "an outlier"],
+    )
+    def test_parts_that_are_none(self, parts: list[list[int]]) -> None:
+        """They are refused and the desk is as it was."""
+        desk = base()
+        with pytest.raises(UsageError):
+            desk.apply(decided(1, "split", "c0", parts=parts))
+        assert stands(desk) == stands(base())
+
+
+class TestMoving:
+    def test_between_groups_and_outliers(self) -> None:
+        """Conversations leave where they were; groups keep their ids and refusals."""
+        desk = after(
+            decided(1, "never", "c0", "c1"),
+            decided(2, "move", "c1", parts=[[1, 8, 11]]),
+            decided(3, "move", parts=[[2]]),
+        )
+        assert stands(desk) == {
+            "c0": [3, 4], "c1": [1, 5, 6, 7, 8, 11], "c2": [9], "c3": [10], None: [2, 12]
+        }  # fmt: skip
+        assert desk.decided("c0", "c1")
+        assert desk.touched == {"c0", "c1", "c2"}
+
+    def test_a_group_cannot_be_emptied(self) -> None:
+        """A move of all members is refused; so is one that moves nobody."""
+        with pytest.raises(UsageError, match="without members"):
+            after(decided(1, "move", "c0", parts=[[8, 9]]))
+        with pytest.raises(UsageError, match="there already"):
+            after(decided(1, "move", "c0", parts=[[1, 2]]))
+
+    def test_conversations_from_outside(self) -> None:
+        """Those that the clustering does not know are remembered as guests where they were put, and go along."""
+        desk = after(
+            decided(1, "move", "c0", parts=[[99]]),
+            decided(2, "split", "c1", parts=[[5, 98]]),
+            decided(3, "merge", "c0", "d2"),
+        )
+        assert desk.guests == {99: "c0", 98: "d2"}
+        assert {desk.now(key or "") for key in desk.guests.values()} == {"d3"}
+        check_partition(desk)
+
+
+class TestAsking:
+    def test_the_order_of_sides(self) -> None:
+        """The larger is first; of equal ones the one with the lower conversation, however they are asked for."""
+        desk = base()
+        assert [g.id for g in desk.sides("c2", "c0")] == ["c0", "c2"]
+        halves = after(decided(1, "split", "c0", parts=[[3, 4]]))
+        assert [g.id for g in halves.sides("d1", "d1.1")] == ["d1.1", "d1"]
+
+    def test_the_key_of_a_pair(self) -> None:
+        """It depends on the members alone: the same for other ids and in either order, another after a move, and as it
+        was when that is undone."""
+        desk = base()
+        key = desk.sides_key("c0", "c1")
+        assert key == desk.sides_key("c1", "c0")
+        assert key != after(decided(1, "move", "c1", parts=[[1]])).sides_key("c0", "c1")
+        other = MergeState.of_clusters({5: [5, 6, 7], 9: [1, 2, 3, 4]})
+        assert other.sides_key("c5", "c9") == key
+        assert key != desk.sides_key("c0", "c2")
+
+    def test_everyone_with_a_number(self) -> None:
+        """Every conversation has the place of its group, outliers -1."""
+        ids, numbers = base().numbers(["c2", "c0", "c1", "c3"])
+        assert ids.tolist() == EVERYONE
+        assert numbers.tolist() == [1, 1, 1, 1, 2, 2, 2, 0, 0, 3, -1, -1]
+
+
+def test_in_words() -> None:
+    """Each kind of decision is told with what groups were called then."""
+    desk = after(decided(1, "rename", "c0", name="bills"))
+    cases = (
+        decided(2, "merge", "c0", "c1", name="pay"),
+        decided(2, "apart", "c0", "c1"),
+        decided(2, "never", "c0", "c1"),
+        decided(2, "split", "c0", parts=[[1]]),
+        decided(2, "move", "c0", parts=[[5]]),
+        decided(2, "move", parts=[[5, 6]]),
+        decided(2, "rename", "c0", name="pay"),
+        decided(2, "pin", "c0"),
+        decided(2, "unpin", "c0"),
+    )
+    told = [words(desk.complete(case)) for case in cases]
+    assert told == [
+        "merged “bills” and “label 1” into “pay”",
+        "kept “bills” and “label 1” apart",
+        "kept “bills” and “label 1” apart for good",
+        "split “bills” into 2",
+        "moved 1 conversation to “bills”",
+        "moved 2 conversations to the outliers",
+        "renamed “bills” to “pay”",
+        "pinned “bills”",
+        "unpinned “bills”",
+    ]
+    row = decision_row(replace(desk.complete(decided(2, "split", "c0", parts=[[1]])), carried=9))
+    assert (row.made, row.carried, row.stands) == (("d2", "d2.1"), True, True)
+
+
+@st.composite
+def acts(draw: st.DrawFn) -> list[tuple[DecisionKind, int, int, list[int]]]:
+    """Kinds with two places in the list of groups and some conversations, of which few make sense."""
+    kinds: list[DecisionKind] = [
+        "merge", "apart", "never", "split", "move", "rename", "pin", "unpin",
+    ]  # fmt: skip
+    place = st.integers(0, 6)
+    some = st.lists(st.sampled_from([*EVERYONE, 98, 99]), unique=True, max_size=5)
+    return draw(st.lists(st.tuples(st.sampled_from(kinds), place, place, some), max_size=25))
+
+
+def tried(
+    desk: MergeState, number: int, act: tuple[DecisionKind, int, int, list[int]]
+) -> DeskDecision:
+    """A decision on whatever groups stand at these places."""
+    kind, first, second, some = act
+    keys = list(desk.current)
+    a, b = keys[first % len(keys)], keys[second % len(keys)]
+    if kind == "split":
+        mine = desk.members(a).tolist()
+        return decided(number, kind, a, parts=[mine[: len(mine) // 2], some][: 1 + first % 2])
+    if kind == "move":
+        return decided(number, kind, *([a] if first else []), parts=[some])
+    if kind in ("rename", "pin", "unpin"):
+        return decided(number, kind, a, name="x" if kind == "rename" else "")
+    return decided(number, kind, a, b)
+
+
+@given(acts())
+def test_whatever_is_decided(wanted: list[tuple[DecisionKind, int, int, list[int]]]) -> None:
+    """After every decision, possible or not, everyone is in exactly one place; one that is refused changes nothing;
+    replaying those that stand gives the same; without any of them the clusters are as they were."""
+    desk = base()
+    given_: list[DeskDecision] = []
+    for number, act in enumerate(wanted, 1):
+        decision = tried(desk, number, act)
+        before = stands(desk), desk.open_pairs(), dict(desk.guests), dict(desk.into)
+        try:
+            desk.apply(decision)
+        except UsageError:
+            assert before == (stands(desk), desk.open_pairs(), desk.guests, desk.into)
+            continue
+        given_.append(decision)
+        check_partition(desk)
+        assert (f"d{number}" in desk.current) == (decision.kind in ("merge", "split"))
+    start = base()
+    again = replay(start, given_)
+    assert stands(again) == stands(desk)
+    assert again.open_pairs() == desk.open_pairs()
+    assert stands(start) == stands(base())
+    # undoing takes the newest first: what is left is what stood before it
+    for count in range(len(given_), -1, -1):
+        check_partition(replay(start, given_[:count]))
+
+
+@given(st.dictionaries(st.integers(0, 9), st.integers(1, 5), min_size=1), st.integers(0, 3))
+def test_any_clustering(sizes: dict[int, int], outside: int) -> None:
+    """A desk has every member of the clusters and every outlier, in id order."""
+    ids = iter(range(1, 100))
+    members = {number: [next(ids) for _ in range(size)] for number, size in sizes.items()}
+    outliers = [next(ids) for _ in range(outside)]
+    desk = MergeState.of_clusters(members, outliers)
+    assert desk.everyone.tolist() == list(range(1, 1 + sum(sizes.values()) + outside))
+    assert all(np.all(np.diff(desk.members(key)) > 0) for key in [*desk.current, None])

@@ -1,0 +1,55 @@
+"""The order of the merge queue."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from engine.goals.merges.merge_probability import Prior, design, refit
+from engine.goals.merges.order import ranked, teaches
+
+PRIOR = Prior(("near", "far"), (0.0, 1.0, 0.0), (1.0, 1.0, 1.0))
+MODEL = refit(PRIOR, np.empty((0, 2)), [])
+
+
+def expected_error_removed(
+    features: npt.NDArray[np.float64], masses: npt.NDArray[np.float64], at: int
+) -> float:
+    """The same by its definition, pair by pair, from the covariance after one more answer."""
+    x, covariance = design(features), np.array(MODEL.covariance)
+    p = MODEL.probabilities(features)
+    c = p * (1 - p)
+    after = np.linalg.inv(np.linalg.inv(covariance) + c[at] * np.outer(x[at], x[at]))
+    removed = masses[at] * c[at]
+    for j in range(len(x)):
+        if j != at:
+            removed += masses[j] * c[j] ** 2 * (x[j] @ (covariance - after) @ x[j])
+    return float(removed)
+
+
+def test_teaches_by_definition() -> None:
+    """The closed form is the error that one more answer removes from all other pairs, and its own."""
+    random = np.random.default_rng(2)
+    features, masses = random.normal(size=(7, 2)) * 2, random.random(7)
+    found = teaches(MODEL, features, masses)
+    assert found == pytest.approx([expected_error_removed(features, masses, at) for at in range(7)])
+
+
+def test_what_teaches() -> None:
+    """Of equally heavy pairs an unsure one comes before a sure one, then that with more like it."""
+    ones = np.ones(2)
+    assert ranked("teaching", MODEL, np.array([[5.0, 0.0], [0.1, 0.0]]), ones, ones) == [1, 0]
+    features = np.array([[0.0, 3.0], [0.0, -3.0], [0.0, -3.1], [0.0, -2.9], [4.0, 0.0]])
+    order = ranked("teaching", MODEL, features, np.ones(5), np.ones(5))
+    assert order[-1] == 4
+    heavy = np.array([[0.0, 0.0], [0.0, 0.0]])
+    assert ranked("teaching", MODEL, heavy, ones, np.array([1.0, 9.0])) == [1, 0]
+
+
+def test_other_orders() -> None:
+    """By similarity and by probability the largest comes first; equals keep their order."""
+    features = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 0.0]])
+    similarities = np.array([0.5, 0.1, 0.5])
+    assert ranked("similarity", MODEL, features, similarities, np.ones(3)) == [0, 2, 1]
+    assert ranked("probability", MODEL, features, similarities, np.ones(3)) == [1, 2, 0]

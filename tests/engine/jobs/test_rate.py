@@ -1,0 +1,58 @@
+"""How fast work goes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.jobs.rate import Pace
+
+
+class Clock:
+    """Seconds that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class TestPace:
+    def test_only_the_recent_past_counts(self) -> None:
+        """After a slow beginning the rate becomes that of the window."""
+        clock = Clock()
+        pace = Pace(clock)
+        pace.mark(0)
+        clock.now += 1000
+        pace.mark(10)
+        for done in range(20, 420, 10):
+            clock.now += 1
+            pace.mark(done)
+        assert pace.rate() == pytest.approx(10.0)
+
+    def test_a_stall_lowers_the_rate(self) -> None:
+        """Time that passes without progress counts."""
+        clock = Clock()
+        pace = Pace(clock)
+        pace.mark(0)
+        clock.now += 1
+        pace.mark(10)
+        assert pace.rate() == 10
+        clock.now += 9
+        assert pace.rate() == 1
+
+    @given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 1000)), max_size=30))
+    def test_never_nonsense(self, steps: list[tuple[float, int]]) -> None:
+        """Whatever happens, rates are not negative and the time left is not either."""
+        clock = Clock()
+        pace = Pace(clock)
+        done = 0
+        for seconds, units in steps:
+            clock.now += seconds
+            done += units
+            pace.mark(done)
+            rate, eta = pace.rate(), pace.eta(done, 500)
+            assert rate is None or rate >= 0
+            assert eta is None or eta >= 0

@@ -1,0 +1,386 @@
+"""Stages run, watched, cancelled and recorded."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from engine.errors import Cancelled, ModelError, ProjectError, ProjectReadOnly
+from engine.events import DataChanged, Event, JobEnded, JobProgress, JobStarted
+from engine.jobs.runner import (
+    JobCancelled,
+    JobDone,
+    JobFailed,
+    JobRunner,
+    Progress,
+    Stage,
+    config_hash,
+)
+from engine.store import runs, settings
+from engine.store.project import Project
+
+
+class Clock:
+    """Seconds that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Counting:
+    """Counts to `total`, each step committed with its run's counter; can wait, fail and be interrupted."""
+
+    unit = "steps"
+    fingerprints: Mapping[str, Any] = {"weights": "sha"}
+
+    def __init__(
+        self,
+        project: Project,
+        total: int = 3,
+        *,
+        name: str = "count",
+        lane: Literal["model", "cpu"] = "cpu",
+        wait_at: int | None = None,
+        error: BaseException | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.name = name
+        self.title = f"Counting to {total}"
+        self.lane: Literal["model", "cpu"] = lane
+        self.params: Mapping[str, Any] = {"total": total}
+        self.project = project
+        self.total = total
+        self.wait_at = wait_at
+        self.error = error
+        self.clock = clock
+        self.waiting = threading.Event()
+        self.interrupted = threading.Event()
+        self.cleaned = False
+        self.done = 0
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        try:
+            for number in range(1, self.total + 1):
+                if number == self.wait_at:
+                    self.waiting.set()
+                    self.interrupted.wait()
+                    raise Cancelled("interrupted")
+                if self.error and number == self.total:
+                    raise self.error
+
+                def step(conn: Any, number: int = number) -> None:
+                    settings.put(conn, self.name, number)
+                    runs.count(conn, run_id, number, self.total)
+
+                self.project.write(step)
+                self.done = number
+                if self.clock:
+                    self.clock.now += 0.5
+                yield Progress(number, self.total, f"at {number}")
+        finally:
+            self.cleaned = True
+
+    def interrupt(self) -> None:
+        self.interrupted.set()
+
+    def summary(self) -> str:
+        return f"Counted to {self.done}."
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """An empty project."""
+    with Project.open(tmp_path / "p.wb", create=True) as opened:
+        yield opened
+
+
+class Listener:
+    """Keeps what it is told and lets a test wait for the end of a job."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._ended = threading.Condition()
+
+    def __call__(self, event: Event) -> None:
+        with self._ended:
+            self.events.append(event)
+            self._ended.notify_all()
+
+    def wait_for_ends(self, count: int) -> list[JobEnded]:
+        """The ends of jobs, once there are `count`."""
+        with self._ended:
+            assert self._ended.wait_for(lambda: len(self.of(JobEnded)) >= count, timeout=30)
+        return self.of(JobEnded)
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        """The events of one kind."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+def _finished(project: Project) -> list[tuple[int, str, int, str | None]]:
+    """(id, state, done, message) of every run in order."""
+    rows = reversed(runs.all_runs(project.reader()))
+    return [(run.id, run.state, run.done, run.message) for run in rows]
+
+
+class TestOutcomes:
+    def test_done(self, project: Project) -> None:
+        """A stage that ends is done; its run keeps everything that determined it."""
+        listener = Listener()
+        stage: Stage = Counting(project)
+        outcome = JobRunner(project, listener, code_version="1.2").run(stage)
+        assert outcome == JobDone(1, "Counted to 3.")
+        run = runs.get(project.reader(), 1)
+        assert run is not None
+        assert (run.stage, run.state, run.done, run.total) == ("count", "done", 3, 3)
+        assert (run.params, run.fingerprints) == ({"total": 3}, {"weights": "sha"})
+        assert (run.code_version, run.message) == ("1.2", "Counted to 3.")
+        assert run.config_hash == config_hash("count", {"total": 3}, {"weights": "sha"})
+        assert run.finished_at is not None
+        assert run.finished_at >= run.started_at
+        assert isinstance(listener.events[0], JobStarted)
+        assert listener.of(JobEnded) == [
+            JobEnded(1, "count", "Counting to 3", "done", "Counted to 3.")
+        ]
+        assert [(p.done, p.total, p.unit, p.note) for p in listener.of(JobProgress)][-1] == (
+            3,
+            3,
+            "steps",
+            "at 3",
+        )
+
+    def test_an_error_of_ours(self, project: Project) -> None:
+        """A WorkbenchError fails the run with its message and hint; what was committed stays."""
+        listener = Listener()
+        stage = Counting(project, error=ModelError("The model is ill.", "Give it tea."))
+        outcome = JobRunner(project, listener).run(stage)
+        assert outcome == JobFailed(1, "The model is ill.", "Give it tea.")
+        assert _finished(project) == [(1, "failed", 2, "The model is ill.")]
+        assert listener.of(JobEnded)[0].hint == "Give it tea."
+        assert settings.get(project.reader(), "count") == 2
+
+    def test_any_other_error(self, project: Project, caplog: pytest.LogCaptureFixture) -> None:
+        """A fault fails the run, names itself, and its traceback is in the log."""
+        with caplog.at_level(logging.ERROR):
+            outcome = JobRunner(project, Listener()).run(Counting(project, error=KeyError("k")))
+        assert isinstance(outcome, JobFailed)
+        assert "KeyError" in outcome.message
+        assert "Traceback" in caplog.text
+
+    def test_interrupt_from_the_keyboard(self, project: Project) -> None:
+        """Ctrl-C while a command waits cancels the run properly."""
+        stage = Counting(project, error=KeyboardInterrupt())
+        outcome = JobRunner(project, Listener()).run(stage)
+        assert outcome == JobCancelled(1, "Cancelled. Counted to 2.", 2)
+        assert _finished(project) == [(1, "cancelled", 2, "Cancelled. Counted to 2.")]
+
+    def test_read_only(self, project: Project) -> None:
+        """Nothing runs on a project that is open read-only."""
+        with Project.open(project.path, read_only=True) as reader:
+            runner = JobRunner(reader, Listener())
+            with pytest.raises(ProjectReadOnly):
+                runner.run(Counting(reader))
+            with pytest.raises(ProjectReadOnly):
+                runner.start([Counting(reader)])
+            assert runner.active() == []
+
+    def test_an_end_that_cannot_be_recorded_is_not_called_done(self, project: Project) -> None:
+        """When the project is closed under a job, its outcome says that it is not recorded."""
+
+        class Closing(Counting):
+            def run(self, run_id: int) -> Iterator[Progress]:
+                yield from super().run(run_id)
+                self.project.close()
+
+        outcome = JobRunner(project, Listener()).run(Closing(project))
+        assert outcome == JobFailed(1, "The project is closed.", "")
+
+    def test_a_listener_that_fails_does_not_end_the_work(self, project: Project) -> None:
+        """A fault in whoever listens is logged, and the job goes on."""
+
+        def fail(event: Event) -> None:
+            raise RuntimeError("deaf")
+
+        assert JobRunner(project, fail).run(Counting(project)) == JobDone(1, "Counted to 3.")
+
+
+class TestBackground:
+    def test_a_chain_runs_in_order_each_with_its_run(self, project: Project) -> None:
+        """Stages of a chain run one after another, each under its own id."""
+        listener = Listener()
+        runner = JobRunner(project, listener)
+        job_id = runner.start([Counting(project, 2, name="a"), Counting(project, 1, name="b")])
+        ends = listener.wait_for_ends(2)
+        assert job_id == 1
+        assert [(end.job_id, end.stage, end.outcome) for end in ends] == [
+            (1, "a", "done"),
+            (2, "b", "done"),
+        ]
+        assert runner.close()
+        assert runner.active() == []
+
+    def test_a_failure_ends_the_chain(self, project: Project) -> None:
+        """What comes after a failed stage does not run."""
+        listener = Listener()
+        runner = JobRunner(project, listener)
+        runner.start(
+            [Counting(project, name="a", error=ModelError("no")), Counting(project, name="b")]
+        )
+        listener.wait_for_ends(1)
+        runner.start([Counting(project, name="c")])
+        assert [end.stage for end in listener.wait_for_ends(2)] == ["a", "c"]
+        assert [run.stage for run in runs.all_runs(project.reader())] == ["c", "a"]
+        assert runner.close()
+
+    def test_cancel_of_what_runs(self, project: Project) -> None:
+        """A cancel interrupts a blocked stage, whose clean-up runs; what it committed stays."""
+        listener = Listener()
+        runner = JobRunner(project, listener)
+        stage = Counting(project, 5, wait_at=4)
+        job_id = runner.start([stage, Counting(project, name="never")])
+        stage.waiting.wait()
+        assert [(p.job_id, p.done, p.total) for p in runner.active()] == [(job_id, 3, 5)]
+        runner.cancel(job_id)
+        (end,) = listener.wait_for_ends(1)
+        assert (end.outcome, end.message) == ("cancelled", "Cancelled. Counted to 3.")
+        assert stage.cleaned
+        assert runner.close()
+        assert _finished(project) == [(1, "cancelled", 3, "Cancelled. Counted to 3.")]
+
+    def test_cancel_of_what_waits(self, project: Project) -> None:
+        """A job that waits in its lane can be cancelled before it begins, and does nothing."""
+        listener = Listener()
+        runner = JobRunner(project, listener)
+        first = Counting(project, 2, wait_at=2)
+        second = Counting(project, 2, name="second")
+        first_id = runner.start([first])
+        second_id = runner.start([second])
+        first.waiting.wait()
+        assert [p.note for p in runner.active()] == ["at 1", "waiting"]
+        runner.cancel(second_id)
+        runner.cancel(12345)
+        runner.cancel(first_id)
+        ends = listener.wait_for_ends(2)
+        assert [(end.job_id, end.outcome) for end in ends] == [
+            (first_id, "cancelled"),
+            (second_id, "cancelled"),
+        ]
+        assert second.done == 0
+        assert runner.close()
+
+    def test_a_chain_can_be_cancelled_by_the_id_of_any_of_its_runs(self, project: Project) -> None:
+        """Screens know the id of the run they see; the first one's works as well."""
+        for by_first in (True, False):
+            listener = Listener()
+            runner = JobRunner(project, listener)
+            second = Counting(project, 3, name="b", wait_at=2)
+            first_id = runner.start([Counting(project, 1, name="a"), second])
+            second.waiting.wait()
+            runner.cancel(first_id if by_first else first_id + 1)
+            assert [e.outcome for e in listener.wait_for_ends(2)] == ["done", "cancelled"]
+            assert runner.close()
+
+    def test_lanes_run_beside_each_other(self, project: Project) -> None:
+        """A job for the model does not wait for one without."""
+        listener = Listener()
+        runner = JobRunner(project, listener)
+        blocked = Counting(project, 2, wait_at=2)
+        blocked_id = runner.start([blocked])
+        runner.start([Counting(project, 2, name="m", lane="model")])
+        assert [end.stage for end in listener.wait_for_ends(1)] == ["m"]
+        runner.cancel(blocked_id)
+        listener.wait_for_ends(2)
+        assert runner.close()
+
+    def test_close_cancels_everything(self, project: Project) -> None:
+        """Closing cancels what runs and what waits, and nothing can be started afterwards."""
+        runner = JobRunner(project, Listener())
+        stage = Counting(project, 2, wait_at=2)
+        runner.start([stage])
+        runner.start([Counting(project, name="waits")])
+        stage.waiting.wait()
+        assert runner.close(timeout=30)
+        assert [state for _, state, _, _ in _finished(project)] == ["cancelled", "cancelled"]
+        with pytest.raises(ProjectError, match="being closed"):
+            runner.start([Counting(project)])
+
+    def test_close_does_not_wait_for_what_does_not_end(self, project: Project) -> None:
+        """A stage that ignores its interrupt does not keep the program from quitting."""
+
+        class Stubborn(Counting):
+            release = threading.Event()
+
+            def interrupt(self) -> None:
+                pass
+
+            def run(self, run_id: int) -> Iterator[Progress]:
+                self.waiting.set()
+                self.release.wait()
+                yield from ()
+
+        stage = Stubborn(project)
+        runner = JobRunner(project, Listener())
+        runner.start([stage])
+        stage.waiting.wait()
+        assert not runner.close(timeout=0.01)
+        assert _finished(project)[0][1] == "running"
+        stage.release.set()
+        assert runner.close(timeout=30)
+
+
+class TestEvents:
+    def test_progress_is_throttled_and_the_last_one_told(self, project: Project) -> None:
+        """However fast a stage is, progress comes at most every 0.1 s, and the last figure always."""
+        clock = Clock()
+        listener = Listener()
+        JobRunner(project, listener, clock=clock).run(Counting(project, 50))
+        assert [p.done for p in listener.of(JobProgress)] == [50]
+        listener = Listener()
+        JobRunner(project, listener, clock=clock).run(Counting(project, 4, clock=clock))
+        assert [p.done for p in listener.of(JobProgress)] == [1, 2, 3, 4, 4]
+
+    def test_changes_are_told_now_and_then_and_at_the_end(self, project: Project) -> None:
+        """Open screens hear about new rows once a second and when the job ends."""
+        clock = Clock()
+        listener = Listener()
+        runner = JobRunner(
+            project, listener, clock=clock, tables_by_stage={"count": frozenset({"score"})}
+        )
+        runner.run(Counting(project, 5, clock=clock))
+        assert [sorted(e.tables) for e in listener.of(DataChanged)] == [
+            ["score"],
+            ["score"],
+            ["run", "score"],
+        ]
+
+    def test_rate_and_eta_are_measured(self, project: Project) -> None:
+        """No rate before two measurements; then what was measured, and the time left at that rate."""
+        clock = Clock()
+        listener = Listener()
+        JobRunner(project, listener, clock=clock).run(Counting(project, 4, clock=clock))
+        told = [(p.rate, p.eta_seconds) for p in listener.of(JobProgress)]
+        assert told[:3] == [(None, None), (2.0, 1.0), (2.0, 0.5)]
+
+
+class TestConfigHash:
+    def test_everything_counts_and_order_does_not(self) -> None:
+        """The hash changes with the stage, a parameter or a fingerprint, not with the order of keys."""
+        base = config_hash("s", {"a": 1, "b": 2}, {"m": "x"})
+        assert base == config_hash("s", {"b": 2, "a": 1}, {"m": "x"})
+        others = {
+            config_hash("t", {"a": 1, "b": 2}, {"m": "x"}),
+            config_hash("s", {"a": 1, "b": 3}, {"m": "x"}),
+            config_hash("s", {"a": 1, "b": 2}, {"m": "y"}),
+            config_hash("s", {"a": 1}, {"b": 2, "m": "x"}),
+        }
+        assert len(others | {base}) == 5
+        assert len(base) == 16
+        assert int(base, 16) >= 0

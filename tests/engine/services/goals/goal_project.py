@@ -1,0 +1,139 @@
+"""A project whose conversations are clustered, without a model: topics that nobody can mistake."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import cast
+
+from engine.jobs.runner import JobDone, JobRunner, Stage
+from engine.model.catalog import Catalog
+from engine.model.prompting import parse_prompt, prompt_text
+from engine.services.goals.port import Goals
+from engine.services.goals.run_stages import ClusterOptions, GoalStages
+from engine.services.goals.service import GoalService
+from engine.store.project import Project
+from engine.views.decision_log import DecisionLog
+from engine.views.merge_queue_cache import MergeQueueCache
+from engine.worker.client import ModelProcess
+from tests.engine.store.support import fill, give_scores, talk
+
+TOPICS = {
+    "book": (
+        "book a flight ticket, plane seat to {}",
+        "reserve a flight ticket, plane seat, {}",
+        "flight ticket for the plane to {}",
+    ),
+    "bill": (
+        "pay my electricity bill for {}",
+        "settle the electricity bill, pay {}",
+        "pay an electricity bill, {} account",
+    ),
+    "pizza": (
+        "order a large pizza with cheese in {}",
+        "pizza with extra cheese, order for {}",
+        "deliver cheese pizza order {}",
+    ),
+    "wifi": (
+        "internet router is down, wifi broken {}",
+        "wifi broken, router offline in {}",
+        "router and wifi internet broken {}",
+    ),
+}
+PLACES = ("rome", "oslo", "lima", "cairo", "kyoto", "quito", "delhi", "paris")
+
+
+def texts() -> list[tuple[str, str]]:
+    """(topic, what the user wrote) of each conversation from id 1; the topics take turns."""
+    return [
+        (topic, wordings[nth % 3].format(place))
+        for nth, place in enumerate(PLACES)
+        for topic, wordings in TOPICS.items()
+    ]
+
+
+def fill_topics(project: Project) -> None:
+    """Imports the conversations, dated month by month, scores all but the last four, and one that says nothing."""
+    fill(
+        project,
+        [
+            talk(f"{topic}-{n}", text, "ok", created_at=f"2026-0{1 + n // 12}-02")
+            for n, (topic, text) in enumerate(texts(), 1)
+        ],
+    )
+    fill(project, [talk("silent", "...")], "later.jsonl")
+    give_scores(project, {n: (n * 37 % 100) / 100 for n in range(1, len(texts()) - 3)})
+
+
+def stages_of(project: Project) -> GoalStages:
+    """Stages of a project, without a model process."""
+    folder = Path(project.path).parent
+    catalog = Catalog(folder / "data", folder / "cache")
+    desks = DecisionLog(project)
+    return GoalStages(
+        project=project,
+        process=cast(ModelProcess, None),
+        catalog=catalog,
+        desks=desks,
+        standing=MergeQueueCache(project, desks),
+        prompt=lambda name: parse_prompt(name, prompt_text(name)),
+        model=lambda name: catalog.runnable(catalog.entry(name)),
+        tuning=lambda name: [],
+    )
+
+
+def run(project: Project, stages: list[Stage]) -> None:
+    """Runs stages one after another; each has to succeed."""
+    runner = JobRunner(
+        project, lambda event: None, tables_by_stage={stage.name: frozenset() for stage in stages}
+    )
+    for stage in stages:
+        outcome = runner.run(stage)
+        assert isinstance(outcome, JobDone), outcome
+    runner.close()
+
+
+def cluster(project: Project, k: int = 8, seed: int = 0, stages: GoalStages | None = None) -> None:
+    """Clusters what the users wrote, without labels."""
+    made = stages or stages_of(project)
+    run(project, made.cluster(ClusterOptions(k=k, seed=seed, labels=False)))
+
+
+def stored_goals(project: Project) -> GoalService:
+    """The goals of a project, whose jobs run before `start` returns."""
+    stages = stages_of(project)
+
+    def begin(wanted: object) -> int:
+        run(project, list(cast(list[Stage], wanted)))
+        return 1
+
+    return GoalService(project, stages, begin, list, lambda: None)
+
+
+TOPIC = {number: topic for number, (topic, _) in enumerate(texts(), 1)}
+"""What each conversation is about."""
+
+
+def members(goals: Goals, key: str | None) -> set[int]:
+    """Who is in a group."""
+    return {row.conversation_id for row in goals.members(key)}
+
+
+def topic_of(goals: Goals, key: str) -> str:
+    """What most of a group is about, as far as it is known."""
+    known = [TOPIC[member] for member in members(goals, key) if member in TOPIC]
+    return Counter(known).most_common(1)[0][0]
+
+
+def merge_rightly(goals: Goals, most: int = 100) -> int:
+    """Answers proposals by the topics until none is left; returns how many."""
+    for count in range(most):
+        proposal = goals.proposal()
+        if proposal is None:
+            return count
+        a, b = proposal.pair
+        if topic_of(goals, a) == topic_of(goals, b):
+            goals.merge(a, b)
+        else:
+            goals.apart(a, b)
+    return most

@@ -1,0 +1,94 @@
+"""An hour on the desk in a process of its own, which ends by killing itself.
+
+`python -m tests.engine.services.goals.goal_session PROJECT`; prints what stood then as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from engine.services.goals.port import Goals
+from engine.store import conversations
+from engine.store.project import Project
+from tests.engine.services.goals.goal_project import cluster, stored_goals
+
+PROPOSALS = 30
+
+
+def state(goals: Goals) -> dict[str, Any]:
+    """Everything that a person can see of the desk."""
+    return {
+        "clusterings": [row.id for row in goals.clusterings()],
+        "groups": {
+            row.id: [
+                row.label,
+                row.pinned,
+                sorted(m.conversation_id for m in goals.members(row.id)),
+            ]
+            for row in goals.groups()
+        },
+        "outliers": sorted(m.conversation_id for m in goals.members(None)),
+        "history": [
+            [row.id, row.kind, row.text, row.stands, row.carried, row.probability]
+            for row in goals.history()
+        ],
+        "left": goals.progress().left,
+        "learned": goals.progress().learned_from,
+    }
+
+
+def answer(goals: Goals, gold: dict[int, str], most: int) -> int:
+    """Answers proposals by the goals that are known, refusals by turns for good; returns how many there were."""
+
+    def goal(key: str) -> str:
+        found = Counter(gold[member.conversation_id] for member in goals.members(key))
+        return found.most_common(1)[0][0]
+
+    for count in range(most):
+        proposal = goals.proposal()
+        if proposal is None:
+            return count
+        a, b = proposal.pair
+        if goal(a) == goal(b):
+            goals.merge(a, b, f"goal {count}")
+        else:
+            goals.apart(a, b, never=count % 2 == 0)
+    return most
+
+
+def session(project: Project) -> None:
+    """Thirty proposals, taking back and giving again, a split, a move, a pin, and the same on another clustering."""
+    goals = stored_goals(project)
+    with project.reading() as conn:
+        gold = {
+            key: str((found.truth or {}).get("goal"))
+            for key, _, found in conversations.export_conversations(conn)
+        }
+    answer(goals, gold, PROPOSALS)
+    for _ in range(5):
+        goals.undo()
+    for _ in range(3):
+        goals.redo()
+    # who only said hello cannot be told apart
+    mixed, parts = next(
+        (row.id, parts) for row in goals.groups() if len(parts := goals.split_preview(row.id)) > 1
+    )
+    first, *_ = goals.split(mixed, [part.conversation_ids for part in parts]).made
+    goals.move([goals.members(first)[0].conversation_id], goals.groups()[-1].id)
+    goals.pin(first, on=True)
+    goals.rename(first, "the first part")
+    cluster(project, k=30, seed=3)
+    answer(goals, gold, 10)
+    sys.stdout.write(json.dumps(state(goals)) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    session(Project.open(Path(sys.argv[1])))
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,218 @@
+"""Goals of a project file: proposals, their order, and what they learn from decisions."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from dataclasses import astuple, replace
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from engine.errors import UsageError
+from engine.records.goals import DeskDecision, DeskOrder, Pair, Proposal
+from engine.services.goals.port import Goals
+from engine.services.goals.service import GoalService
+from engine.store import goal_answers
+from engine.store.goal_answers import PairAnswer
+from engine.store.project import Project
+from engine.views.decision_log import DecisionLog
+from tests.engine.services.goals.goal_project import TOPICS, members, merge_rightly, topic_of
+
+
+class TestProposals:
+    def test_a_proposal(self, goals: Goals) -> None:
+        """Two groups that stand, the larger first, with what was measured, their neighbours and the states of both."""
+        proposal = goals.proposal()
+        assert proposal is not None
+        a, b, evidence = proposal.a, proposal.b, proposal.evidence
+        assert a.size >= b.size
+        assert 0 < evidence.probability < 1
+        assert -1 <= evidence.member_similarity <= 1
+        assert 0 <= evidence.overlap <= 1
+        assert evidence.likelihood_ratio is None
+        assert evidence.model == ""
+        assert a.label not in [label for label, _ in proposal.near_a]
+        cosines = [cosine for _, cosine in proposal.near_a]
+        assert cosines == sorted(cosines, reverse=True)
+        assert sum(astuple(proposal.after)) == a.size + b.size
+        assert goals.pair(b.id, a.id).pair == proposal.pair
+
+    def test_the_queue_ends(self, goals: Goals) -> None:
+        """Answered by the topics it comes to an end, says so, and leaves one group for each topic."""
+        assert not goals.progress().finished
+        answered = merge_rightly(goals)
+        progress = goals.progress()
+        assert (progress.finished, progress.left) == (True, 0)
+        assert progress.merged + progress.refused == answered
+        assert progress.learned_from == answered
+        found = Counter(topic_of(goals, row.id) for row in goals.groups())
+        assert found == dict.fromkeys(TOPICS, 1)
+
+    def test_it_learns(self, goals: Goals) -> None:
+        """After refusals of pairs of two topics other such pairs are less probable, and a merge is learned from too;
+        what is undone is forgotten."""
+        goals.set_floor(-1)
+
+        def probabilities(alike: bool) -> dict[Pair, float]:
+            return {
+                p.pair: p.evidence.probability
+                for p in goals.above(0)
+                if (topic_of(goals, p.pair[0]) == topic_of(goals, p.pair[1])) == alike
+            }
+
+        before = probabilities(False)
+        for a, b in list(before)[:3]:
+            goals.apart(a, b)
+        after = probabilities(False)
+        assert len(after) == len(before) - 3
+        assert np.mean(list(after.values())) < np.mean([before[pair] for pair in after])
+        assert goals.progress().learned_from == 3
+        same = probabilities(True)
+        goals.merge(*next(iter(same)))
+        assert goals.progress().learned_from == 4
+        while goals.undo() is not None:
+            pass
+        assert goals.progress().learned_from == 0
+        assert probabilities(False) == pytest.approx(before)
+
+    def test_passed_over(self, goals: Goals) -> None:
+        """What was skipped is not proposed, whichever way round; all skipped is the end for now."""
+        first = goals.proposal()
+        assert first is not None
+        a, b = first.pair
+        second = goals.proposal([(b, a)])
+        assert second is not None
+        assert set(second.pair) != {a, b}
+        assert goals.proposal([p.pair for p in goals.above(0)]) is None
+
+    def test_orders(self, goals: Goals) -> None:
+        """By similarity of descriptions, by probability, and by what is taught, which is not the surest; kept."""
+        every = goals.above(0)
+        first: dict[DeskOrder, Proposal] = {}
+        for order in get_args(DeskOrder):
+            goals.set_order(order)
+            found = goals.proposal()
+            assert found is not None
+            first[order] = found
+        assert goals.progress().order == "teaching"
+        assert first["probability"].pair == every[0].pair
+        highest = max(p.evidence.description_similarity for p in every)
+        assert first["similarity"].evidence.description_similarity == highest
+        teaching = first["teaching"].evidence.probability
+        assert min(p.evidence.probability for p in every) < teaching
+
+    def test_the_floor(self, goals: Goals) -> None:
+        """Pairs of less similar descriptions are not proposed; above all of them nothing is left."""
+        goals.set_floor(0.2)
+        assert all(p.evidence.description_similarity >= 0.2 for p in goals.above(0))
+        goals.set_floor(1.0)
+        assert goals.proposal() is None
+        assert goals.progress().finished
+        with pytest.raises(UsageError, match="between -1 and 1"):
+            goals.set_floor(2)
+
+    def test_all_above(self, goals: Goals) -> None:
+        """What is listed is merged as one act, chains as one group, and one undo takes all of it back."""
+        before = goals.groups()
+        listed = goals.above(0.5)
+        probabilities = [p.evidence.probability for p in listed]
+        assert probabilities == sorted(probabilities, reverse=True)
+        threshold = listed[0].evidence.probability if len(listed) < 3 else 0.5
+        merged = goals.merge_above(threshold)
+        assert merged >= 1
+        assert len(goals.groups()) == len(before) - merged
+        assert len({row.act for row in goals.history()}) == 1
+        goals.undo()
+        assert goals.groups() == before
+        assert goals.merge_above(1.0) == 0
+
+    def test_all_below(self, clustered: Project, goals: GoalService) -> None:
+        """When the probable pairs are decided one act refuses the rest and the work ends; each is kept with what
+        was shown for it, teaches nothing, and one undo brings all of them back."""
+        goals.set_floor(-1)
+        while probable := goals.above(0.5):
+            a, b = probable[0].pair
+            same = topic_of(goals, a) == topic_of(goals, b)
+            (goals.merge if same else goals.apart)(a, b)
+        listed = goals.below(0.5)
+        left, learned = goals.progress().left, goals.progress().learned_from
+        assert len(listed) == left > 1
+        probabilities = [p.evidence.probability for p in listed]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert goals.above(0.0)[:left] == [replace(p, why="at least 0") for p in listed]
+        assert goals.refuse_below(0.5) == left
+        progress = goals.progress()
+        assert (progress.finished, progress.left, progress.learned_from) == (True, 0, learned)
+        kept = [
+            d for d in DecisionLog(clustered).standing(goals.view().stored.id) if d.kind == "apart"
+        ]
+        assert len({d.act for d in kept[-left:]}) == 1
+        assert [d.sides for d in kept[-left:]] == [p.pair for p in listed]
+        assert [d.probability for d in kept[-left:]] == probabilities
+        last = kept[-1].evidence or {}
+        assert (last["at_once"], last["overlap"]) == (0.5, listed[-1].evidence.overlap)
+        undone = goals.undo()
+        assert undone is not None
+        assert undone.count == left
+        assert goals.below(0.5) == listed
+        assert goals.refuse_below(1e-9) == 0
+        assert goals.progress().left == left
+
+    def test_settling(self, goals: GoalService) -> None:
+        """What was put among strangers by a rule is listed with where it belongs, goes there as one act, and one undo
+        puts it back; what a person put there stays."""
+        home, away, *_ = [group.id for group in goals.groups()]
+        assert goals.settle_preview() == []
+        ids = [row.conversation_id for row in goals.members(home)[:2]]
+        move = DeskDecision("move", (away,), parts=(array("q", ids[:1]),), author="auto")
+        goals._act(lambda desk: [move])
+        goals.move(ids[1:], away)
+        size = next(group.size for group in goals.groups() if group.id == home)
+        (drawn,) = goals.settle_preview()
+        assert (drawn.size, drawn.count, drawn.outliers) == (size, 1, 0)
+        assert goals.settle() == 1
+        members = {row.conversation_id for row in goals.members(home)}
+        assert ids[0] in members
+        assert ids[1] not in members
+        assert goals.settle() == 0
+        undone = goals.undo()
+        assert undone is not None
+        assert undone.author == "auto"
+        assert goals.settle_preview() == [drawn]
+
+    def test_answers_of_a_model(self, clustered: Project, goals: GoalService) -> None:
+        """They are evidence for the pair as it is: gone when a member moves, back when that is undone; they name what
+        is merged, and the agreement with the person is counted."""
+        proposal = goals.proposal()
+        assert proposal is not None
+        a, b = proposal.pair
+        view = goals.view()
+        answer = PairAnswer(
+            view.desk.sides_key(a, b), 0.3, 0.9, 0.8, "They are alike.", "Alike", "They want it.", "tiny.gguf", 4, 2.0
+        )  # fmt: skip
+
+        def store(conn: object) -> None:
+            goal_answers.register(conn, view.stored.id, "asked")  # type: ignore[arg-type]
+            goal_answers.add(conn, "asked", 1, [answer])  # type: ignore[arg-type]
+
+        clustered.write(store)
+        evidence = goals.pair(a, b).evidence
+        assert (evidence.yes, evidence.yes_reversed, evidence.model) == (0.9, 0.8, "tiny.gguf")
+        assert evidence.probability > proposal.evidence.probability
+        progress = goals.progress()
+        assert (progress.unasked, progress.seconds) == (
+            progress.likely - 1,
+            2.0 * (progress.likely - 1),
+        )
+        goals.move([sorted(members(goals, a))[0]], None)
+        assert goals.pair(a, b).evidence.yes is None
+        goals.undo()
+        assert goals.pair(a, b).evidence.yes == 0.9
+        done = goals.merge(a, b)
+        assert (done.model, done.probability) == ("tiny.gguf", evidence.probability)
+        group = goals.group(done.made[0])
+        assert group is not None
+        assert (group.label, group.description) == ("Alike", "They want it.")
+        assert goals.progress().agreement.n == 1

@@ -1,0 +1,181 @@
+"""Goals of a project file over time: what comes later, another clustering, exports."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from engine.errors import UsageError
+from engine.records.goals import GoalRequest
+from engine.services.goals.port import Goals
+from engine.store import clusterings
+from engine.store.project import Project
+from tests.engine.services.goals.goal_project import (
+    TOPIC,
+    TOPICS,
+    cluster,
+    members,
+    merge_rightly,
+    run,
+    stages_of,
+    topic_of,
+)
+from tests.engine.store.support import fill, talk
+from workbench.cli import main
+
+
+class TestLater:
+    def test_conversations_that_came_later(self, clustered: Project, goals: Goals) -> None:
+        """They are assigned to the groups as they stand, count there, follow a merge, and can be moved."""
+        merge_rightly(goals)
+        sizes = {topic_of(goals, row.id): row.size for row in goals.groups()}
+        fill(
+            clustered,
+            [talk("new-1", "reserve a plane seat to lima"), talk("new-2", "zebra")],
+            "new",
+        )
+        goals.start_assign()
+        shown = goals.shown()
+        assert shown is not None
+        (flights,) = [row for row in goals.groups() if topic_of(goals, row.id) == "book"]
+        assert flights.size == sizes["book"] + 1
+        assert 34 in members(goals, flights.id)
+        other = next(row.id for row in goals.groups() if row.id != flights.id)
+        made = goals.merge(flights.id, other).made[0]
+        assert 34 in members(goals, made)
+        goals.undo()
+        goals.move([34], other)
+        assert 34 in members(goals, other)
+        assert 34 not in members(goals, flights.id)
+
+    def test_a_group_that_is_taken_back(self, clustered: Project, goals: Goals) -> None:
+        """Who was assigned to it is in none, until the next run assigns them to what stands now."""
+        a, b = next(
+            (x.id, y.id)
+            for x, y in combinations(goals.groups(), 2)
+            if topic_of(goals, x.id) == topic_of(goals, y.id)
+        )
+        made = goals.merge(a, b).made[0]
+        fill(clustered, [talk("new-1", TOPICS[topic_of(goals, made)][0].format("lima"))], "new")
+        goals.start_assign()
+        assert 34 in members(goals, made)
+        goals.undo()
+        assert 34 in members(goals, None)
+        goals.start_assign()
+        assert 34 in members(goals, a) | members(goals, b)
+
+    def test_clustering_again(self, clustered: Project, goals: Goals) -> None:
+        """Another clustering is shown beside the first; what a person decided is in force on it; the first can be shown
+        again as it was."""
+        merge_rightly(goals)
+        before = {frozenset(members(goals, row.id)) for row in goals.groups()}
+        cluster(clustered, k=6, seed=5)
+        assert [row.id for row in goals.clusterings()] == [1, 2]
+        shown = goals.shown()
+        assert shown is not None
+        assert shown.id == 2
+        carried = goals.history()
+        assert carried
+        assert all(row.carried and row.stands for row in carried)
+        answered = merge_rightly(goals)
+        assert answered < len(carried)
+        assert Counter(topic_of(goals, row.id) for row in goals.groups()) == dict.fromkeys(TOPICS, 1)  # fmt: skip
+        goals.show(1)
+        assert {frozenset(members(goals, row.id)) for row in goals.groups()} == before
+        with pytest.raises(UsageError, match="no clustering 9"):
+            goals.show(9)
+
+    def test_an_estimate(self, clustered: Project, goals: Goals) -> None:
+        """How many conversations a run works on and with which model; the time once every stage of it ran here."""
+        found = goals.estimate(GoalRequest())
+        assert (found.items, found.seconds, found.model) == (33, None, "smollm2-135m")
+        with pytest.raises(UsageError, match="no embedder"):
+            goals.estimate(GoalRequest(embedder="nowhere"))
+        with pytest.raises(UsageError, match="no embedder"):
+            goals.start(GoalRequest(embedder="nowhere"))
+
+    def test_stability(self, clustered: Project, goals: Goals) -> None:
+        """Once it was measured every cluster has a value, and a merged group that of its clusters by their sizes."""
+        assert {row.stability for row in goals.groups()} == {None}
+        stages = stages_of(clustered)
+        run(clustered, [stages.stability(seeds=1, bootstraps=4)])
+        rows = goals.groups()
+        assert all(row.stability is not None and 0 <= row.stability <= 1 for row in rows)
+        a, b = rows[0], rows[1]
+        merged = goals.group(goals.merge(a.id, b.id).made[0])
+        assert merged is not None
+        both = ((a.stability or 0) * a.size + (b.stability or 0) * b.size) / (a.size + b.size)
+        assert merged.stability == pytest.approx(both)
+
+
+class TestExports:
+    def lines(self, project: Project, what: str, *more: str) -> list[dict[str, object]]:
+        """What the command writes."""
+        path = Path(project.path)
+        out = path.with_suffix(f".{what}.jsonl")
+        assert main(["export", str(path), what, "-o", str(out), *more]) == 0
+        return [json.loads(line) for line in out.read_text().splitlines()]
+
+    def test_assignments(self, clustered: Project, goals: Goals) -> None:
+        """A line for every imported id, in the order of import: the group that it is in as decided, its score among all
+        groups, the distance to the centre, or why it is in none."""
+        goals.merge(goals.groups()[0].id, goals.groups()[1].id, "both")
+        found = self.lines(clustered, "assignments")
+        assert [line["id"] for line in found] == [f"{t}-{n}" for n, t in TOPIC.items()] + ["silent"]
+        assert set(found[0]) == {"id", "cluster", "label", "score", "others", "distance", "reason"}
+        for row in goals.groups():
+            ids = {n for n, line in enumerate(found, 1) if line["cluster"] == row.id}
+            assert ids == members(goals, row.id)
+            assert {line["label"] for line in found if line["cluster"] == row.id} == {row.label}
+        assert found[-1]["cluster"] is None
+        assert found[-1]["reason"] == "the embedder knows none of its words"
+        for line in found[:-1]:
+            assert (line["reason"] is None) == (line["cluster"] is not None)
+        chosen = self.lines(clustered, "assignments", "--filter", "name:book")
+        assert [line["id"] for line in chosen] == [f"{t}-{n}" for n, t in TOPIC.items() if t == "book"]  # fmt: skip
+
+    def test_clusters_and_decisions(self, clustered: Project, goals: Goals) -> None:
+        """Groups as they stand, and everything that was decided with its evidence, also what was taken back."""
+        a, b, *_ = (row.id for row in goals.groups())
+        goals.merge(a, b, "both")
+        goals.undo()
+        found = self.lines(clustered, "clusters")
+        assert [(line["cluster"], line["size"], line["complete"]) for line in found] == [
+            (row.id, row.size, row.states.complete) for row in goals.groups()
+        ]
+        (decision,) = self.lines(clustered, "decisions")
+        assert decision["clusters"] == [a, b]
+        assert (decision["kind"], decision["author"], decision["stands"]) == (
+            "merge",
+            "human",
+            False,
+        )
+        evidence = decision["evidence"]
+        assert isinstance(evidence, dict)
+        assert evidence["probability"] == decision["probability"]
+
+    def test_decisions_without_a_place(self, clustered: Project, goals: Goals) -> None:
+        """What another clustering gives no place is told with the reason, and nothing is lost."""
+        a, b = next(
+            (x.id, y.id)
+            for x, y in combinations(goals.groups(), 2)
+            if topic_of(goals, x.id) == topic_of(goals, y.id)
+        )
+        goals.apart(a, b, never=True)
+        cluster(clustered, k=1)
+        (line,) = self.lines(clustered, "decisions")
+        assert (line["kind"], line["stands"]) == ("never", False)
+        assert line["waiting"] == "its sides lie in one group now"
+
+    def test_what_cannot_be_exported(self, clustered: Project, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+        """Clusters take no filter, and nothing is there before a clustering; both are told."""
+        path = clustered.path
+        assert main(["export", path, "clusters", "--filter", "turns>1"]) == 2
+        assert "A filter chooses conversations" in capsys.readouterr().err
+        clustered.write(lambda conn: clusterings.show(conn, 99))
+        assert main(["export", path, "decisions"]) == 2
+        assert "Nothing was clustered yet" in capsys.readouterr().err

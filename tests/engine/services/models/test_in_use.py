@@ -1,0 +1,188 @@
+"""Which model does which work of a project, and which one a run takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.errors import ProjectReadOnly, UsageError
+from engine.model.adapter_files import AdapterOrigin
+from engine.model.catalog import DEFAULT_MODEL
+from engine.model.http.book import EndpointEntry
+from engine.model.http.capabilities import Capabilities
+from engine.services.goals.run_stages import ClusterOptions
+from engine.services.run_requests import ScoringOptions, TreeRunOptions
+from engine.services.workspace import Workspace
+from engine.stages.labelling import LabelStage
+from engine.stages.scoring import ScoringStage
+from engine.stages.trees import TreeStage
+from engine.trees.tree import TreeOptions
+from tests.engine.model.small_adapters import adapter_file
+from tests.engine.model.tiny import write_sliding
+from tests.engine.services.training.training_project import bare_run
+from tests.engine.store.support import fill, talk
+from tests.workbench.test_cli import data, workbench
+
+BASE, TUNED = ScoringOptions(mode="base", tune=False), ScoringOptions(mode="tuned", tune=False)
+TREES = TreeRunOptions(TreeOptions(alpha=0.1))
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    """A project with one conversation; the catalogue has the models `large` and `other` too."""
+    with Workspace(tmp_path / "p.wb", create=True) as opened:
+        fill(opened.project, [talk("one", "Hello.", "Hello.")])
+        for name in ("large", "other"):
+            opened.catalog.add(write_sliding(tmp_path / f"{name}.gguf"), name)
+        yield opened
+
+
+def loaded(workspace: Workspace) -> dict[str, str]:
+    """Name of the model that a run of each kind would load."""
+    scores = next(s for s in workspace.scoring_stages(BASE) if isinstance(s, ScoringStage))
+    trees = next(s for s in workspace.tree_stages(TREES) if isinstance(s, TreeStage))
+    goals = next(
+        s for s in workspace.goal_stages().cluster(ClusterOptions()) if isinstance(s, LabelStage)
+    )
+    return {
+        "scoring": scores.fingerprints["model"],
+        "goals": goals.fingerprints["model"],
+        "trees": trees.fingerprints["model"],
+    }
+
+
+class TestChoice:
+    def test_nothing_chosen(self, workspace: Workspace) -> None:
+        """Before anything was chosen, the built-in model does all work."""
+        assert workspace.models_in_use.chosen() == {}
+        assert set(loaded(workspace).values()) == {DEFAULT_MODEL}
+
+    def test_each_work_has_its_own(self, workspace: Workspace) -> None:
+        """A run takes the model that was chosen for its work, and none of another one's."""
+        workspace.models_in_use.use("large", ["scoring"])
+        workspace.models_in_use.use("other", ["goals"])
+        assert loaded(workspace) == {"scoring": "large", "goals": "other", "trees": DEFAULT_MODEL}
+        workspace.models_in_use.use("other", ["trees"])
+        assert loaded(workspace)["trees"] == "other"
+        assert workspace.services().trees.models()[0] == "other"
+
+    def test_asked_for_wins(self, workspace: Workspace) -> None:
+        """A model that a run names is taken in place of the project's."""
+        workspace.models_in_use.use("large", ["scoring", "simulation"])
+        assert workspace.models_in_use.name(ScoringOptions(model="other")) == "other"
+        assert workspace.models_in_use.for_work("other", "simulation") == "other"
+        assert workspace.models_in_use.for_work(None, "simulation") == "large"
+
+    def test_the_built_in_one_forgets(self, workspace: Workspace) -> None:
+        """Choosing the built-in model leaves no choice behind."""
+        workspace.models_in_use.use("large", ["scoring", "trees"])
+        workspace.models_in_use.use(DEFAULT_MODEL, ["scoring"])
+        assert workspace.models_in_use.chosen() == {"trees": "large"}
+
+    def test_a_planned_run_keeps_its_model(self, workspace: Workspace) -> None:
+        """Another choice does not change what a run that was planned before it loads."""
+        workspace.models_in_use.use("large", ["scoring"])
+        (stage, *_) = workspace.scoring_stages(BASE)
+        workspace.models_in_use.use("other", ["scoring"])
+        assert stage.fingerprints["model"] == "large"
+
+    def test_unknown(self, workspace: Workspace) -> None:
+        """What is no model is not chosen."""
+        with pytest.raises(UsageError, match="no model 'nobody'"):
+            workspace.models_in_use.use("nobody", ["scoring"])
+        assert workspace.models_in_use.chosen() == {}
+
+    def test_gone(self, workspace: Workspace) -> None:
+        """A model that was taken out of the catalogue is told with how to choose another; nothing stands in for it."""
+        workspace.models_in_use.use("large", ["scoring"])
+        workspace.catalog.forget("large")
+        with pytest.raises(UsageError, match="uses the model 'large' for scoring") as caught:
+            workspace.scoring_stages(BASE)
+        assert "models use" in caught.value.hint
+        assert workspace.models_in_use.name(ScoringOptions(model="other")) == "other"
+
+    def test_a_file(self, workspace: Workspace, tmp_path: Path) -> None:
+        """A file that is in no catalogue is kept by its place."""
+        path = write_sliding(tmp_path / "elsewhere.gguf")
+        workspace.models_in_use.use(str(path), ["scoring"])
+        assert workspace.models_in_use.chosen() == {"scoring": str(path)}
+        assert workspace.models_in_use.runnable(BASE).path == path
+
+    def test_endpoints(self, workspace: Workspace) -> None:
+        """Endpoints that were added while the project was open can be chosen, several for one run."""
+        entries = {
+            name: EndpointEntry(name, f"http://127.0.0.1:{port}/v1#m", Capabilities(server="vllm"))
+            for name, port in (("one", 8001), ("two", 8002))
+        }
+        workspace.endpoints.book.file.write_text(
+            json.dumps({name: entry.as_params() for name, entry in entries.items()})
+        )
+        workspace.models_in_use.use("one,two", ["simulation"])
+        options = ScoringOptions(work="simulation")
+        assert workspace.models_in_use.runnable(options).endpoints == ("one", "two")
+        with pytest.raises(UsageError, match="cannot be sent an adapter"):
+            workspace.models_in_use.runnable(ScoringOptions(model="one", adapter="x.gguf"))
+
+
+class TestAdapters:
+    @pytest.fixture
+    def run(self, workspace: Workspace, tmp_path: Path) -> str:
+        """A training run on the model `other`."""
+        made_of = AdapterOrigin(base_name="other", recipe="boundary")
+        adapter_file(bare_run(tmp_path / "p.wb", "mine").adapter_gguf, origin=made_of)
+        return "mine"
+
+    def test_the_one_in_use_brings_its_model(self, workspace: Workspace, run: str) -> None:
+        """In mode `tuned` the adapter in use comes with the model it was made for, whatever was chosen for scoring."""
+        workspace.models_in_use.use("large", ["scoring"])
+        workspace.training.use(run)
+        assert workspace.models_in_use.name(TUNED) == "other"
+        assert workspace.models_in_use.name(BASE) == "large"
+
+    def test_one_that_is_asked_for_does_too(self, workspace: Workspace, run: str) -> None:
+        """So does an adapter that a run names."""
+        workspace.models_in_use.use("large", ["trees"])
+        assert workspace.models_in_use.name(ScoringOptions(work="trees", adapter=run)) == "other"
+
+    def test_the_shipped_one_does_not(self, workspace: Workspace) -> None:
+        """The adapter that comes with the program is for the built-in model, and leaves the project its own."""
+        workspace.models_in_use.use("large", ["scoring"])
+        assert workspace.models_in_use.adapter(TUNED) is None
+        assert workspace.models_in_use.name(TUNED) == "large"
+
+
+class TestCommand:
+    def test_chosen_and_listed(self, tmp_path: Path) -> None:
+        """The command chooses for the named work, for all of it without a name, and says what is in use."""
+        project, path = tmp_path / "p.wb", write_sliding(tmp_path / "mine.gguf")
+        with Workspace(project, create=True) as opened:
+            opened.catalog.add(path, "mine")
+        done = workbench(
+            "models", "use", project, "mine", "--for", "goals", "--for", "trees", "--json"
+        )
+        models = data(done)["models"]
+        assert models == {
+            "scoring": DEFAULT_MODEL,
+            "goals": "mine",
+            "trees": "mine",
+            "simulation": DEFAULT_MODEL,
+        }
+        assert workbench("models", "use", project, "mine").returncode == 0
+        assert set(data(workbench("models", "use", project, "--json"))["models"].values()) == {
+            "mine"
+        }
+        said = workbench("models", "use", project).stdout.decode()
+        assert "scores and remaining tasks" in said
+
+    def test_read_only(self, tmp_path: Path) -> None:
+        """A project that cannot be written keeps its choice."""
+        with Workspace(tmp_path / "p.wb", create=True):
+            pass
+        with (
+            Workspace(tmp_path / "p.wb", read_only=True) as opened,
+            pytest.raises(ProjectReadOnly),
+        ):
+            opened.models_in_use.use(DEFAULT_MODEL, ["scoring"])

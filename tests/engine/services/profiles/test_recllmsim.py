@@ -1,0 +1,140 @@
+"""Users with profiles on the default model: simulated, labelled, guessed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.records.simulation import PlayRow
+from engine.services.profiles.labelling import agreement_rows, label_rows
+from engine.simulate.recsim.behaviour import SCHEMAS
+from engine.store import imports
+from engine.store.project import Project
+from tests.workbench.test_analyse_profiles import PEOPLE, project, simulated
+from workbench.cli import main
+
+
+def row(conversation: int, final: dict[str, Any], *runs: dict[str, Any]) -> PlayRow:
+    """A play that labelled one conversation in the second schema."""
+    labels = {"final": final, **{str(n): run for n, run in enumerate(runs, 1)}}
+    result = {"conversation": conversation, "labels": {"strategy_V2": labels}}
+    return PlayRow(1, "c", "behaviour", str(conversation), 1, None, None, result)
+
+
+DEEP = {"order": "Depth", "feedback": "Positive"}
+WIDE = {"order": "Breadth", "feedback": "Positive"}
+
+
+class TestTables:
+    def test_labels(self) -> None:
+        """Counts of the votes, how many conversations have one, and where all runs said the same."""
+        rows = [row(1, DEEP, DEEP, DEEP, DEEP), row(2, WIDE, WIDE, DEEP, WIDE), row(3, {})]
+        order, feedback = label_rows(rows, ["strategy_V2"])
+        assert (order.asked, order.labelled, order.unanimous) == (3, 2, 0.5)
+        assert order.counts == {"Depth": 1, "Breadth": 1, "DepthBreadth": 0, "BreadthDepth": 0}
+        assert (feedback.counts["Positive"], feedback.unanimous) == (2, 1)
+
+    def test_agreement(self) -> None:
+        """With the published labels and with people's, each over what both have; what is no label is none."""
+        rows = [row(1, DEEP), row(2, WIDE), row(3, WIDE)]
+        truths = {
+            1: {"strategy_V2": {"final": DEEP}, "strategy_human_V2": {"final": WIDE}},
+            2: {"strategy_V2": {"final": DEEP}},
+            3: {"strategy_V2": {"final": {"order": "Sideways"}}},
+        }
+        found = {
+            (one.label, one.one, one.other): one.found
+            for one in agreement_rows(rows, truths, ["strategy_V2"])
+        }
+        assert found["order", "model", "published"].count == 2
+        assert found["order", "model", "published"].accuracy.value == 0.5
+        assert found["order", "model", "people"].accuracy.value == 0
+        assert found["order", "published", "people"].count == 1
+        assert found["feedback", "model", "published"].accuracy.value == 1
+        assert found["feedback", "model", "published"].kappa is None
+        assert found["order", "model", "published"].weighted is None
+
+    def test_grades(self) -> None:
+        """The uniform files hold the vote of the third schema by itself; its grades are weighed by their distances."""
+        final = {"question_broadness": 4, "context_dependency": 3, "feedback": "Both"}
+        rows = [
+            PlayRow(n, "c", "behaviour", str(n), 1, None, None,
+                    {"conversation": n, "labels": {"strategy_V3": {"final": {**final, "question_broadness": n}}}})
+            for n in (2, 3, 4)
+        ]  # fmt: skip
+        truths = {n: {"user_strategy": {**final, "question_broadness": n}} for n in (2, 3, 4)}
+        first = agreement_rows(rows, truths, ["strategy_V3"])[0]
+        assert (first.label, first.found.count, first.found.accuracy.value) == (
+            "question_broadness",
+            3,
+            1,
+        )
+        assert first.found.weighted is not None
+        assert first.found.weighted.value == 1
+
+
+class TestOnTheDefaultModel:
+    def test_simulated(
+        self, tuned: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A conversation lands with its person as truth and in front of no model; a second run asks nothing."""
+        path = tmp_path / "p.wb"
+        words = ["simulate", "recsim", str(path), "--task", "preparing gifts", "--turns", "1"]
+        words += ["--user-tokens", "16", "--assistant-tokens", "16", "--context", "1024", "--json"]
+        assert main(words) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert [one["task"] for one in told["tasks"]] == ["preparing gifts"]
+        assert told["runs"][0]["turns"] == 1
+        with Project.open(path, read_only=True) as opened, opened.reading() as conn:
+            ((_, truth),) = imports.truths(conn)
+        assert truth["goal"] == "preparing gifts"
+        assert set(truth["profile_mapped"]) >= {"Gender", "Age", "Occupation"}
+        assert main(words) == 0
+        second = capsys.readouterr()
+        assert json.loads(second.out) == told
+        assert "1 were played before" in second.err
+
+    def test_labelled_and_guessed(
+        self, tuned: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Every reply is one of the labels or answers, in Chinese as well, and none of it touches the conversations."""
+        records = [simulated(n) for n in range(PEOPLE)]
+        records[0]["history"][0]["content"] = "我想给外甥女准备礼物，有什么建议？"
+        records[0]["strategy_V2"] = {"final": DEEP}
+        path = project(tmp_path / "p.wb", records)
+        capsys.readouterr()
+        words = ["analyse", "behaviour", path, "--schema", "strategy_V2", "--limit", "2", "--json"]
+        assert main([*words, "--context", "2048"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert [one["labelled"] for one in told["labels"]] == [2, 2]
+        for one in told["labels"]:
+            assert set(one["counts"]) == {str(x) for x in SCHEMAS["strategy_V2"][one["label"]]}
+        assert {one["count"] for one in told["agreement"]} == {1}
+
+        words = [
+            "analyse",
+            "profiles",
+            path,
+            "--llm",
+            "--limit",
+            "2",
+            "--context",
+            "2048",
+            "--json",
+        ]
+        assert main(words) == 0
+        rows = json.loads(capsys.readouterr().out)["profiles"]
+        assert {one["way"] for one in rows} == {
+            "most frequent", "linear", "nearest (tfidf)", "language model"
+        }  # fmt: skip
+        assert {one["conversations"] for one in rows} == {2}
+
+    def test_nobody_speaks(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Is an error of usage before any model is asked."""
+        silent = {"id": "a", "messages": [{"role": "assistant", "content": "Hello?"}]}
+        path = project(tmp_path / "p.wb", [silent])
+        assert main(["analyse", "behaviour", path]) == 2
+        assert "does a user speak" in capsys.readouterr().err

@@ -1,0 +1,323 @@
+"""What the simulation screens are handed: wishes, sets, tables, live replies, shards, with the default model."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from engine.errors import ProjectError, UsageError
+from engine.events import Event, JobEnded
+from engine.model.talking import Call, ChatMessage, Completion
+from engine.records.simulation import PlayRow
+from engine.services.simulation.drafts import opened_drafts
+from engine.services.simulation.live import LINES, PLAYS, LivePlays
+from engine.services.simulation.person_session import asked_for
+from engine.services.simulation.records import FormTalk, LiveLine, SimulationRequest, TalkState
+from engine.services.simulation.requests import as_request, request_as_json
+from engine.services.simulation.result_tables import item_of, sheets_of
+from engine.services.workspace import Workspace
+from engine.simulate.forms.form import read_form
+from engine.simulate.play import Line
+
+WISH = SimulationRequest("recsim", runs=2, limit=2, tasks=("travel planning",), turns=1)
+RECORD = {
+    "task_id": "T-1",
+    "task": "math",
+    "answer": "#### 5",
+    "shards": [{"shard_id": 1, "shard": "How many are left?"}, {"shard_id": 2, "shard": "Ann has 12."}],
+    "sharding": {
+        "state": "proposed", "text": "Ann has 12 and gives Ben 7. How many are left?", "segmented": True,
+        "missing": None, "lost": [], "check": {}, "pieces": [[28, 46, "model"], [0, 10, "model"]],
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, tuned: None) -> Iterator[Workspace]:
+    """An empty project on a machine where the default model was tuned."""
+    with Workspace(tmp_path / "p.wb", create=True) as opened:
+        yield opened
+
+
+def played(workspace: Workspace, start: object) -> JobEnded:
+    """Waits until a job that is started now has ended."""
+    ended = threading.Event()
+    found: list[JobEnded] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, JobEnded):
+            found.append(event)
+            ended.set()
+
+    unsubscribe = workspace.subscribe(hear)
+    start()  # type: ignore[operator]
+    assert ended.wait(120)
+    unsubscribe()
+    return found[0]
+
+
+class TestPlaying:
+    def test_from_a_wish_to_its_results(self, workspace: Workspace) -> None:
+        """What is asked for is estimated, played, heard, told in tables, remembered and not played twice."""
+        desk = workspace.services().simulations
+        wish = replace(WISH, tasks=(desk.offers().tasks[0],))
+        assert desk.estimate(wish).plays == 2
+        assert desk.sets() == []
+        assert played(workspace, lambda: desk.start(wish)).outcome == "done"
+        (one,) = desk.sets()
+        assert (one.kind, one.played, one.can_go_on) == ("recsim", 2, True)
+        results = desk.results(one.config_hash)
+        assert [sheet.title for sheet in results.sheets] == ["by task", "by number of turns"]
+        (row,) = results.sheets[0].rows
+        assert row.cells[:2] == (wish.tasks[0], "2")
+        assert set(row.plays) == {item.id for item in results.plays}
+        heard = {play.key: play for play in desk.live()}
+        for item in results.plays:
+            lines = desk.transcript(item.id)
+            assert heard[f"recsim/{item.name}"].replies == len(lines)
+            assert item.conversation_id is not None
+        assert desk.estimate(wish).plays == 0
+        assert desk.offers().last == wish
+        assert played(workspace, lambda: desk.go_on(one.config_hash)).outcome == "done"
+        assert desk.sets()[0].played == 2
+
+    def test_export(self, workspace: Workspace, tmp_path: Path) -> None:
+        """Tables with their figures and every play go to a new file, and only to a new one."""
+        desk = workspace.services().simulations
+        wish = replace(WISH, limit=1, tasks=(desk.offers().tasks[0],))
+        played(workspace, lambda: desk.start(wish))
+        key = desk.sets()[0].config_hash
+        desk.export(key, str(tmp_path / "out.json"))
+        told = json.loads((tmp_path / "out.json").read_text("utf-8"))
+        assert told["tables"][0]["rows"][0]["conversations"] == 1
+        assert len(told["plays"]) == 1
+        with pytest.raises(ProjectError, match="there already"):
+            desk.export(key, str(tmp_path / "out.json"))
+
+    def test_refused(self, workspace: Workspace) -> None:
+        """What cannot be played, or gone on with, is refused before anything starts."""
+        desk = workspace.services().simulations
+        with pytest.raises(UsageError, match="cannot be read"):
+            desk.estimate(SimulationRequest("sharded", instructions="/none/such.json"))
+        with pytest.raises(UsageError, match="not known here") as error:
+            desk.go_on("0123456789abcdef")
+        assert "The command that started it" in error.value.hint
+
+
+class TestAPerson:
+    def test_from_a_question_to_the_conversation(
+        self, workspace: Workspace, tmp_path: Path
+    ) -> None:
+        """A person is asked by the model, answers and stops; what was said is a play and a conversation, and live."""
+        path = tmp_path / "trip.json"
+        path.write_text(json.dumps({"Town": {"Name": {"answer": None, "required": True}}}), "utf-8")
+        desk = workspace.services().simulations
+        talk = desk.fill_form(str(path), "baseline", None)
+        first = waited(talk, lambda state: state.question is not None)
+        talk.answer("Rome")
+        assert first.question is not None
+        said = waited(talk, lambda state: any(line.text == "Rome" for line in state.lines))
+        assert said.over is None
+        talk.stop()
+        over = waited(talk, lambda state: state.over is not None)
+        assert over.conversation_id is not None
+        assert over.play_id is not None
+        assert desk.transcript(over.play_id)[1].text == "Rome"
+        messages = workspace.services().conversations.messages(over.conversation_id)
+        assert [one.content for one in messages][:2] == [first.question, "Rome"]
+        (one,) = desk.sets()
+        assert dict(one.models)["user"] == "a person"
+        assert desk.live()[0].key == over.key
+
+    def test_cut_off(self, workspace: Workspace, tmp_path: Path) -> None:
+        """A form whose job is cancelled says that it was cut off, and how to go on."""
+        path = tmp_path / "trip.json"
+        path.write_text(json.dumps({"Town": {"Name": {"answer": None, "required": True}}}), "utf-8")
+        services = workspace.services()
+        talk = services.simulations.fill_form(str(path), "baseline", None)
+        waited(talk, lambda state: state.question is not None)
+        services.jobs.cancel(talk.job_id)
+        over = waited(talk, lambda state: state.over is not None)
+        assert over.over is not None
+        assert "cut off" in over.over
+        assert services.simulations.sets()[0].played == 0
+
+
+class TestAsked:
+    FORM = read_form(
+        "trip",
+        "a trip",
+        {
+            "Town": {"answer": None, "required": True},
+            "Travel": {
+                "By": {"answer": None, "options": ["train", "ship"]},
+                "Day": {"answer": None},
+            },
+        },
+    )
+
+    def asked(self, *said: str, module: str = "question_generation") -> list[str]:
+        """Labels of the fields that the latest of these replies is for."""
+        lines = [LiveLine(module, "assistant", one) for one in said]
+        return [field.label for field in asked_for(self.FORM, lines)]
+
+    def test_by_label_and_by_section(self) -> None:
+        """A label is a field or all fields of a section; what the form does not have is passed over."""
+        assert self.asked('{"question": "Where?", "fields": ["Town", "None"]}') == ["Town"]
+        assert self.asked('{"question": "How?", "fields": ["Travel"]}') == ["By", "Day"]
+        (by, _) = asked_for(
+            self.FORM, [LiveLine("question_generation", "assistant", '{"fields": ["Travel"]}')]
+        )
+        assert (by.options, by.required) == (("train", "ship"), False)
+
+    def test_alike_in_two_sections(self) -> None:
+        """Where fields of two sections have one label, each is named with its section."""
+        name = {"type": "text-field", "required": True, "answer": None}
+        form = read_form(
+            "f", "travel", {"Card": {"Name": name, "Age": name}, "Birth": {"Name": name}}
+        )
+        line = LiveLine("question_generation", "assistant", '{"fields": ["Card", "Birth"]}')
+        labels = [field.label for field in asked_for(form, [line])]
+        assert labels == ["Card: Name", "Age", "Birth: Name"]
+
+    def test_the_latest_question(self) -> None:
+        """Only the module that makes questions is listened to, and its last word counts."""
+        first, last = '{"fields": ["Town"]}', '{"fields": ["Day"]}'
+        assert self.asked(first, last) == ["Day"]
+        assert self.asked(first, module="answer_parsing") == []
+        assert self.asked(first, "no JSON") == self.asked('{"fields": 7}') == []
+        assert self.asked() == []
+
+
+def waited(talk: FormTalk, what: Callable[[TalkState], bool]) -> TalkState:
+    """Where a form stands as soon as this holds."""
+    for _ in range(6_000):
+        state = talk.state()
+        if what(state) or state.over is not None:
+            break
+        time.sleep(0.02)
+    assert what(state), state
+    return state
+
+
+class TestWishes:
+    def test_round_trip(self) -> None:
+        """A wish is the same after it was kept; one of another version is refused."""
+        wish = SimulationRequest(
+            "sharded", "m", runs=3, conditions=("full", "recap"), temperature=0.5
+        )
+        assert as_request(json.loads(json.dumps(request_as_json(wish)))) == wish
+        with pytest.raises(UsageError):
+            as_request({**asdict(wish), "of_another_version": 1})
+
+
+class TestTables:
+    def test_the_papers_table(self) -> None:
+        """P, A90 and U90-10 by condition and by instruction, the share of FULL, and the plays behind each row."""
+        scores = {"full": (1.0, 1.0), "sharded": (1.0, 0.0)}
+        rows = [
+            play(2 * at + n, condition, score)
+            for at, (condition, both) in enumerate(scores.items())
+            for n, score in enumerate(both)
+        ]
+        by_condition, by_instruction, kinds = sheets_of("sharded", rows)
+        full, sharded = by_condition.rows
+        assert full.cells == ("full", "math", "1", "2", "100.0", "100%", "100.0", "0.0")
+        assert sharded.cells == ("sharded", "math", "1", "2", "50.0", "50%", "90.0", "80.0")
+        assert sharded.plays == (2, 3)
+        assert [row.cells[:2] for row in by_instruction.rows] == [
+            ("T-1", "full"),
+            ("T-1", "sharded"),
+        ]
+        assert kinds.rows[0].cells[0] == "sharded"
+        assert by_condition.said == ""
+
+    def test_played_once(self) -> None:
+        """From one run nothing is known of reliability, and the table says so."""
+        by_condition = sheets_of("sharded", [play(0, "full", 1.0)])[0]
+        assert by_condition.rows[0].cells[-1] == "–"
+        assert "not known" in by_condition.said
+
+    def test_a_play(self) -> None:
+        """Turns and shards are told where a play goes by turns; where all is said at once, the score alone."""
+        assert item_of(play(0, "full", 0.0)).told == "score 0"
+        assert item_of(play(1, "recap", 1.0)).told == "score 100 · 2 turns · 2 of 2 shards"
+
+    def test_what_broke_off(self) -> None:
+        """A play that broke off is in no table."""
+        assert sheets_of("sharded", [replace(play(0, "full", 1.0), reason="it died")]) == ()
+
+
+def play(number: int, condition: str, score: float) -> PlayRow:
+    """A play of one instruction."""
+    result = {
+        "task": "math", "task_id": "T-1", "condition": condition, "conv_type": condition, "model": "m",
+        "score": score, "turns": 2, "shards": 2, "revealed": 2, "stand_ins": 0,
+        "categories": ["answer_attempt"] if condition == "sharded" else [],
+    }  # fmt: skip
+    return PlayRow(number, "c", "sharded", f"sharded/math/{number}", 1, number, None, result)
+
+
+class TestLive:
+    def test_the_newest_first(self) -> None:
+        """Few plays with few replies are remembered, the newest first; another run forgets them."""
+        live = LivePlays()
+        call = Call("user", "user", (ChatMessage("user", "x"),), opening="I ")
+        for number in range(PLAYS + 3):
+            live.hear("run", f"play {number}", Line(call, Completion("said", "end")))
+        for _ in range(LINES + 5):
+            live.hear("run", "play 9", Line(call, Completion("again", "end")))
+        found = live.newest()
+        assert len(found) == PLAYS
+        assert (found[0].key, found[0].replies, len(found[0].lines)) == ("play 9", LINES + 6, LINES)
+        assert found[0].lines[-1].text == "I again"
+        live.hear("another", "play", Line(call, Completion("x", "end")))
+        assert [one.key for one in live.newest()] == ["play"]
+
+
+class TestShards:
+    def test_every_change_is_in_the_file(self, tmp_path: Path) -> None:
+        """Edits, moves, what is left out and decisions are there when the file is opened anew."""
+        path = tmp_path / "shards.jsonl"
+        path.write_text(json.dumps(RECORD) + "\n", "utf-8")
+        drafts = opened_drafts(str(path), list)
+        (draft,) = drafts.items()
+        assert draft.lost == ("Ben", "7")
+        drafts.edit(0, 2, "Ann has 12 and gives Ben 7.")
+        drafts.move(0, 2, -1)
+        assert drafts.decide(0, "approved").lost == ()
+        (again,) = opened_drafts(str(path), list).items()
+        assert again.state == "approved"
+        assert [one.text for one in again.shards] == [
+            "Ann has 12 and gives Ben 7.",
+            "How many are left?",
+        ]
+        assert [one.by for one in again.shards] == ["person", "model"]
+
+    def test_what_the_project_proposed(self, tmp_path: Path) -> None:
+        """A new file gets the newest proposal for each instruction; with none there is no file."""
+        path = tmp_path / "new.jsonl"
+        with pytest.raises(UsageError, match="proposed no shards"):
+            opened_drafts(str(path), list)
+        assert not path.exists()
+        rows = [
+            PlayRow(n, "c", "shards", f"shards/{n}", 1, None, None, {**RECORD, "answer": n})
+            for n in (1, 2)
+        ]
+        assert len(opened_drafts(str(path), lambda: rows).items()) == 1
+        assert json.loads(path.read_text("utf-8"))["answer"] == 2
+
+    def test_the_last_shard(self, tmp_path: Path) -> None:
+        """An instruction keeps at least one shard."""
+        path = tmp_path / "shards.jsonl"
+        path.write_text(json.dumps(RECORD) + "\n", "utf-8")
+        drafts = opened_drafts(str(path), list)
+        drafts.leave_out(0, 1)
+        with pytest.raises(UsageError, match="last shard"):
+            drafts.leave_out(0, 2)

@@ -1,0 +1,121 @@
+"""Which adapter a name means, and which one is taken where none is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.errors import UsageError
+from engine.model.adapter_files import AdapterOrigin
+from engine.services.run_requests import ScoringOptions
+from engine.services.training import adapter_in_use
+from engine.services.workspace import Workspace
+from tests.engine.model.small_adapters import adapter_file
+from tests.engine.services.training.training_project import bare_run
+from tests.engine.store.support import fill, talk
+
+
+def write_adapter(path: Path, base: str = "smollm2-135m") -> Path:
+    """An adapter that says it is for this base."""
+    return adapter_file(path, origin=AdapterOrigin(base_name=base, recipe="boundary"))
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    """A project with one conversation, and a run whose adapter is there."""
+    with Workspace(tmp_path / "p.wb", create=True) as opened:
+        fill(opened.project, [talk("one", "Hello.", "Hello.")])
+        write_adapter(bare_run(tmp_path / "p.wb", "mine").adapter_gguf)
+        bare_run(tmp_path / "p.wb", "unfinished")
+        yield opened
+
+
+TUNED = ScoringOptions(mode="tuned")
+
+
+class TestNames:
+    def test_a_run_its_folder_and_its_file(self, workspace: Workspace, tmp_path: Path) -> None:
+        """The name of a run, its folder and the file in it are the same adapter, for the model it was made for."""
+        folder = tmp_path / "p.training" / "mine"
+        for name in ("mine", str(folder), str(folder / "adapter.gguf")):
+            found = adapter_in_use.find(workspace.project, workspace.catalog, name)
+            assert (found.path, found.model) == (folder / "adapter.gguf", "smollm2-135m")
+
+    def test_a_name_of_the_catalogue(self, workspace: Workspace, tmp_path: Path) -> None:
+        """An adapter that was added is found by its name and keeps it."""
+        path = write_adapter(tmp_path / "other.gguf", base="elsewhere-7b")
+        workspace.catalog.add_adapter(path, "other")
+        found = adapter_in_use.find(workspace.project, workspace.catalog, "other")
+
+        assert (found.name, found.path, found.model) == ("other", path, None)
+
+    @pytest.mark.parametrize("name", ["nobody", "unfinished"])
+    def test_what_is_not_there(self, workspace: Workspace, name: str) -> None:
+        """A name that means nothing, or a run without an adapter, is refused."""
+        with pytest.raises(UsageError, match=name):
+            adapter_in_use.find(workspace.project, workspace.catalog, name)
+
+
+class TestInUse:
+    def test_the_chosen_one_is_taken(self, workspace: Workspace) -> None:
+        """After `use`, mode tuned takes the adapter with its model, other modes take none, and the run says so."""
+        workspace.training.use("mine")
+        model = workspace.models_in_use.runnable(TUNED)
+
+        assert model.adapter is not None
+        assert model.adapter.parent.name == "mine"
+        assert workspace.models_in_use.runnable(ScoringOptions(mode="judge")).adapter is None
+        assert {run.name: run.in_use for run in workspace.training.runs()} == {
+            "mine": True,
+            "unfinished": False,
+        }
+
+    def test_it_is_not_for_another_model(self, workspace: Workspace) -> None:
+        """A model that was asked for and is not the adapter's base is taken without it."""
+        workspace.training.use("mine")
+        workspace.catalog.add(workspace.catalog.entry(None).path, "copy")
+        options = ScoringOptions(mode="tuned", model="copy")
+
+        assert workspace.models_in_use.adapter(options) is None
+        named = ScoringOptions(mode="tuned", model="copy", adapter="mine")
+        assert workspace.models_in_use.adapter(named) is not None
+
+    def test_what_is_in_use_is_kept(self, workspace: Workspace) -> None:
+        """A run whose adapter is in use cannot be deleted until another is; one without cannot be used."""
+        workspace.training.use("mine")
+        with pytest.raises(UsageError, match="in use"):
+            workspace.training.delete("mine")
+        with pytest.raises(UsageError, match="no adapter"):
+            workspace.training.use("unfinished")
+
+        workspace.training.use(None)
+        workspace.training.delete("mine")
+        assert [run.name for run in workspace.training.runs()] == ["unfinished"]
+
+    def test_it_is_gone(self, workspace: Workspace, tmp_path: Path) -> None:
+        """When the file in use is gone, scoring says which one, instead of scoring without it."""
+        path = write_adapter(tmp_path / "file.gguf")
+        adapter_in_use.put(workspace.project, str(path))
+        assert workspace.models_in_use.adapter(TUNED) is not None
+        path.unlink()
+
+        with pytest.raises(UsageError, match=r"file\.gguf"):
+            workspace.models_in_use.adapter(TUNED)
+
+    def test_none_was_chosen(
+        self, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Before one was chosen, mode tuned takes what the program brings for the model, none for another."""
+        brought = tmp_path / "brought"
+        brought.mkdir()
+        monkeypatch.setattr("engine.model.catalog.BUNDLED_ADAPTERS", brought)
+        assert workspace.models_in_use.adapter(TUNED) is None
+
+        write_adapter(brought / "demo.gguf")
+        found = workspace.models_in_use.adapter(TUNED)
+        assert found is not None
+        assert found.name == "demo"
+        workspace.catalog.add(workspace.catalog.entry(None).path, "copy")
+        assert workspace.models_in_use.adapter(ScoringOptions(mode="tuned", model="copy")) is None

@@ -1,0 +1,220 @@
+"""From a wish to a plan: settings, counts, and where the estimate has its figures from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from engine.errors import UsageError
+from engine.filters import parse_filter
+from engine.model.catalog import Catalog
+from engine.run_directory.events import EventLog
+from engine.services.training import plan as planning
+from engine.services.training.base import Machine
+from engine.services.training.plan import TrainingPlanner
+from engine.services.training.presets import GIB
+from engine.services.training.records import TrainingRequest
+from engine.services.training.run_files import prepare
+from engine.services.training.service import Runs, TrainingService, recipe_help
+from engine.store.project import Project
+from tests.engine.services.training.training_project import fill_with_talks
+from tests.engine.store.support import fill, talk
+
+CPU = Machine("CPU", 16 * GIB)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """Forty conversations of three turns."""
+    with Project.open(tmp_path / "p.wb", create=True) as opened:
+        fill_with_talks(opened)
+        yield opened
+
+
+@pytest.fixture
+def counted() -> list[Path]:
+    """The bases whose tokens were counted."""
+    return []
+
+
+@pytest.fixture
+def planner(project: Project, tmp_path: Path, counted: list[Path]) -> TrainingPlanner:
+    """A planner on a machine without a GPU, for which a token has four characters."""
+
+    def count(path: Path, logs: Sequence[Sequence[str]]) -> list[int]:
+        counted.append(path)
+        return [sum(map(len, log)) // 4 for log in logs]
+
+    return TrainingPlanner(
+        project,
+        Catalog(tmp_path / "data", tmp_path / "cache"),
+        Runs(Path(project.path)).histories,
+        on=lambda: CPU,
+        count=count,
+    )
+
+
+class TestCounts:
+    def test_sides_tokens_and_steps(self, planner: TrainingPlanner) -> None:
+        """The estimate counts what will be trained on, its tokens, and the steps that these settings make of it."""
+        plan = planner.plan(TrainingRequest(settings=(("epochs", "2"), ("batch", "4"))))
+        found = plan.estimate
+
+        assert found.matched == 40 == found.train + found.held_out
+        assert found.steps == 2 * -(-found.train // 4)
+        chars = sum(one.chars for one in plan.data.split.train)
+        assert found.tokens == pytest.approx(chars / 4, rel=0.02)
+
+    def test_a_filter_and_a_limit(self, planner: TrainingPlanner) -> None:
+        """Only what the filter matches is counted, and no more than the limit is trained on."""
+        found = planner.plan(TrainingRequest(parse_filter('name:"talk/1"'), limit=3)).estimate
+
+        assert (found.matched, found.train) == (11, 3)
+
+    def test_what_cannot_be_used_is_said(self, project: Project, planner: TrainingPlanner) -> None:
+        """Conversations without an answer, twins and logs that are too long are told apart from the rest."""
+        fill(
+            project, [talk("alone", "Anybody?"), talk("long", "Go.", "word " * 4000, "On.", "Ok.")]
+        )
+        found = planner.plan(TrainingRequest(held_out=0.01, settings=(("max_tokens", "500"),)))
+
+        assert any("1 have no answer" in note for note in found.estimate.notes)
+        assert any("the end is kept" in note for note in found.estimate.notes)
+
+    def test_of_many_conversations_some_are_read(
+        self, planner: TrainingPlanner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An estimate over more conversations than it reads says so; a plan to begin with reads them all."""
+        monkeypatch.setattr(planning, "SURVEYED", 10)
+        rough, exact = (planner.plan(TrainingRequest(), whole=whole) for whole in (False, True))
+
+        assert not rough.whole
+        assert "10 of 40" in rough.estimate.notes[0]
+        assert rough.estimate.train + rough.estimate.held_out == pytest.approx(40, abs=4)
+        assert exact.whole
+        assert len(exact.data.split.train) == exact.estimate.train
+
+    def test_new_conversations_are_counted(
+        self, project: Project, planner: TrainingPlanner
+    ) -> None:
+        """What was read is kept, but not beyond a change of the data."""
+        before = planner.plan(TrainingRequest()).estimate.matched
+        fill(project, [talk("new", "Hello there.", "Hello.", "Bye.", "Bye.")], label="b.jsonl")
+
+        assert planner.plan(TrainingRequest()).estimate.matched == before + 1
+
+
+class TestFigures:
+    def test_nothing_was_measured(self, planner: TrainingPlanner, counted: list[Path]) -> None:
+        """Without an earlier run and without a tuned model nobody knows how long it takes; tokens are counted once."""
+        found = [planner.plan(TrainingRequest(name=name)).estimate for name in ("a", "b")]
+
+        assert [(one.seconds, one.measured) for one in found] == [(None, False)] * 2
+        assert len(counted) == 1
+
+    def test_earlier_runs_tell_speed_and_tokens(
+        self, project: Project, planner: TrainingPlanner, counted: list[Path]
+    ) -> None:
+        """A run on this machine with the same base and recipe tells how fast it goes; one from elsewhere does not."""
+        plan = planner.plan(TrainingRequest(name="first"))
+        run = prepare(project, plan.name, plan.config, plan.data)
+        chars = json.loads(run.manifest.read_text())["chars"]["train"]
+        log = EventLog(run.events)
+        log.write("started", step=0, steps=9, tokens=chars // 2, pid=1)
+        log.write("step", step=1, loss=1.0, tokens_per_s=50.0)
+        log.close()
+        counted.clear()
+        found = planner.plan(TrainingRequest(name="second")).estimate
+
+        assert found.measured
+        assert counted == []
+        assert found.tokens == pytest.approx(chars / 2, rel=0.01)
+        assert (found.seconds or 0) > 3 * chars / 2 / 50.0
+        other = planner.plan(TrainingRequest(name="other", recipe="paper")).estimate
+        assert not other.measured
+
+        manifest = json.loads(run.manifest.read_text())
+        run.manifest.write_text(json.dumps({**manifest, "machine": "another"}))
+        assert not planner.plan(TrainingRequest(name="third")).estimate.measured
+
+    def test_a_machine_with_too_little_memory(self, project: Project, tmp_path: Path) -> None:
+        """Where the memory does not suffice the estimate says so and which setting to lower."""
+        planner = TrainingPlanner(
+            project,
+            Catalog(tmp_path / "data", tmp_path / "cache"),
+            list,
+            on=lambda: Machine("CPU", GIB),
+            count=lambda path, logs: [2000 for _ in logs],
+        )
+        found = planner.plan(TrainingRequest()).estimate
+
+        assert not found.fits
+        assert "Lower max_tokens" in found.advice
+
+    def test_a_base_from_a_file_stays_whole(self, project: Project, tmp_path: Path) -> None:
+        """Four bits are for folders of weights only, so no preset chooses them for a GGUF file."""
+        planner = TrainingPlanner(
+            project,
+            Catalog(tmp_path / "data", tmp_path / "cache"),
+            list,
+            on=lambda: Machine("a GPU", GIB),
+            count=lambda path, logs: [8000 for _ in logs],
+        )
+
+        assert not planner.plan(TrainingRequest(preset="8g")).config.four_bit
+
+
+class TestWishes:
+    @pytest.mark.parametrize(
+        "wish",
+        [
+            TrainingRequest(held_out=0.0),
+            TrainingRequest(held_out=1.0),
+            TrainingRequest(limit=0),
+            TrainingRequest(recipe="x"),
+            TrainingRequest(preset="x"),
+            TrainingRequest(base="nowhere"),
+            TrainingRequest(name="a/b"),
+            TrainingRequest(settings=(("recipe", "paper"),)),
+            TrainingRequest(settings=(("batch", "-1"),)),
+        ],
+    )
+    def test_what_cannot_be_is_refused(
+        self, wish: TrainingRequest, planner: TrainingPlanner
+    ) -> None:
+        """A wish with something impossible in it is refused before anything is read or written."""
+        with pytest.raises(UsageError):
+            planner.plan(wish)
+
+    def test_folders(self, planner: TrainingPlanner, tmp_path: Path) -> None:
+        """A folder of weights is a base under its own name; one without weights is refused."""
+        folder = tmp_path / "some-7b"
+        folder.mkdir()
+        with pytest.raises(UsageError, match="without weights"):
+            planner.plan(TrainingRequest(base=str(folder)))
+        sizes = {
+            "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4,
+            "vocab_size": 259,
+        }  # fmt: skip
+        (folder / "config.json").write_text(json.dumps(sizes))
+        plan = planner.plan(TrainingRequest(base=str(folder)))
+
+        assert (plan.config.base, plan.config.base_name) == (str(folder), "some-7b")
+        assert plan.name == "some-7b-boundary-1"
+        assert plan.estimate.memory
+
+    def test_every_recipe_has_its_words(self, project: Project, tmp_path: Path) -> None:
+        """Each recipe, preset and setting that is offered says in plain words what it is."""
+        offers = TrainingService(
+            project,
+            Catalog(tmp_path / "data", tmp_path / "cache"),
+            lambda run: pytest.fail("nobody asked"),
+        ).offers()
+
+        assert list(recipe_help()) == ["boundary", "paper", "no-end-tag"]
+        for offer in (*offers.recipes, *offers.presets, *offers.settings, *offers.bases):
+            assert len(offer.help) > 10
+        assert offers.preset in [preset.name for preset in offers.presets]

@@ -1,0 +1,206 @@
+"""Run directories: what is written into a new one, and what is never."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.completeness.training_data import split
+from engine.conversation import Conversation, Message
+from engine.errors import UsageError
+from engine.run_directory.config import TrainConfig
+from engine.run_directory.events import RunDirectory, locked
+from engine.services.training.run_files import (
+    DataPlan,
+    about_data,
+    all_runs,
+    delete,
+    free_name,
+    manifest_of,
+    prepare,
+    run_named,
+    runs_folder,
+)
+from engine.store.project import Project
+from engine.views.training_data import usable
+from tests.engine.services.training.training_project import bare_run, fill_with_talks
+from tests.engine.store.support import Record, fill, talk
+
+CONFIG = TrainConfig(base="base.gguf", base_name="tiny")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """Forty conversations of three turns."""
+    with Project.open(tmp_path / "p.wb", create=True) as opened:
+        fill_with_talks(opened)
+        yield opened
+
+
+def plan(project: Project, **asked: Any) -> DataPlan:
+    """A plan over everything that is there."""
+    wanted = {"seed": 0, "held_out": 0.5, "limit": None, **asked}
+    with project.reading() as conn:
+        ids = [row[0] for row in conn.execute("SELECT id FROM conversation ORDER BY id")]
+        found = [one for page in usable(conn, ids) for one in page]
+    drawn = split(found, seed=wanted["seed"], held_out=wanted["held_out"], limit=wanted["limit"])
+    return DataPlan(
+        drawn, "", len(ids), wanted["seed"], wanted["held_out"], wanted["limit"],
+        wanted.get("contaminate", 0.0),
+    )  # fmt: skip
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The conversations in a data file."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+class TestData:
+    def test_logs_as_scoring_reads_them(self, project: Project) -> None:
+        """Each line is a log in pieces with its boundaries, under the name of its conversation."""
+        run = prepare(project, "first", CONFIG, plan(project))
+
+        for line in lines(run.train):
+            n = line["id"].removeprefix("talk/")
+            assert "".join(line["texts"]) == (
+                f"TURN 1, STEP 1, user chat:\nI want to fly to place {n}.\n\n"
+                "TURN 1, STEP 2, assistant chat:\nWhen?\n\n"
+                "TURN 2, STEP 3, user chat:\nOn Monday.\n\n"
+                "TURN 2, STEP 4, assistant chat:\nBooked. Anything else?\n\n"
+                "TURN 3, STEP 5, user chat:\nNo.\n\n"
+                "TURN 3, STEP 6, assistant chat:\nHave a nice flight."
+            )
+            assert (line["boundaries"], line["kept"]) == ([1, 3, 5], 0)
+
+    def test_truth_is_nowhere(self, project: Project) -> None:
+        """No file of a run holds anything that is known from elsewhere."""
+        run = prepare(project, "first", CONFIG, plan(project))
+
+        for path in run.path.iterdir():
+            assert "SECRET-GOAL" not in path.read_text("utf-8")
+            assert "reward" not in path.read_text("utf-8")
+
+    def test_what_the_leak_guard_hides_stays_hidden(self, project: Project) -> None:
+        """The trainer reads what a model reads: hidden messages and changed texts as the guard left them."""
+        messages = (
+            Message("user", "Solve it."),
+            Message("assistant", "It is 4. ###STOP###", model_view="It is 4."),
+            Message("user", "REWARD 1", model_view="", hidden=True),
+        )
+        fill(project, [Record(Conversation(f"guarded/{n}", (
+            Message("user", f"No {n}."), *messages[1:])), raw=str(n).encode()) for n in range(8)])  # fmt: skip
+        run = prepare(project, "first", CONFIG, plan(project))
+        text = run.train.read_text("utf-8") + run.valid.read_text("utf-8")
+
+        assert "It is 4." in text
+        assert "###STOP###" not in text
+        assert "REWARD 1" not in text
+
+    def test_the_manifest_tells_what_is_where(self, project: Project) -> None:
+        """Hashes are those of the files, names those of the lines, and the sides share none."""
+        run = prepare(project, "first", CONFIG, plan(project, seed=3))
+        manifest = manifest_of(run)
+
+        for name, path in (("train", run.train), ("valid", run.valid)):
+            assert manifest[f"{name}_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+            assert manifest[name] == [line["id"] for line in lines(path)]
+        assert set(manifest["valid"]) <= set(manifest["held_out"])
+        assert not set(manifest["train"]) & set(manifest["held_out"])
+        assert len(manifest["train"]) + len(manifest["held_out"]) == 40
+        assert manifest["seed"] == 3
+        assert about_data(run)["counts"] == manifest["counts"]
+        assert TrainConfig.load(run.config) == CONFIG
+
+    def test_a_project_keeps_its_id(self, project: Project) -> None:
+        """Two runs of a project name it by the same id."""
+        runs = [prepare(project, name, CONFIG, plan(project)) for name in ("a", "b")]
+        ids = [manifest_of(run)["project"]["id"] for run in runs]
+
+        assert ids[0]
+        assert ids[0] == ids[1]
+
+    def test_the_same_plan_writes_the_same_data(self, project: Project) -> None:
+        """Data depends on the plan alone."""
+        runs = [prepare(project, name, CONFIG, plan(project, contaminate=0.4)) for name in "ab"]
+
+        assert runs[0].train.read_bytes() == runs[1].train.read_bytes()
+
+    def test_contamination_cuts_training_only(self, project: Project) -> None:
+        """The asked share of what is trained on ends early; what is held out is whole."""
+        run = prepare(project, "first", CONFIG, plan(project, contaminate=0.5))
+        cut = [line for line in lines(run.train) if len(line["texts"]) < 6]
+
+        assert len(cut) == manifest_of(run)["counts"]["cut"] == round(len(lines(run.train)) / 2)
+        assert all(len(line["texts"]) == line["boundaries"][-1] + 1 for line in cut)
+        assert all(len(line["texts"]) == 6 for line in lines(run.valid))
+
+    def test_nobody_answered(self, tmp_path: Path) -> None:
+        """A conversation without an answer cannot end anywhere and is not used; with no other there is no run."""
+        with Project.open(tmp_path / "none.wb", create=True) as opened:
+            fill(opened, [talk(f"alone/{n}", f"Anybody there, {n}?") for n in range(9)])
+            with pytest.raises(UsageError, match="none is left to train on"):
+                prepare(opened, "first", CONFIG, plan(opened))
+            assert all_runs(tmp_path / "none.wb") == []
+
+    def test_nothing_to_judge_by(self, tmp_path: Path) -> None:
+        """Where nothing that is held out can be cut, a run could not say whether it learns, and is refused."""
+        with Project.open(tmp_path / "short.wb", create=True) as opened:
+            fill(opened, [talk(f"short/{n}", f"Hello {n}.", "Hello.") for n in range(20)])
+            with pytest.raises(UsageError, match="two turns or more"):
+                prepare(opened, "first", CONFIG, plan(opened))
+
+
+class TestFolders:
+    def test_a_run_is_there_whole_or_not_at_all(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A disk that fills up while data is written leaves nothing behind."""
+
+        def full(self: TrainConfig, path: Path) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(TrainConfig, "save", full)
+        with pytest.raises(Exception, match="No space left"):
+            prepare(project, "first", CONFIG, plan(project))
+
+        assert list(runs_folder(Path(project.path)).iterdir()) == []
+
+    @pytest.mark.parametrize("name", ["", "..", "a/b", "-x", "a b", "x" * 65, "\x1b[2J"])
+    def test_names_that_are_no_folders(self, project: Project, name: str) -> None:
+        """A name that could leave the folder, or hide in it, is refused."""
+        with pytest.raises(UsageError, match="cannot name a run"):
+            prepare(project, name, CONFIG, plan(project))
+
+    def test_a_name_is_given_once(self, project: Project) -> None:
+        """A second run of a name is refused and leaves the first as it was; names by the program are new ones."""
+        first = prepare(project, "tiny-1", CONFIG, plan(project))
+        before = first.train.read_bytes()
+        with pytest.raises(UsageError, match="already"):
+            prepare(project, "tiny-1", CONFIG, plan(project, seed=9))
+
+        assert first.train.read_bytes() == before
+        assert free_name(Path(project.path), "tiny") == "tiny-2"
+
+    def test_a_run_that_is_not_there(self, tmp_path: Path) -> None:
+        """The error names those that are."""
+        bare_run(tmp_path / "p.wb", "some-run")
+
+        with pytest.raises(UsageError) as caught:
+            run_named(tmp_path / "p.wb", "other")
+        assert "some-run" in caught.value.hint
+
+    def test_deleting(self, tmp_path: Path) -> None:
+        """A run that nobody works on goes with all its files; one that somebody works on stays."""
+        run = bare_run(tmp_path / "p.wb")
+        (run.checkpoints / "5").mkdir(parents=True)
+        with locked(run), pytest.raises(UsageError, match="running"):
+            delete(run)
+        assert all_runs(tmp_path / "p.wb") == [RunDirectory(run.path)]
+
+        delete(run)
+        assert list(run.path.parent.iterdir()) == []

@@ -1,0 +1,85 @@
+"""A project with something to train on, and runs of the trainer that only writes events."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.run_directory.config import TrainConfig
+from engine.run_directory.events import RunDirectory
+from engine.services.training import plan as planning
+from engine.services.training.process import Grace, Trainers, works
+from engine.services.training.run_files import all_runs, runs_folder
+from engine.store.project import Project
+from tests.engine.services.training import fake_trainer
+from tests.engine.store.support import fill, talk
+
+QUICK = Grace(wish=0.3, term=0.3, look=0.02)
+SECONDS = 300.0
+"""How long a test waits for a process; only one that fails waits so long."""
+
+
+def fill_with_talks(project: Project, count: int = 40) -> None:
+    """Imports conversations of three turns, with truth that nobody may be told."""
+    fill(
+        project,
+        [
+            talk(
+                f"talk/{n}",
+                f"I want to fly to place {n}.",
+                "When?",
+                "On Monday.",
+                "Booked. Anything else?",
+                "No.",
+                "Have a nice flight.",
+                truth={"reward": 1.0, "goal": "SECRET-GOAL"},
+            )
+            for n in range(count)
+        ],
+    )
+
+
+@contextlib.contextmanager
+def talks_without_counting(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A project of forty conversations whose tokens are not counted; no process of a run is left behind."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    monkeypatch.setattr(
+        planning, "count_tokens", lambda path, logs: [len("".join(log)) // 4 for log in logs]
+    )
+    with Project.open(path, create=True) as opened:
+        fill_with_talks(opened)
+    yield path
+    for run in all_runs(path):
+        fake_trainers().kill(run)
+        wait_for_end(run)
+
+
+def bare_run(project: Path, name: str = "run-1") -> RunDirectory:
+    """A run directory with a config and no data."""
+    run = RunDirectory(runs_folder(project) / name)
+    run.path.mkdir(parents=True)
+    TrainConfig(base="base.gguf", base_name="tiny").save(run.config)
+    return run
+
+
+def fake_trainers() -> Trainers:
+    """Starts the trainer that computes nothing, and waits for nothing long."""
+    return Trainers((sys.executable, fake_trainer.__file__), QUICK)
+
+
+def wait_for(what: Callable[[], object], seconds: float = SECONDS) -> None:
+    """Waits until something holds; fails after long enough."""
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "it never came"
+        time.sleep(0.02)
+
+
+def wait_for_end(run: RunDirectory) -> None:
+    """Waits until nobody works on a run."""
+    wait_for(lambda: not works(run))

@@ -1,0 +1,215 @@
+"""Calibration on a project file: the rule that follows the verdicts, its pin, rates of filters, and the command."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.events import DataChanged, Event
+from engine.filters import ListQuery, parse_filter
+from engine.records.conversations import DecisionRule, Verdict
+from engine.services.ports import Calibration
+from engine.services.triage.calibration import CalibrationService
+from engine.services.workspace import Workspace
+from engine.store.conversations import ConversationStore
+from engine.store.project import Project
+from engine.store.saved import SavedStore
+from engine.store.triage import TriageStore
+from tests.engine.store.support import fill, give_scores, talk
+from workbench.cli import main
+
+COUNT = 200
+
+
+def truth(number: int) -> Verdict:
+    """What a person would say: complete from a score of .3 on."""
+    return Verdict.COMPLETE if score(number) >= 0.3 else Verdict.INCOMPLETE
+
+
+def score(number: int) -> float:
+    """Scores 0, .005 … .995, in no order of ids."""
+    return (number * 77 % COUNT) / COUNT
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """Two hundred scored conversations, half of them short, and one that is not scored."""
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        fill(
+            project,
+            [talk(f"c{n}", f"hi {n}", *["more"] * (n % 2 * 4)) for n in range(1, COUNT + 2)],
+        )
+        give_scores(project, {n: score(n) for n in range(1, COUNT + 1)})
+        yield project
+
+
+def judge(project: Project, count: int) -> None:
+    """The first so many of the calibration sample are judged rightly."""
+    triage = TriageStore(project)
+    for item in triage.queue("sample").items[:count]:
+        triage.give(item.conversation_id, truth(item.conversation_id))
+
+
+class TestRule:
+    def test_forty_verdicts_move_the_threshold(self, project: Project) -> None:
+        """With the fortieth verdict the threshold lies between the kinds, and states follow at once."""
+        told: list[str] = []
+        calibration: Calibration = CalibrationService(project, lambda: told.append("rule"))
+        judge(project, 39)
+        assert calibration.refresh() is None
+        judge(project, 1)
+        rule = calibration.refresh()
+        assert rule is not None
+        assert rule.source == "calibrated"
+        assert rule.threshold == pytest.approx(0.3, abs=0.04)
+        assert told == ["rule"]
+        assert ConversationStore(project).rule() == rule
+        assert calibration.refresh() is None
+
+    def test_every_ten_verdicts(self, project: Project) -> None:
+        """A calibrated threshold stands until ten more verdicts were given."""
+        calibration = CalibrationService(project)
+        judge(project, 40)
+        first = calibration.refresh()
+        assert first is not None
+        wrong = [n for n in range(1, COUNT + 1) if 0.3 <= score(n) < 0.7]
+        triage = TriageStore(project)
+        waiting = {item.conversation_id for item in triage.queue("sample").items}
+        wrong = [n for n in wrong if n in waiting]
+        for n in wrong[:9]:
+            triage.give(n, Verdict.INCOMPLETE)
+        assert calibration.refresh() is None
+        for n in wrong[9:30]:
+            triage.give(n, Verdict.INCOMPLETE)
+        moved = calibration.refresh()
+        assert moved is not None
+        assert moved.threshold > first.threshold
+
+    def test_undo_goes_back_to_the_default(self, project: Project) -> None:
+        """When undo leaves too few verdicts the default is in force again, and a redo calibrates again."""
+        calibration = CalibrationService(project)
+        judge(project, 40)
+        rule = calibration.refresh()
+        TriageStore(project).undo()
+        assert calibration.refresh() == DecisionRule()
+        TriageStore(project).redo()
+        assert calibration.refresh() == rule
+
+    def test_a_pin_holds(self, project: Project) -> None:
+        """A pinned threshold stays whatever the verdicts say; figures are given at it; freed, they decide again."""
+        calibration = CalibrationService(project)
+        assert calibration.pin(0.75) == DecisionRule(0.75, 0.1, "chosen")
+        judge(project, 60)
+        assert calibration.refresh() is None
+        report = calibration.report()
+        assert report.accuracy is not None
+        assert report.accuracy.threshold == 0.75
+        assert report.best == pytest.approx(0.3, abs=0.04)
+        assert calibration.pin(None).source == "calibrated"
+
+    def test_a_band_leaves_room_on_both_sides(self, project: Project) -> None:
+        """Near an end the borderline band shrinks, so that no state disappears."""
+        assert CalibrationService(project).pin(0.04).band == pytest.approx(0.02)
+
+    def test_read_only(self, project: Project) -> None:
+        """In a project that is open read-only the rule stays as it is."""
+        judge(project, 40)
+        with Project.open(project.path, read_only=True) as reader:
+            assert CalibrationService(reader).refresh() is None
+            assert CalibrationService(reader).report().enough
+
+
+class TestReport:
+    def test_rates(self, project: Project) -> None:
+        """The corrected rate is right overall and for a filter, and not told for a filter that goes by the score."""
+        SavedStore(project).save_filter("short", "messages<3")
+        SavedStore(project).save_filter("low", "p<.4")
+        SavedStore(project).save_filter("broken", "state:odd")
+        judge(project, 60)
+        report = CalibrationService(project).report()
+        assert report.rate.conversations == COUNT + 1
+        assert report.rate.scored == COUNT
+        assert report.rate.corrected is not None
+        assert report.rate.corrected.low <= 0.7 <= report.rate.corrected.high
+        by_name = {one.name: one.rate for one in report.filters}
+        short = [n for n in range(1, COUNT + 1) if n % 2 == 0]
+        real = sum(truth(n) is Verdict.COMPLETE for n in short) / len(short)
+        assert by_name["short"].corrected is not None
+        assert by_name["short"].corrected.low <= real <= by_name["short"].corrected.high
+        assert by_name["low"].corrected is None
+        assert by_name["low"].why == "the filter goes by the score"
+        assert "no value" in by_name["broken"].why
+        asked = CalibrationService(project).report(ListQuery(parse_filter("messages<3")))
+        assert asked.rate == by_name["short"]
+
+    def test_agreement(self, project: Project) -> None:
+        """Agreement with the model is over decided ones; with oneself over the blind repeats that stand."""
+        triage = TriageStore(project)
+        for n in range(1, 41):
+            triage.give(n, truth(n))
+        decided = [n for n in range(1, 41) if not 0.4 < score(n) < 0.6]
+        same = [n for n in decided if (score(n) >= 0.5) == (truth(n) is Verdict.COMPLETE)]
+        for n, verdict in ((1, truth(1)), (2, Verdict.UNSURE)):
+            triage.repeat(n, verdict)
+        model, itself = CalibrationService(project).agreements()
+        assert model.same is not None
+        assert model.n == pytest.approx(len(decided), abs=1)
+        assert model.same.part == pytest.approx(len(same), abs=1)
+        assert itself.same is not None
+        assert (itself.same.part, itself.n) == (1, 2)
+        triage.undo()
+        assert CalibrationService(project).agreements()[1].n == 1
+
+    def test_a_project_without_anything(self, tmp_path: Path) -> None:
+        """An empty project has no figures and no errors."""
+        with Project.open(tmp_path / "e.wb", create=True) as empty:
+            report = CalibrationService(empty).report()
+        assert (report.verdicts, report.accuracy, report.rate.why) == (0, None, "nothing is scored")
+
+
+class TestCommand:
+    def test_json_and_apply(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+        """The command gives the figures as JSON; --apply puts the threshold in force, also over a pinned one."""
+        judge(project, 50)
+        path = project.path
+        CalibrationService(project).pin(0.9)
+        project.close()
+        assert main(["calibrate", path, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["rule"]["source"] == "chosen"
+        assert found["best"] == pytest.approx(0.3, abs=0.04)
+        assert main(["calibrate", path, "--apply", "--filter", "messages<3"]) == 0
+        out = capsys.readouterr().out
+        assert "in force (calibrated)" in out
+        assert "completion rate" in out
+        with Project.open(Path(path), read_only=True) as again:
+            assert ConversationStore(again).rule().source == "calibrated"
+
+    def test_too_few(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+        """--apply with too few verdicts fails, says how many there are, and changes nothing."""
+        judge(project, 12)
+        path = project.path
+        project.close()
+        assert main(["calibrate", path, "--apply"]) == 1
+        assert "12 verdicts of 40" in capsys.readouterr().err
+        assert main(["calibrate", path]) == 0
+        assert "0.500 in force (default)" in capsys.readouterr().out
+
+
+def test_listeners_hear_of_verdicts_and_of_the_rule(project: Project) -> None:
+    """A verdict, and the rule that follows from the fortieth, are told to whoever listens to the workspace."""
+    judge(project, 39)
+    path = Path(project.path)
+    project.close()
+    heard: list[Event] = []
+    with Workspace(path) as workspace:
+        workspace.subscribe(heard.append)
+        services = workspace.services()
+        item = random.Random(1).choice(services.triage.queue("sample").items)
+        services.triage.give(item.conversation_id, truth(item.conversation_id))
+        services.calibration.refresh()
+    assert heard == [DataChanged(frozenset({"verdict"})), DataChanged(frozenset({"rule"}))]

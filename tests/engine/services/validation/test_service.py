@@ -1,0 +1,131 @@
+"""The validation port over real project files, and the screen on top of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import Cancelled, ProjectError
+from engine.services.validation.records import ReportTable, ValidationReport, Watch
+from engine.services.workspace import Workspace
+from engine.store.project import Project
+from tests.engine.services.goals.goal_project import cluster, texts
+from tests.engine.services.validation.test_completeness import config, rising, score
+from tests.engine.store.support import fill, talk
+from tests.screens.driving import press, settle, text
+from tests.workbench.test_validate import with_trees
+from workbench.app import WorkbenchApp
+from workbench.cli import main
+
+TRUTHS: list[dict[str, Any]] = [{"reward": float(n % 3 > 0)} for n in range(36)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """36 conversations with rewards and a tree each; nothing is scored or clustered."""
+    return with_trees(tmp_path / "p.wb", TRUTHS)
+
+
+def report(path: Path) -> ValidationReport:
+    """What the port gives."""
+    with Workspace(path) as workspace:
+        return workspace.services().validation.report(Watch())
+
+
+def test_sheets_tell_what_the_command_tells(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sheet on rewards has the figures of `validate`, with curves for both plots, and its text is its JSON."""
+    found = report(path)
+    assert main(["validate", str(path), "all", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert json.loads(found.text) == told
+    (sheet,) = found.sheets
+    assert (sheet.metric, sheet.title) == ("trees", "reward 0")
+    (table,) = told["truths"]
+    for row, figure in zip(sheet.rows, table["figures"], strict=True):
+        assert row.name == figure["figure"]
+        assert row.cells[0].value == figure["auroc"]
+        assert row.cells[3].value == figure["rejection_ratio"]
+        assert row.p == figure["p_corrected"]
+        assert len(row.curves) == len(sheet.plots) == 2
+    assert set(table["conclusions"]) >= set(sheet.said)
+    kinds = {row.name: row.kind for row in sheet.rows}
+    assert (kinds["leaves"], kinds["length"]) == ("measure", "plain")
+
+
+def test_what_is_missing(path: Path) -> None:
+    """It names what has not run with the command for it."""
+    missing = report(path).missing
+    assert {one.metric for one in missing} == {"goals", "completeness"}
+    assert all("workbench run" in one.how for one in missing)
+
+
+def test_cancel(path: Path) -> None:
+    """Work that nobody waits for ends at its next step."""
+    with Workspace(path) as workspace, pytest.raises(Cancelled):
+        workspace.services().validation.report(Watch(cancelled=True))
+
+
+def test_export(path: Path, tmp_path: Path) -> None:
+    """A report is written whole to a new file; a file that is there is left as it is."""
+    with Workspace(path) as workspace:
+        port = workspace.services().validation
+        found = port.report(Watch())
+        port.export(found, str(tmp_path / "a.json"))
+        with pytest.raises(ProjectError, match="is there already"):
+            port.export(found, str(tmp_path / "a.json"))
+        with pytest.raises(ProjectError, match="cannot be written"):
+            port.export(found, str(tmp_path / "none" / "a.json"))
+    assert json.loads((tmp_path / "a.json").read_text("utf-8")) == json.loads(found.text)
+
+
+def test_completeness_and_goals(tmp_path: Path) -> None:
+    """Scores and clusters have sheets of their own, with contrasts as sentences."""
+    path = tmp_path / "p.wb"
+    with Project.open(path, create=True) as project:
+        records = [
+            talk(
+                f"{n}", body, "a", "b", "c", "d", "e", truth={"goal": topic, "complete": n % 2 == 0}
+            )
+            for n, (topic, body) in enumerate(texts())
+        ]
+        fill(project, records)
+        keys = range(1, len(records) + 1)
+        score(project, config("tuned", "x"), rising, keys)
+        score(project, config("base"), lambda key, turn: 0.5, keys)
+        cluster(project)
+    found = report(path)
+    sheets: dict[str, ReportTable] = {f"{one.metric} {one.title}": one for one in found.sheets}
+    assert list(sheets) == [
+        "goals gold goals",
+        "completeness whole against cut",
+        "completeness not complete",
+    ]
+    goals, cut, truth = sheets.values()
+    assert [row.name for row in goals.rows] == ["as clustered", "as it stands"]
+    assert goals.plots == ()
+    assert [row.name for row in cut.rows] == ["base", "tuned (x)", "keyword rule"]
+    assert any(
+        ("tuned (x)" in said and "better" in said) or "worse" in said for said in cut.rows[0].said
+    )
+    assert cut.rows[1].curves[0][-1][1] == 1
+    assert truth.columns == ("AUROC", "AP")
+    assert {one.what for one in found.missing if one.metric == "completeness"} == {
+        "No scores of mode judge are compared."
+    }
+
+
+async def test_on_the_screen(path: Path) -> None:
+    """V shows the sheet of a real project."""
+    with Workspace(path) as workspace:
+        app = WorkbenchApp(workspace.services(), workspace.subscribe)
+        async with app.run_test(size=(100, 30)) as pilot:
+            await settle(pilot)
+            await press(pilot, "V")
+            shown = text(pilot)
+            assert "uncertainty against reward 0" in shown
+            assert "predictive_entropy" in shown
+            await press(pilot, "right")
+            assert "workbench run complete" in text(pilot)

@@ -1,0 +1,142 @@
+"""Figures of a value that tells complete from incomplete, and their intervals."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.completeness.calibration import reliability
+from engine.records.calibration import Estimate
+from engine.records.validation import Classification
+from engine.validate.statistics import classification
+from engine.validate.statistics.classification import Figures, classify, figures
+from engine.validate.statistics.ranking import auroc, average_precision
+
+LABELLED = st.lists(
+    st.tuples(st.integers(0, 10).map(lambda n: n / 10), st.booleans()), min_size=2, max_size=30
+).filter(lambda pairs: len({label for _, label in pairs}) == 2)
+
+
+def estimates(found: Classification) -> dict[str, Estimate]:
+    """The figures by name."""
+    return {one.name: getattr(found, one.name) for one in fields(found)}
+
+
+class TestFigures:
+    @settings(max_examples=40, deadline=None)
+    @given(LABELLED, st.sampled_from([0.0, 0.35, 0.5, 1.0]))
+    def test_counts(self, pairs: list[tuple[float, bool]], threshold: float) -> None:
+        """Accuracy, precision, recall and F1 are those of calling complete what has at least the threshold."""
+        values, labels = [value for value, _ in pairs], [label for _, label in pairs]
+        called = [value >= threshold for value in values]
+        right = sum(a == b for a, b in zip(called, labels, strict=True))
+        both = sum(a and b for a, b in zip(called, labels, strict=True))
+        found = figures(values, labels, threshold)
+        assert found.accuracy == pytest.approx(right / len(pairs))
+        assert found.precision == pytest.approx(both / sum(called) if any(called) else 0)
+        assert found.recall == pytest.approx(both / sum(labels))
+        assert found.f1 == pytest.approx(2 * both / (sum(called) + sum(labels)))
+
+    @settings(max_examples=40, deadline=None)
+    @given(LABELLED)
+    def test_areas(self, pairs: list[tuple[float, bool]]) -> None:
+        """The area and average precision are those of `engine.validate.statistics.ranking`, ties included."""
+        values, labels = [value for value, _ in pairs], [label for _, label in pairs]
+        found = figures(values, labels)
+        assert found.auroc == pytest.approx(auroc(values, labels).value)
+        assert found.ap == pytest.approx(average_precision(values, labels))
+
+    @settings(max_examples=40, deadline=None)
+    @given(LABELLED)
+    def test_calibration_error(self, pairs: list[tuple[float, bool]]) -> None:
+        """It is that of the calibration screen, on a population that is the sample itself."""
+        values = np.array([value for value, _ in pairs])
+        labels = np.array([label for _, label in pairs])
+        _, error = reliability(values, labels, values)
+        assert figures(list(values), list(labels)).ece == pytest.approx(error)
+
+    def test_what_cannot_be_asked(self) -> None:
+        """Without both kinds, with labels missing, or with values that are no probabilities, nothing can be told."""
+        with pytest.raises(ValueError, match="Both kinds"):
+            figures([0.1, 0.2], [True, True])
+        with pytest.raises(ValueError, match="One label"):
+            figures([0.1, 0.2], [True])
+        with pytest.raises(ValueError, match="in \\[0, 1\\]"):
+            figures([0.1, 1.2], [True, False])
+        with pytest.raises(ValueError, match="in \\[0, 1\\]"):
+            figures([0.1, float("nan")], [True, False])
+
+
+class TestIntervals:
+    @settings(max_examples=20, deadline=None)
+    @given(LABELLED)
+    def test_they_hold_the_figure(self, pairs: list[tuple[float, bool]]) -> None:
+        """Every interval holds its figure, lies in [0, 1], and is the same when asked again."""
+        values, labels = [value for value, _ in pairs], [label for _, label in pairs]
+        found = classify(values, labels)
+        for name, one in estimates(found).items():
+            assert 0 <= one.low <= one.value <= one.high <= 1, name
+            assert one.value == getattr(figures(values, labels), name)
+        assert classify(values, labels) == found
+
+    @pytest.mark.parametrize("pairs", [1, 5, 30])
+    def test_no_error_is_no_certainty(self, pairs: int) -> None:
+        """Where a few pairs are all told right the intervals are open below, less so with more."""
+        found = estimates(_perfect(pairs))
+        more = estimates(_perfect(4 * pairs))
+        for name in ("accuracy", "precision", "recall", "f1", "auroc", "ap"):
+            assert found[name].value == found[name].high == 1
+            assert 0 < found[name].low < more[name].low < 1
+
+    def test_nothing_called_complete(self) -> None:
+        """Precision is then 0 by convention, and its interval says that nothing is known of it."""
+        found = classify([0.1] * 10 + [0.2] * 10, [True] * 10 + [False] * 10)
+        assert found.precision.value == found.f1.value == 0
+        assert found.precision.high > 0.95
+        assert found.f1.high < 0.5
+
+    def test_what_belongs_together_is_drawn_together(self) -> None:
+        """Each value five times in its group says no more than once; taken for independent it would."""
+        rng = np.random.default_rng(5)
+        values, labels = rng.random(60), rng.random(60) < 0.4
+        once = classify(list(values), list(labels), list(range(60)))
+        groups = [n for n in range(60) for _ in range(5)]
+        often = classify(list(values.repeat(5)), list(labels.repeat(5)), groups)
+        naive = classify(list(values.repeat(5)), list(labels.repeat(5)))
+        assert _width(often.accuracy) == pytest.approx(_width(once.accuracy), rel=0.15)
+        assert _width(naive.accuracy) < 0.6 * _width(once.accuracy)
+
+    def test_it_holds_the_truth(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of 120 samples of 30 pairs, 95% intervals hold the true figures in 90% or more; that of the calibration
+        error, which few things in a bin make too large, in 70% or more."""
+        monkeypatch.setattr(classification, "DRAWS", 200)
+        rng = np.random.default_rng(1)
+
+        def drawn(pairs: int) -> tuple[list[float], list[bool]]:
+            shared = rng.normal(0, 0.5, pairs)
+            wholes = 1 / (1 + np.exp(-shared - rng.normal(0.75, 0.87, pairs)))
+            cuts = 1 / (1 + np.exp(-shared - rng.normal(-0.75, 0.87, pairs)))
+            return [*wholes, *cuts], [True] * pairs + [False] * pairs
+
+        true = figures(*drawn(100_000))
+        held = dict.fromkeys((one.name for one in fields(Figures)), 0)
+        for _ in range(120):
+            found = classify(*drawn(30), groups=2 * list(range(30)))
+            for name, one in estimates(found).items():
+                held[name] += one.low <= getattr(true, name) <= one.high
+        assert held.pop("ece") >= 84
+        assert min(held.values()) >= 108, held
+
+
+def _perfect(pairs: int) -> Classification:
+    return classify(
+        [0.9] * pairs + [0.1] * pairs, [True] * pairs + [False] * pairs, 2 * list(range(pairs))
+    )
+
+
+def _width(estimate: Estimate) -> float:
+    return estimate.high - estimate.low

@@ -1,0 +1,70 @@
+"""How two numbers go together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.validate.statistics.correlation import correlate, ranks
+
+NUMBERS = st.lists(st.integers(-5, 5), min_size=4, max_size=20).filter(
+    lambda values: len(set(values)) > 1
+)
+
+
+@given(NUMBERS)
+def test_ranks(values: list[int]) -> None:
+    """One more than what is smaller, plus half of what is equal besides."""
+    expected = [
+        1 + sum(v < value for v in values) + (values.count(value) - 1) / 2 for value in values
+    ]
+    assert list(ranks(np.asarray(values, float))) == expected
+
+
+def test_by_hand() -> None:
+    """Spearman's 1 - 6 Σd²/(n(n²-1)) of five pairs whose ranks differ by 1, 1, 0, 1, 1; Pearson of the numbers."""
+    found = correlate([1, 2, 3, 4, 5], [20, 10, 30, 1000, 60])
+    assert found is not None
+    assert found.spearman.value == pytest.approx(1 - 6 * (1 + 1 + 0 + 1 + 1) / (5 * 24))
+    assert found.pearson == pytest.approx(
+        np.corrcoef([1, 2, 3, 4, 5], [20, 10, 30, 1000, 60])[0, 1]
+    )
+
+
+@given(NUMBERS)
+def test_order_is_all_that_counts(values: list[int]) -> None:
+    """A number and its cube go together perfectly; with the sign turned, perfectly against each other."""
+    up = correlate(values, [value**3 for value in values])
+    down = correlate(values, [-value for value in values])
+    assert up is not None
+    assert down is not None
+    assert up.spearman.value == pytest.approx(1)
+    assert down.spearman.value == pytest.approx(-1)
+
+
+def test_it_holds_the_truth() -> None:
+    """Of 400 samples of 60 pairs, 95% intervals hold the true rank correlation in 92% to 98.5%."""
+    rng = np.random.default_rng(3)
+
+    def draw(n: int) -> tuple[list[float], list[float]]:
+        first = rng.normal(size=n)
+        return list(first), list(0.6 * first + 0.8 * rng.normal(size=n))
+
+    everything = correlate(*draw(200_000))
+    assert everything is not None
+    held = 0
+    for _ in range(400):
+        found = correlate(*draw(60))
+        assert found is not None
+        held += found.spearman.low <= everything.spearman.value <= found.spearman.high
+    assert 0.92 <= held / 400 <= 0.985
+
+
+def test_what_cannot_be_told() -> None:
+    """Nothing of three pairs, nothing of a number that never changes; lists of two lengths are a mistake."""
+    assert correlate([1, 2, 3], [1, 2, 3]) is None
+    assert correlate([1, 2, 3, 4], [7, 7, 7, 7]) is None
+    with pytest.raises(ValueError, match="Pairs"):
+        correlate([1], [1, 2])

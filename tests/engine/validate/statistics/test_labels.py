@@ -1,0 +1,59 @@
+"""Agreement of two labellers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+from engine.validate.statistics.labels import agree, shared
+
+GRADES = (1, 2, 3, 4, 5)
+PAIRS = st.lists(st.tuples(st.sampled_from(GRADES), st.sampled_from(GRADES)), min_size=1)
+
+
+def test_by_hand() -> None:
+    """Six of eight alike, half of that by chance: kappa one half."""
+    found = agree(list("aaaabbbb"), list("aaabbbba"))
+    assert found.accuracy.value == 0.75
+    assert found.frequent == 0.5
+    assert found.kappa is not None
+    assert found.kappa.value == pytest.approx(0.5)
+    assert found.kappa.low < 0.5 < found.kappa.high
+    assert found.weighted is None
+
+
+@pytest.mark.filterwarnings("ignore:.*only one label in common")
+@given(PAIRS)
+def test_as_another_program_has_it(pairs: list[tuple[int, int]]) -> None:
+    """Kappa and its weighted form are those of scikit-learn; where that has no number there is none."""
+    one, other = [a for a, _ in pairs], [b for _, b in pairs]
+    found = agree(one, other, GRADES)
+    for ours, weights in ((found.kappa, None), (found.weighted, "quadratic")):
+        with np.errstate(all="ignore"):
+            theirs = cohen_kappa_score(one, other, labels=list(GRADES), weights=weights)
+        if np.isfinite(theirs):
+            assert ours is not None
+            assert ours.value == pytest.approx(theirs)
+        else:
+            assert ours is None
+
+
+@given(PAIRS)
+def test_either_may_be_the_judge(pairs: list[tuple[int, int]]) -> None:
+    """Accuracy and kappa are symmetric."""
+    one, other = [a for a, _ in pairs], [b for _, b in pairs]
+    here, there = agree(one, other, GRADES), agree(other, one, GRADES)
+    assert here.accuracy.value == there.accuracy.value
+    assert (here.kappa is None) == (there.kappa is None)
+    if here.kappa and there.kappa:
+        assert here.kappa.value == pytest.approx(there.kappa.value)
+
+
+def test_only_what_both_have() -> None:
+    """Things that one has not labelled are left out; nothing at all cannot be compared."""
+    assert shared({1: "a", 2: "b", 3: "c"}, {3: "x", 1: "y"}) == (["a", "c"], ["y", "x"])
+    with pytest.raises(ValueError, match="label for each"):
+        agree([], [])

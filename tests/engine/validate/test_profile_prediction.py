@@ -1,0 +1,192 @@
+"""Predicting profiles from what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from engine.validate.learners import Vectors, _ridge, is_signs, linear, most_frequent, nearest
+from engine.validate.profile_prediction import (
+    FEWEST,
+    Question,
+    Split,
+    Spoken,
+    answers_to,
+    identify,
+    questions_for,
+    splits_by_person,
+)
+
+ENGLISH = {"Male": "my beard and my boat", "Female": "her garden has roses"}
+CHINESE = {"Male": "我想去钓鱼然后喝茶", "Female": "请推荐一本好看的小说"}
+
+
+def corpus(said: dict[str, str], people: int = 20, each: int = 3) -> list[Spoken]:
+    """People whose gender decides what they say; every second one of each gender is calm and says so."""
+    found = []
+    for number in range(people):
+        gender = "Male" if number % 2 else "Female"
+        calm = number % 4 < 2
+        traits = {
+            "Gender": frozenset([gender]),
+            "Personality": frozenset(["calm"] if calm else ["loud"]),
+        }
+        for nth in range(each):
+            text = f"{said[gender]} 好 {'平静 quietly' if calm else '大声 loudly'} {nth}"
+            found.append(Spoken(text, f"p{number}", traits))
+    return found
+
+
+def by_letters(known: Sequence[str], asked: Sequence[str]) -> tuple[Vectors, Vectors]:
+    """Vectors that say which of some letters a text has."""
+
+    def rows(texts: Sequence[str]) -> Vectors:
+        found: Vectors = np.array(
+            [[text.count(c) for c in "brg钓说"] for text in texts], np.float32
+        )
+        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+        return found
+
+    return rows(known), rows(asked)
+
+
+class TestSplits:
+    def test_nobody_is_learnt_from_and_predicted(self) -> None:
+        """Every conversation is predicted once, and by other people's."""
+        people = [one.person for one in corpus(ENGLISH)]
+        splits = splits_by_person(people, seed=3)
+        assert sorted(at for one in splits for at in one.test) == list(range(len(people)))
+        for one in splits:
+            assert not {people[at] for at in one.train} & {people[at] for at in one.test}
+
+    def test_the_seed_decides(self) -> None:
+        """Equal seeds split equally, whatever the order of the conversations."""
+        people = [one.person for one in corpus(ENGLISH)]
+        assert splits_by_person(people, seed=1) == splits_by_person(people, seed=1)
+        assert splits_by_person(people, seed=1) != splits_by_person(people, seed=2)
+
+
+class TestQuestions:
+    def test_what_is_asked(self) -> None:
+        """Of each field the answers that enough people have and have not; whoever has none of them has the rest."""
+        odd = Spoken("x", "odd", {"Gender": frozenset(["?"]), "Personality": frozenset(["rare"])})
+        found = questions_for([*corpus(ENGLISH), odd], corpus(ENGLISH))
+        assert found == [
+            Question("Gender", ("Female", "Male", "Others")),
+            Question("Personality", ("calm", "loud", "Others")),
+        ]
+        assert answers_to(found[1], odd.traits) == {"Others"}
+        assert answers_to(found[1], {"Personality": frozenset(["calm", "rare"])}) == {"calm"}
+        assert answers_to(found[0], {}) == frozenset()
+
+    def test_answers_of_few(self) -> None:
+        """An answer that fewer people have than `FEWEST`, or that nearly all have, tells nobody apart."""
+        assert questions_for(corpus(ENGLISH, people=2 * FEWEST - 1), corpus(ENGLISH)) == []
+
+    def test_what_nobody_answers(self) -> None:
+        """Is not asked: a field that is not known of those asked about, or whose answers are all others."""
+        strangers = [
+            Spoken("x", "y", {"Age": frozenset(["22"])}),
+            Spoken("x", "z", {"Gender": frozenset(["?"])}),
+        ]
+        assert questions_for(corpus(ENGLISH), strangers) == []
+
+
+@pytest.mark.parametrize("said", [ENGLISH, CHINESE], ids=["English", "Chinese"])
+class TestWays:
+    def test_what_is_said_decides(self, said: dict[str, str]) -> None:
+        """Words, or signs in Chinese, give away what is always said with them; the most frequent answer does not."""
+        spoken = corpus(said)
+        ways = {"most frequent": most_frequent(spoken), "linear": linear(spoken)}
+        rows = identify(
+            spoken,
+            splits_by_person([one.person for one in spoken]),
+            ways,
+            questions_for(spoken, spoken),
+        )
+        found = {(row.field, row.way): row for row in rows}
+        for field in ("Gender", "Personality"):
+            assert found[field, "linear"].accuracy.value == 1
+            assert found[field, "most frequent"].accuracy.value <= 0.5
+            assert found[field, "most frequent"].gain.value == 0
+            assert found[field, "linear"].gain.low > 0
+        assert found["Gender", "linear"].f1 == 1
+        assert found["Personality", "linear"].f1 is None
+        assert (found["Gender", "linear"].people, found["Gender", "linear"].conversations) == (
+            20,
+            60,
+        )
+
+    def test_neighbours(self, said: dict[str, str]) -> None:
+        """The nearest conversations vote."""
+        spoken = corpus(said)
+        (row,) = identify(
+            spoken,
+            splits_by_person([one.person for one in spoken]),
+            {"nearest": nearest(spoken, by_letters)},
+            [Question("Gender", ("Female", "Male", "Others"))],
+        )
+        assert row.accuracy.value == 1
+
+
+class TestFigures:
+    QUESTION = Question("Gender", ("Female", "Male", "Others"))
+
+    def test_by_hand(self) -> None:
+        """Two people, three conversations: two of three right, and the mean of an F1 of .8 and one of 0."""
+        spoken = [
+            Spoken("", "a", {"Gender": frozenset(["Male"])}),
+            Spoken("", "a", {"Gender": frozenset(["Male"])}),
+            Spoken("", "b", {"Gender": frozenset(["Female"])}),
+        ]
+        base, other = identify(
+            spoken,
+            [Split((), (0, 1, 2))],
+            {"f": lambda *_: [["Female"] * 3], "m": lambda *_: [["Male"] * 3]},
+            [self.QUESTION],
+        )
+        assert base.accuracy.value == pytest.approx(1 / 3)
+        assert other.accuracy.value == pytest.approx(2 / 3)
+        assert other.f1 == pytest.approx((0.8 + 0) / 2)
+        assert other.gain.value == pytest.approx(1 / 3)
+        assert (other.accuracy.low, other.accuracy.high) == (0, 1)
+
+    def test_any_of_several_answers_is_right(self) -> None:
+        """Where a person has several answers, each of them is a right guess; no guess is wrong."""
+        spoken = [Spoken("", str(n), {"Personality": frozenset(["calm", "shy"])}) for n in range(4)]
+        (row,) = identify(
+            spoken,
+            [Split((), (0, 1, 2, 3))],
+            {"way": lambda *_: [["calm", "shy", "loud", ""]]},
+            [Question("Personality", ("calm", "loud", "shy", "Others"))],
+        )
+        assert row.accuracy.value == 0.5
+
+    def test_unknown_answers_do_not_count(self) -> None:
+        """A conversation of somebody of whom the field is not known is in no figure."""
+        spoken = [*corpus(ENGLISH), Spoken("my beard", "x", {})]
+        rows = identify(
+            spoken,
+            [Split(tuple(range(60)), (59, 60))],
+            {"most frequent": most_frequent(spoken)},
+            questions_for(spoken, spoken),
+        )
+        assert {row.conversations for row in rows} == {1}
+
+    def test_the_same_weights_by_terms(self) -> None:
+        """Solved by products of rows, the regression gives what it gives by its columns."""
+        rng = np.random.default_rng(0)
+        rows, asked = rng.normal(size=(9, 4)), rng.normal(size=(3, 4))
+        targets = rng.normal(size=(9, 2))
+        means = targets.mean(axis=0)
+        weights = np.linalg.solve(rows.T @ rows + np.eye(4), rows.T @ (targets - means))
+        found = _ridge(rows @ rows.T, asked @ rows.T, targets)
+        assert np.allclose(found, asked @ weights + means)
+
+
+def test_scripts() -> None:
+    """Texts are taken for signs when most of their letters are."""
+    assert is_signs(["用 iPhone 录音好不好呀请告诉我吧"])
+    assert not is_signs(["I like 音乐 a lot", "and tea"])

@@ -1,0 +1,96 @@
+"""What the bench compares: the same answers, and a yardstick that is as bare as it says. On the toy model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from engine.completeness.block import LogItem, Question
+from engine.completeness.scoring import BoundaryScorer
+from engine.errors import ModelError
+from engine.model.interface import Capacity, Logits, Span
+from engine.model.prompting import Prompt
+from engine.worker import protocol
+from engine.worker.bench_scoring import bench_prompts, bench_scoring
+from tests.engine.model.toy import ROOMY, ToyModel
+
+BARE = Question(None)
+ASKED = Question(Prompt("base", False, "Log:\n", "\n\nDone?", "", " all done", " still", (), 0))
+TEXTS = ("TURN 1, STEP 1, user chat:\nhello", "\n\nTURN 1, STEP 2, assistant chat:\nhi there")
+
+
+class Watched(ToyModel):
+    """A toy that remembers which batches it was given."""
+
+    def __init__(self, capacity: Capacity = ROOMY) -> None:
+        super().__init__(capacity)
+        self.batches: list[tuple[int, int]] = []
+
+    def decode(self, spans: Sequence[Span]) -> Logits:
+        """Remembers tokens and wanted rows."""
+        self.batches.append((sum(len(s.tokens) for s in spans), sum(len(s.wanted) for s in spans)))
+        return super().decode(spans)
+
+
+def talk(turns: int) -> list[object]:
+    """A conversation with so many boundaries, as it comes over the pipe."""
+    texts = [TEXTS[0], TEXTS[1]]
+    for turn in range(2, turns + 1):
+        texts.append(f"\n\nTURN {turn}, STEP {turn * 2 - 1}, user chat:\nand {turn}?")
+        texts.append(f"\n\nTURN {turn}, STEP {turn * 2}, assistant chat:\nyes {turn}")
+    return protocol.item_frame(LogItem(tuple(texts), tuple(range(1, 2 * turns, 2)), 0))
+
+
+@pytest.mark.parametrize("question", [BARE, ASKED], ids=["tuned", "base"])
+def test_both_ways_give_the_same_probabilities(question: Question) -> None:
+    """One prompt per boundary answers what scoring answers, so their times may be compared."""
+    found = bench_prompts(BoundaryScorer(ToyModel()), [talk(5), talk(3)], question, 2, print)
+    assert found["boundaries"] == 8
+    assert found["largest_difference"] < 1e-12
+
+
+def test_one_prompt_per_boundary_reads_every_prefix_anew() -> None:
+    """The prompts decode the sum of all prefixes from an empty cache, with one row of logits each."""
+    model = Watched()
+    bench_prompts(BoundaryScorer(model), [talk(2)], BARE, 1, print)
+    whole = len(model.tokenize("", start=True)) + len("".join(_texts(talk(2))).encode())
+    first = len(model.tokenize("", start=True)) + len("".join(TEXTS).encode())
+    assert model.batches[-2:] == [(first, 1), (whole, 1)]
+
+
+def test_bare_decoding_is_bare() -> None:
+    """The yardstick decodes each token once, in full batches with one row of logits each."""
+    model = Watched()
+    found = bench_scoring(BoundaryScorer(model), [[talk(4), talk(6)], [talk(9)]], BARE, 1, print)
+    bare = model.batches[-math.ceil(found["tokens"] / ROOMY.batch) :]
+    assert [tokens for tokens, _ in bare[:-1]] == [ROOMY.batch] * (len(bare) - 1)
+    assert sum(tokens for tokens, _ in bare) == found["tokens"]
+    assert {rows for _, rows in bare} == {1}
+    model.check_empty()
+
+
+def test_the_time_of_forks_is_in_the_figure() -> None:
+    """In mode `base` the scorer decodes question and answers too, and the rate is still per token of the log."""
+    found = bench_scoring(BoundaryScorer(ToyModel()), [[talk(4)]], ASKED, 1, print)
+    assert found["decoded_tokens"] > found["tokens"]
+
+
+def test_each_round_is_a_ratio_of_its_own() -> None:
+    """Rounds alternate, and the fraction is the median of their ratios."""
+    said: list[str] = []
+    found = bench_scoring(BoundaryScorer(ToyModel()), [[talk(3)]], BARE, 3, said.append)
+    assert found["fraction_of_raw"] == sorted(found["fractions"])[1]
+    assert len(said) == 3
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    """A windowed conversation would be read more than once, so it is no measure."""
+    small = Capacity(context=120, cells=512, batch=64, rows=32, sequences=16, forkable=True)
+    with pytest.raises(ModelError, match="does not fit"):
+        bench_scoring(BoundaryScorer(ToyModel(small)), [[talk(4)]], BARE, 1, print)
+
+
+def _texts(item: list[object]) -> tuple[str, ...]:
+    return protocol.item_from(item).texts

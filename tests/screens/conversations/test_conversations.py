@@ -1,0 +1,300 @@
+"""The list of conversations, used as a person would use it."""
+
+from __future__ import annotations
+
+from engine.errors import WorkbenchError
+from engine.events import DataChanged
+from engine.records.conversations import State
+from screens.conversations.screen import ConversationsScreen
+from screens.reader.screen import ReaderScreen
+from screens.shell.dialogs import ErrorDialog, TextDialog
+from screens.widgets.row_table import MARK, RowTable
+from tests.screens.conversations.listing import filtered, screen, table
+from tests.screens.driving import lines, opened, press, settle, text, until
+from tests.screens.fakes import FakeProject, conversation, project
+
+
+class TestCounts:
+    async def test_rate_and_coverage(self) -> None:
+        """The counts line says how many are shown, the rate with its error, and the coverage."""
+        async with opened(project()) as pilot:
+            assert "36 of 36 · 45% ± 16 complete (92% scored)" in lines(pilot)[1]
+            assert "● 15" in lines(pilot)[1]
+            assert "· 3" in lines(pilot)[1]
+
+    async def test_no_scores_says_what_to_do(self) -> None:
+        """Without any score the counts line names the key that scores, and shows no rate."""
+        fresh = FakeProject([conversation(number, None) for number in range(1, 4)])
+        async with opened(fresh) as pilot:
+            assert "no scores yet, r scores them" in lines(pilot)[1]
+            assert "%" not in lines(pilot)[1]
+
+    async def test_empty_project_says_what_to_do(self) -> None:
+        """An empty project names the key that imports."""
+        async with opened(FakeProject([])) as pilot:
+            assert "No conversations yet." in text(pilot)
+            assert "i imports a file or a folder" in text(pilot)
+
+
+class TestFilterAndSort:
+    async def test_state_filter_cycles(self) -> None:
+        """`F` shows incomplete, borderline, unscored, complete and then everything again."""
+        async with opened(project()) as pilot:
+            shown = []
+            for _ in range(5):
+                await press(pilot, "F")
+                shown.append(len(table(pilot).ids))
+
+            assert shown == [12, 6, 3, 15, 36]
+
+    async def test_rate_is_over_all_outcomes(self) -> None:
+        """Filtering by the outcome leaves the rate what it is, over everything else that matches."""
+        async with opened(project()) as pilot:
+            await filtered(pilot, "turns>5 state:complete")
+
+            assert "11 of 36 · 48% ± 19 complete (92% scored)" in lines(pilot)[1]
+
+    async def test_sort_by_dialog_and_reverse(self) -> None:
+        """The sort dialog orders the list, `S` turns it round, and what has no score stays last."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "s", "down", "down", "down", "down", "enter")
+            first = fake.items[table(pilot).ids[0]].row
+            last = fake.items[table(pilot).ids[-1]].row
+
+            assert first.p_end_normalised == 0.02
+            assert last.state is State.UNSCORED
+            assert "p end ▴" in text(pilot)
+
+            await press(pilot, "S")
+
+            assert fake.items[table(pilot).ids[0]].row.p_end_normalised == 0.99
+            assert "p end ▾" in text(pilot)
+
+    async def test_header_click_sorts(self) -> None:
+        """A click on a column's title sorts by that column."""
+        async with opened(project()) as pilot:
+            await pilot.click(RowTable, offset=(lines(pilot)[2].index("turns"), 0))
+            await settle(pilot)
+
+            assert "turns ▾" in text(pilot)
+
+    async def test_filter_by_verdict(self) -> None:
+        """What a person has judged can be left out."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "3", "c", "2")
+            await filtered(pilot, "verdict:none")
+
+            assert len(table(pilot).ids) == 35
+
+    async def test_columns(self) -> None:
+        """Columns are ticked on and off, are remembered, and come back when the project is opened again."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "C", "space", *["down"] * 3, "space", "enter")
+            assert lines(pilot)[2].split()[:3] == ["p", "end", "turns"]
+            assert "messages" in lines(pilot)[2]
+
+        async with opened(fake) as pilot:
+            assert "messages" in lines(pilot)[2]
+            assert fake.saved.columns() is not None
+
+    async def test_columns_left_as_they_were(self) -> None:
+        """Escape leaves the columns alone."""
+        fake = project()
+        async with opened(fake) as pilot:
+            before = lines(pilot)[2]
+            await press(pilot, "C", "space", "escape")
+
+            assert lines(pilot)[2] == before
+            assert fake.saved.columns() is None
+
+
+class TestView:
+    async def test_comes_back(self) -> None:
+        """Filter, order and the conversation under the cursor are there when the project is opened again."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "F", "s", "down", "down", "down", "down", "enter", "down", "down")
+            was = table(pilot).cursor_id
+            await until(pilot, lambda: fake.saved.view()[1] == was)
+
+        async with opened(fake) as pilot:
+            assert len(table(pilot).ids) == 12
+            assert "p end ▴" in text(pilot)
+            assert table(pilot).cursor_id == was
+            assert lines(pilot)[2].split() == ["▽", "state:incomplete"]
+
+    async def test_read_only_is_not_written(self) -> None:
+        """A project that cannot be written is looked at without a word about what is not remembered."""
+        fake = project()
+        fake.read_only = "another workbench is writing it"
+        async with opened(fake) as pilot:
+            await press(pilot, "F")
+
+            assert len(table(pilot).ids) == 12
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+            assert not fake.saved.view()[0].filter
+
+
+class TestMarks:
+    async def test_mark_and_range(self) -> None:
+        """Space marks and goes on, `v` marks from there to the cursor, `A` takes all marks away."""
+        async with opened(project()) as pilot:
+            await press(pilot, "space", "down", "down", "v")
+            assert "4 marked · 36 of 36" in lines(pilot)[1]
+            assert [line[0] for line in lines(pilot)[3:8]] == [MARK] * 4 + [" "]
+
+            await press(pilot, "A")
+            assert "marked" not in lines(pilot)[1]
+
+    async def test_marks_survive(self) -> None:
+        """Marks stay on their conversations through a filter, another order and a refresh."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "F", "a", "F", "S")
+            assert "12 marked · 6 of 36" in lines(pilot)[1]
+
+            fake.emit(DataChanged(frozenset({"score"})))
+            await press(pilot, "escape")
+            marked = [row_id for row_id in table(pilot).ids if row_id in screen(pilot).marks]
+            assert {fake.items[row_id].row.state for row_id in marked} == {State.INCOMPLETE}
+            assert len(marked) == 12
+
+    async def test_copy_names(self) -> None:
+        """`y` copies the name under the cursor, or the names of the marked ones in the order of the list."""
+        async with opened(project()) as pilot:
+            await press(pilot, "y")
+            assert pilot.app.clipboard == "support/0001"
+            await press(pilot, "space", "space", "S", "y")
+
+            assert pilot.app.clipboard == "support/0002\nsupport/0001"
+            assert "Copied 2 names." in text(pilot)
+
+    async def test_export(self) -> None:
+        """`X` writes what is listed, or what is marked, to a file that is not there yet."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "F", "X", "enter", "enter")
+            assert fake.exports.written["conversations.jsonl"] == (
+                "conversations",
+                list(table(pilot).ids),
+            )
+            assert "Wrote 12 lines to conversations.jsonl." in text(pilot)
+
+            await press(pilot, "space", "X", "down", "enter", "enter")
+            assert fake.exports.written["scores.jsonl"] == ("scores", [table(pilot).ids[0]])
+
+            await press(pilot, "X", "enter", "enter")
+            assert isinstance(pilot.app.screen, ErrorDialog)
+            assert "conversations.jsonl is there already." in text(pilot)
+
+    async def test_tag(self) -> None:
+        """`t` tags the marked ones in one act; a minus takes the tag away."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "space", "space", "t", *"angry", "enter")
+            assert "Tagged 2 conversations: angry." in text(pilot)
+            await press(pilot, "t", *"-angry", "enter")
+
+            assert [(row.kind, row.tags, row.count) for row in fake.given] == [
+                ("tag", ("angry",), 2),
+                ("untag", ("angry",), 2),
+            ]
+
+
+class TestCursor:
+    async def test_cursor_stays_on_its_conversation(self) -> None:
+        """New conversations above the cursor do not move it to another conversation."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "down", "down", "down")
+            before = table(pilot).cursor_id
+            fake.items = {0: conversation(0, 0.9), **fake.items}
+            fake.emit(DataChanged(frozenset({"conversation"})))
+            await until(pilot, lambda: len(table(pilot).ids) == 37)
+
+            assert table(pilot).cursor_id == before
+            assert table(pilot).cursor_index == 4
+
+    async def test_back_from_reader(self) -> None:
+        """Reading on to another conversation moves the cursor of the list there."""
+        async with opened(project()) as pilot:
+            await press(pilot, "enter")
+            assert isinstance(pilot.app.screen, ReaderScreen)
+            await press(pilot, "n", "n", "q")
+
+            assert table(pilot).cursor_id == 3
+
+    async def test_preview_on_a_wide_terminal(self) -> None:
+        """On a wide terminal the evidence and the end of the conversation under the cursor stand beside it."""
+        async with opened(project(), size=(200, 60)) as pilot:
+            await press(pilot, "down")
+
+            assert "Remaining tasks" in text(pilot)
+            assert "· confirm the change of the files" in text(pilot)
+            assert "user 6  Yes, the files" in text(pilot)
+
+
+class TestErrors:
+    async def test_error_dialog(self) -> None:
+        """An error shows what happened and what to do, and leaves on enter with the list as it was."""
+        fake = project()
+        async with opened(fake) as pilot:
+            fake.fail_next = WorkbenchError("The disk is full.", "Free 20 MB and try again.")
+            await press(pilot, "S")
+
+            assert isinstance(pilot.app.screen, ErrorDialog)
+            assert "The disk is full." in text(pilot)
+            assert "Free 20 MB and try again." in text(pilot)
+
+            await press(pilot, "enter")
+
+            assert len(table(pilot).ids) == 36
+
+    async def test_unforeseen_error_is_shown(self) -> None:
+        """A fault nobody foresaw is shown too and does not end the app."""
+        fake = project()
+        async with opened(fake) as pilot:
+            del fake.items[36].row
+            await press(pilot, "S")
+
+            assert isinstance(pilot.app.screen, ErrorDialog)
+            assert "AttributeError" in text(pilot)
+
+
+class TestReadOnly:
+    async def test_read_only_project(self) -> None:
+        """A read-only project says so in the title line and refuses import and scoring with the reason."""
+        fake = project()
+        fake.read_only = "another workbench is writing it"
+        async with opened(fake) as pilot:
+            assert "read-only" in lines(pilot)[0]
+
+            await press(pilot, "r", "i", "t", "F", "w")
+
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+            assert "another workbench is writing it" in text(pilot)
+            assert fake.started == []
+
+
+class TestImport:
+    async def test_import_dialog(self) -> None:
+        """`i` asks for a path and starts an import of it."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "i")
+            assert isinstance(pilot.app.screen, TextDialog)
+            await press(pilot, *"a.jsonl", "enter")
+
+            assert fake.started == [["a.jsonl"]]
+
+    async def test_import_left(self) -> None:
+        """Escape leaves the dialog and starts nothing."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "i", *"a.jsonl", "escape")
+
+            assert fake.started == []
+            assert isinstance(pilot.app.screen, ConversationsScreen)

@@ -1,0 +1,201 @@
+"""The filter line of the list: written, completed, corrected, saved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from textual.widgets import Input
+
+from engine.errors import WorkbenchError
+from screens.conversations.screen import ConversationsScreen
+from screens.reader.screen import ReaderScreen
+from screens.shell.dialogs import ErrorDialog
+from tests.screens.conversations.listing import filtered, paste, strip, table
+from tests.screens.driving import lines, opened, press, text, until
+from tests.screens.fakes import project
+
+
+class TestSearch:
+    async def test_search_and_clear(self) -> None:
+        """Slash, words and enter leave what holds all of them; escape brings everything back."""
+        async with opened(project()) as pilot:
+            await press(pilot, "slash", *"boston", "enter")
+
+            assert lines(pilot)[1].split()[:3] == ["6", "of", "36"]
+            assert len(table(pilot).ids) == 6
+            assert lines(pilot)[2].split() == ["▽", "boston"]
+            assert pilot.app.focused is table(pilot)
+
+            await press(pilot, "escape")
+
+            assert len(table(pilot).ids) == 36
+            assert "▽" not in text(pilot)
+
+    async def test_search_while_typing(self) -> None:
+        """The list follows the typing without enter."""
+        async with opened(project()) as pilot:
+            await pilot.press("slash", *"boston")
+            await until(pilot, lambda: len(table(pilot).ids) == 6)
+
+    async def test_words_behind_a_filter(self) -> None:
+        """Slash goes on behind the filter that stands there, with a space between."""
+        async with opened(project()) as pilot:
+            await filtered(pilot, "turns>5")
+            await filtered(pilot, "boston", key="slash")
+
+            assert "turns>5 boston" in lines(pilot)[2]
+            assert len(table(pilot).ids) == 4
+
+    async def test_hits_and_highlights(self) -> None:
+        """What was searched for is highlighted in the openings, and the messages that hold it are counted."""
+        async with opened(project()) as pilot:
+            await filtered(pilot, "boston")
+
+            assert "hits" in lines(pilot)[3]
+            before, _, opening = lines(pilot)[4].partition("…")
+            assert before.split()[-1] == "1"
+            assert "flight to Boston" in opening  # brought into sight
+            found = [segment for segment in strip(pilot, 4) if segment.text == "Boston"]
+            assert [bool(s.style and s.style.bold and s.style.underline) for s in found] == [True]
+
+            await press(pilot, "escape")
+
+            assert "hits" not in lines(pilot)[2]
+
+    async def test_words_are_highlighted_in_the_reader(self) -> None:
+        """The reader opens with the words of the filter highlighted."""
+        async with opened(project()) as pilot:
+            await filtered(pilot, "boston")
+            await press(pilot, "enter")
+
+            assert isinstance(pilot.app.screen, ReaderScreen)
+            assert "boston" in text(pilot)
+
+    async def test_nothing_found_says_how_to_go_back(self) -> None:
+        """A search that finds nothing says so and how to clear it; cleared, the list has the keys again."""
+        async with opened(project()) as pilot:
+            await filtered(pilot, "zebra")
+
+            assert "None of 36 conversations matches: zebra" in text(pilot)
+            assert "escape clears it" in text(pilot)
+
+            await press(pilot, "escape", "down")
+
+            assert len(table(pilot).ids) == 36
+            assert table(pilot).cursor_index == 1
+
+    async def test_refused_search_is_told_in_place(self) -> None:
+        """A search that is refused is told under the line, not in a dialog over the typing; the list stays."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await filtered(pilot, "lamp")
+            fake.fail_next = WorkbenchError("The search has too many words.", "Use fewer.")
+            await filtered(pilot, " desk")
+
+            assert "The search has too many words. Use fewer." in text(pilot)
+            assert len(table(pilot).ids) == 6
+
+
+class TestFilterLine:
+    async def test_mistake_with_its_place(self) -> None:
+        """A mistake is told with a caret under the place, and the list stays as it was."""
+        async with opened(project()) as pilot:
+            await filtered(pilot, "turns>5")
+            await filtered(pilot, " foo:3")
+
+            assert lines(pilot)[3].index("^") == lines(pilot)[2].index("foo")
+            assert "There is no field “foo”." in text(pilot)
+            assert len(table(pilot).ids) == 25
+
+            await press(pilot, "escape")
+
+            assert lines(pilot)[2].split() == ["▽", "turns>5"]
+            assert "no field" not in text(pilot)
+
+    async def test_completion(self) -> None:
+        """Fields and then their values are offered; tab takes one, and the list follows."""
+        async with opened(project()) as pilot:
+            await press(pilot, "f", *"st")
+            assert "what the score says" in lines(pilot)[3]
+
+            await press(pilot, "tab")
+            assert "incomplete" in text(pilot)
+
+            await press(pilot, "down", "down", "tab", "enter")
+
+            assert lines(pilot)[2].split() == ["▽", "state:incomplete"]
+            assert len(table(pilot).ids) == 12
+
+    async def test_values_of_the_project_are_offered(self) -> None:
+        """Sources and tags of the project complete their fields, unless they cannot be shown as they are."""
+        fake = project()
+        fake.items[1].row = replace(fake.items[1].row, tags=("angry", "a\x1b[2Jb"))
+        async with opened(fake) as pilot:
+            await press(pilot, "f")
+            await paste(pilot, "tag:a")
+            assert "angry" in lines(pilot)[3]
+            assert "[2J" not in text(pilot)
+
+            await press(pilot, "tab", "enter")
+
+            assert list(table(pilot).ids) == [1]
+
+    async def test_tab_without_completions_leaves(self) -> None:
+        """Where nothing can be completed tab goes to the next pane, as everywhere."""
+        async with opened(project()) as pilot:
+            await press(pilot, "f")
+            await paste(pilot, "lamp")
+            await press(pilot, "tab")
+
+            assert not isinstance(pilot.app.focused, Input)
+
+    async def test_escape_leaves_then_clears(self) -> None:
+        """The first escape leaves the line with its filter in force, the second clears it, a third the marks."""
+        async with opened(project()) as pilot:
+            await press(pilot, "space", "f")
+            await paste(pilot, "state:complete")
+            await press(pilot, "escape")
+            assert len(table(pilot).ids) == 15
+            assert pilot.app.focused is table(pilot)
+
+            await press(pilot, "escape")
+            assert len(table(pilot).ids) == 36
+            assert "1 marked" in lines(pilot)[1]
+
+            await press(pilot, "escape")
+            assert "marked" not in lines(pilot)[1]
+
+
+class TestSavedFilters:
+    async def test_save_apply_delete(self) -> None:
+        """A filter is saved under a name, applied from the list of saved ones, and deleted there."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await filtered(pilot, "state:incomplete")
+            await press(pilot, "w", *"todo", "enter")
+            assert fake.saved.filters() == {"todo": "state:incomplete"}
+
+            await press(pilot, "escape", "W", "enter")
+            assert len(table(pilot).ids) == 12
+
+            await press(pilot, "W", "d")
+            assert "No filter is saved yet" in text(pilot)
+            assert fake.saved.filters() == {}
+
+    async def test_nothing_to_save(self) -> None:
+        """Without a filter there is nothing to save, and it says how to write one."""
+        async with opened(project()) as pilot:
+            await press(pilot, "w")
+
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+            assert "There is no filter to save; f writes one." in text(pilot)
+
+    async def test_filter_of_another_version(self) -> None:
+        """A saved filter that is not understood is told, and the list stays."""
+        fake = project()
+        fake.saved.save_filter("moon", "moon:full")
+        async with opened(fake) as pilot:
+            await press(pilot, "W", "enter")
+
+            assert isinstance(pilot.app.screen, ErrorDialog)
+            assert "There is no field “moon”." in text(pilot)

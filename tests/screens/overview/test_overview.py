@@ -1,0 +1,251 @@
+"""The overview: figures, what to do next, and that it follows what jobs write."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from textual.widgets import Static
+
+from engine.errors import WorkbenchError
+from engine.events import DataChanged, JobEnded, JobProgress
+from engine.records.conversations import RunRow, Verdict
+from screens.conversations.screen import ConversationsScreen
+from screens.overview.facts import Overview, load_overview, project_content, rate_content
+from screens.overview.histogram import column_heights
+from screens.overview.screen import Card, OverviewScreen
+from screens.shell.dialogs import ErrorDialog, TextDialog
+from screens.shell.run_dialog import RunDialog
+from screens.triage.screen import TriageScreen
+from tests.screens.driving import lines, opened, press, settle, text, until
+from tests.screens.fakes import FakeProject, conversation, project
+
+
+def found(fake: FakeProject) -> Overview:
+    """What the overview reads."""
+    return load_overview(fake.services())
+
+
+class TestFigures:
+    async def test_first_screen(self) -> None:
+        """The program begins with how much there is, who got it with interval and coverage, and what to do."""
+        async with opened(project(), mode="1") as pilot:
+            assert isinstance(pilot.app.screen, OverviewScreen)
+            shown = text(pilot)
+            assert "36 conversations" in shown
+            assert "45% ± 16 complete  (n 33 · 92% scored)" in shown
+            assert "● 15 complete" in shown
+            assert "· 3 unscored" in shown
+            assert "▲ .50" in shown
+
+    async def test_fits_80_by_24(self) -> None:
+        """On the smallest terminal every card and the first steps are in sight without scrolling."""
+        async with opened(project(), size=(80, 24), mode="1") as pilot:
+            shown = text(pilot)
+            for words in (
+                "What is here",
+                "Did they get it?",
+                "What you said",
+                "Next",
+                "about 6 min",
+            ):
+                assert words in shown
+            cards = pilot.app.screen.query_one("#cards")
+            assert cards.max_scroll_y == 0
+
+    async def test_wide_layout_puts_cards_side_by_side(self) -> None:
+        """Two columns from 100 cells, three from 150."""
+        for width, columns in ((90, 1), (110, 2), (200, 3)):
+            async with opened(project(), size=(width, 50), mode="1") as pilot:
+                lefts = {card.region.x for card in pilot.app.screen.query(Card) if card.display}
+                assert len(lefts) == columns, width
+
+    async def test_resize_keeps_everything(self) -> None:
+        """A terminal that is made narrow and wide again shows the same figures."""
+        async with opened(project(), size=(200, 50), mode="1") as pilot:
+            await pilot.resize_terminal(80, 24)
+            await settle(pilot)
+            await pilot.resize_terminal(200, 50)
+            await settle(pilot)
+            assert "45% ± 16 complete" in text(pilot)
+
+    async def test_verdicts_and_agreement(self) -> None:
+        """What was said is counted, and compared with the model where both decided."""
+        fake = project()
+        fake.give(1, Verdict.INCOMPLETE)
+        fake.give(4, Verdict.COMPLETE)
+        fake.give(5, Verdict.COMPLETE)
+        fake.give(3, Verdict.UNSURE)
+        async with opened(fake, mode="1") as pilot:
+            shown = text(pilot)
+            assert "● 2 complete" in shown
+            assert "model agrees 67%" in shown
+            assert "n 3" in shown
+
+    async def test_sources_are_compared_where_there_is_room(self) -> None:
+        """On a large terminal each source has its own rate; conversations of one source need no comparison."""
+        fake = project()
+        async with opened(fake, size=(200, 50), mode="1") as pilot:
+            assert "Sources and saved filters" not in text(pilot)
+        fake.items[1].row = replace(fake.items[1].row, source="other.jsonl")
+        async with opened(fake, size=(200, 50), mode="1") as pilot:
+            assert "other.jsonl" in text(pilot)
+            assert "n 1 of 1" in text(pilot)
+
+    def test_nothing_scored_is_no_rate(self) -> None:
+        """Without scores there is no rate, not a rate of nothing."""
+        words = rate_content(found(FakeProject([conversation(1, None)]))).plain
+        assert "No scores yet" in words
+        assert "%" not in words
+
+    def test_what_was_kept_out(self) -> None:
+        """Quarantined records, duplicates and hidden endings are counted in words."""
+        some = found(project())
+        some = replace(some, counts=replace(some.counts, quarantined=14, duplicates=212, leaks=3))
+        words = project_content(some, narrow_card=False).plain
+        assert "14 quarantined · 212 duplicates · 3 endings hidden" in words
+
+    def test_columns_of_the_histogram(self) -> None:
+        """The highest column is full, a single conversation among a million is still seen, none is nothing."""
+        assert column_heights([0, 1, 1_000_000], 3) == [0, 1, 24]
+        assert column_heights([0, 0], 3) == [0, 0]
+
+
+class TestNext:
+    async def test_enter_on_scoring(self) -> None:
+        """Enter on the step that scores shows the cost and starts only after another enter."""
+        fake = project()
+        async with opened(fake, mode="1") as pilot:
+            await press(pilot, "enter")
+            assert isinstance(pilot.app.screen, RunDialog)
+            await press(pilot, "enter")
+            assert fake.started == ["base"]
+
+    async def test_enter_on_triage(self) -> None:
+        """The step on verdicts leads to triage."""
+        async with opened(project(), mode="1") as pilot:
+            await press(pilot, "down", "enter")
+            assert isinstance(pilot.app.screen, TriageScreen)
+
+    async def test_calibration_is_a_key_away(self) -> None:
+        """`K` shows what the verdicts say of the scores, escape comes back."""
+        async with opened(project(), mode="1") as pilot:
+            await press(pilot, "K")
+            assert "Calibration" in lines(pilot)[0]
+            await press(pilot, "escape")
+            assert "What is here" in text(pilot)
+
+    async def test_empty_project_asks_for_an_import(self) -> None:
+        """In an empty project enter asks what to import, and imports it."""
+        fake = FakeProject([])
+        async with opened(fake, mode="1") as pilot:
+            assert "Import conversations" in text(pilot)
+            await press(pilot, "enter")
+            assert isinstance(pilot.app.screen, TextDialog)
+            await press(pilot, *"logs", "enter")
+            assert fake.started == [["logs"]]
+
+    async def test_interrupted_simulation_goes_on(self) -> None:
+        """Enter on a simulation that was interrupted plays on in its set."""
+        fake = project(6)
+        fake.left = [
+            RunRow(4, "simulate", "interrupted", "3fa2", {}, {}, "0.1", "t", None, 5, 9, None)
+        ]
+        async with opened(fake, mode="1") as pilot:
+            await press(pilot, "enter")
+            assert fake.simulations.resumed == ["3fa2"]
+
+    async def test_interrupted_import_is_resumed_with_its_paths(self) -> None:
+        """Enter on an interrupted run starts it again with what it was started with."""
+        fake = project()
+        params = {"paths": ["/a.jsonl"]}
+        fake.left = [
+            RunRow(3, "import", "interrupted", "h", params, {}, "0.1", "t", None, 5, 9, None)
+        ]
+        async with opened(fake, mode="1") as pilot:
+            assert "Resume import, interrupted at 5 of 9" in text(pilot)
+            await press(pilot, "enter")
+            assert fake.started == [["/a.jsonl"]]
+
+    async def test_pace_is_learned_from_verdicts(self) -> None:
+        """After some verdicts the time that verdicts take is the person's own."""
+        times = iter(range(0, 10_000, 6))
+        fake = project()
+        async with opened(fake, clock=lambda: float(next(times)), mode="3") as pilot:
+            await press(pilot, "c", "i", "c", "i", "1")
+            shown = text(pilot)
+            assert "triage verdicts would tighten" in shown
+            assert "about 12 min" not in shown
+
+    async def test_read_only_project_says_so(self) -> None:
+        """A step that writes is refused with the reason."""
+        fake = project()
+        fake.read_only = "Another workbench is writing this project."
+        async with opened(fake, size=(140, 36), mode="1") as pilot:
+            assert "read-only: Another workbench" in text(pilot)
+            await press(pilot, "enter")
+            assert "Another workbench is writing this project." in text(pilot)
+            assert fake.started == []
+
+
+class TestLive:
+    async def test_follows_what_a_job_writes(self) -> None:
+        """New scores are counted while the job runs, and the step that scores is gone meanwhile."""
+        fake = project()
+        async with opened(fake, mode="1") as pilot:
+            fake.emit(JobProgress(7, "complete", "Scoring", 1, 9, "c", None, None, ""))
+            item = conversation(3, 0.99)
+            fake.items[3] = item
+            fake.emit(DataChanged(frozenset({"score"})))
+            await until(pilot, lambda: "● 16 complete" in text(pilot))
+            assert "Score 812" not in text(pilot)
+
+            fake.emit(JobEnded(7, "complete", "Scoring", "done", "Done."))
+            await until(pilot, lambda: "Score 812" in text(pilot))
+
+    async def test_catches_up_when_it_comes_to_the_front(self) -> None:
+        """What changed while another mode was in front is shown on return."""
+        fake = project()
+        async with opened(fake, mode="2") as pilot:
+            fake.items[3] = conversation(3, 0.99)
+            fake.emit(DataChanged(frozenset({"score"})))
+            await press(pilot, "1")
+            await until(pilot, lambda: "● 16 complete" in text(pilot))
+
+    async def test_error_is_a_dialog(self) -> None:
+        """A project that cannot be read says so, and the overview still reads again later."""
+        fake = project()
+        async with opened(fake, mode="1") as pilot:
+            real = fake.counts
+
+            def broken(query: object = None) -> object:
+                raise WorkbenchError("The disk is gone.", "Plug it in.")
+
+            fake.counts = broken  # type: ignore[method-assign,assignment]
+            fake.emit(DataChanged(frozenset({"score"})))
+            await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog))
+            fake.counts = real  # type: ignore[method-assign]
+            fake.items[3] = conversation(3, 0.99)
+            await press(pilot, "escape")
+            fake.emit(DataChanged(frozenset({"score"})))
+            await until(pilot, lambda: "● 16 complete" in text(pilot))
+
+
+class TestCards:
+    async def test_click_on_a_card_goes_there(self) -> None:
+        """The rate leads to the list, the verdicts to triage."""
+        async with opened(project(), mode="1") as pilot:
+            for card, screen in (("#rate", ConversationsScreen), ("#verdicts", TriageScreen)):
+                await press(pilot, "1")
+                await pilot.click(f"{card}-text")
+                await settle(pilot)
+                assert type(pilot.app.screen) is screen
+
+    async def test_hostile_source_name(self) -> None:
+        """The name of a source is data."""
+        fake = project()
+        for item in fake.items.values():
+            item.row = replace(item.row, source="[/b][@click=app.quit]x[/]\x1b[2J")
+        async with opened(fake, mode="1") as pilot:
+            content = str(pilot.app.screen.query_one("#project-text", Static).content)
+            assert "[@click=app.quit]" in content
+            assert "\x1b" not in content

@@ -1,0 +1,78 @@
+"""The reader on where its figures and texts come from: runs, reasons, noise, the original, leaks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.records.conversations import LeakRow
+from screens.reader.provenance import OriginalDialog, ProvenanceDialog
+from tests.screens.driving import lines, opened, press, text
+from tests.screens.fakes import project
+
+
+class TestProvenance:
+    async def test_why(self) -> None:
+        """`w` names mode, model, adapter, noise and rule of the number."""
+        async with opened(project()) as pilot:
+            await press(pilot, "enter", "w")
+
+            assert isinstance(pilot.app.screen, ProvenanceDialog)
+            for fact in ("base", "SmolLM2-135M-Instruct", "none", "± 0.006", "complete from .50"):
+                assert fact in text(pilot)
+
+    async def test_the_run_behind_it(self) -> None:
+        """`w` names the run with its code version, fingerprints and prompt, and `y` copies all of it."""
+        async with opened(project()) as pilot:
+            await press(pilot, "enter", "w")
+            facts = ("3, complete, done", "0.3.0", "abab", "What remains to be done?", "8192")
+            assert all(fact in text(pilot) for fact in facts)
+
+            await press(pilot, "y")
+            assert f"model sha256: {'ab' * 32}" in pilot.app.clipboard
+            assert "configuration: 5f0c1d" in pilot.app.clipboard
+
+    async def test_unscored_says_why(self) -> None:
+        """A conversation without a number says the reason instead of one."""
+        async with opened(project()) as pilot:
+            await press(pilot, "down", "down", "enter")
+
+            assert "· unscored (longer than the context)" in lines(pilot)[1]
+            assert "no curve" in text(pilot)
+
+    async def test_no_digit_below_the_noise(self) -> None:
+        """On a model whose noise is 0.035 probabilities have one digit."""
+        fake = project()
+        item = fake.items[2]
+        assert item.score is not None
+        item.score = replace(item.score, noise=0.035)
+        async with opened(fake) as pilot:
+            await press(pilot, "down", "enter")
+
+            assert "▇▇▇▇▁▁▁▁ .5 ·" in lines(pilot)[1]
+
+    async def test_original(self) -> None:
+        """`o` shows the record as imported, and what is not UTF-8 in it does no harm."""
+        fake = project()
+        fake.items[1].original = b'{"id": "support/0001", "bytes": "\xff\x1b[2J"}'
+        async with opened(fake) as pilot:
+            await press(pilot, "enter", "o")
+
+            assert isinstance(pilot.app.screen, OriginalDialog)
+            assert '{"id": "support/0001", "bytes": "\ufffd␛[2J"}' in text(pilot)
+
+    async def test_leaks_are_noted_where_they_were(self) -> None:
+        """What the leak guard kept from the model is noted under its message and in the provenance."""
+        fake = project()
+        item = fake.items[1]
+        item.messages[1] = replace(item.messages[1], model_view="Please move my flight")
+        item.leaks = [
+            LeakRow(1, 1, "stop-token", "###STOP###"),
+            LeakRow(1, None, "truth-field", "reward"),
+        ]
+        async with opened(fake) as pilot:
+            await press(pilot, "enter")
+            assert "⊘ kept from the model: ###STOP### (stop-token)" in text(pilot)
+
+            await press(pilot, "w")
+            assert "###STOP###  (stop-token, message 2)" in text(pilot)
+            assert "reward  (truth-field, a field)" in text(pilot)

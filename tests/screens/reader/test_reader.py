@@ -1,0 +1,340 @@
+"""The reader: turns, curve, provenance, going from one conversation to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from screens.conversations.screen import ConversationsScreen
+from screens.reader.provenance import OriginalDialog
+from screens.widgets.curve import Curve
+from screens.widgets.row_table import RowTable
+from screens.widgets.transcript import Transcript
+from tests.screens.driving import lines, opened, press, text
+from tests.screens.fakes import project
+
+
+def transcript(pilot: Pilot[None]) -> Transcript:
+    """The transcript of the screen in front."""
+    return pilot.app.screen.query_one("#text", Transcript)
+
+
+async def look_for(pilot: Pilot[None], words: str) -> None:
+    """Types words into the line that `/` opens, and enter."""
+    await press(pilot, "slash")
+    await pilot.press(*words)
+    await press(pilot, "enter")
+
+
+class TestTurns:
+    async def test_turn_keys_move_text_and_mark_together(self) -> None:
+        """`]` goes to the next turn, and the mark on the curve and the list of boundaries follow."""
+        async with opened(project()) as pilot:
+            await press(pilot, "down", "enter", *["right_square_bracket"] * 3)
+            curve = pilot.app.screen.query_one(Curve)
+            boundaries = pilot.app.screen.query_one("#boundaries", RowTable)
+
+            assert transcript(pilot).turn == 4
+            assert curve.marked == 2
+            assert boundaries.cursor_id == 2
+            assert "turn 4 .00" in text(pilot)
+
+            await press(pilot, "left_square_bracket")
+
+            assert transcript(pilot).turn == 3
+
+    async def test_boundary_leads_to_its_turn(self) -> None:
+        """Moving in the list of boundaries brings the turn into sight."""
+        async with opened(project()) as pilot:
+            await press(pilot, "down", "enter", "tab", "end")
+
+            assert transcript(pilot).turn == 6
+
+    async def test_scrolling_changes_the_turn(self) -> None:
+        """Scrolling to the end makes the last turn in sight the current one."""
+        async with opened(project(), size=(80, 24)) as pilot:
+            await press(pilot, "down", "enter", "end")
+
+            assert transcript(pilot).turn == 6
+
+    async def test_folds(self) -> None:
+        """Long tool output is folded to its first lines and its length until enter unfolds it."""
+        async with opened(project()) as pilot:
+            await press(pilot, "enter", "right_square_bracket")
+
+            assert "▸ 42 lines" in text(pilot)
+            assert '"line": 5,' not in text(pilot)
+
+            await press(pilot, "enter")
+
+            assert '"line": 5,' in text(pilot)
+
+            await press(pilot, "enter")
+
+            assert '"line": 5,' not in text(pilot)
+
+    async def test_click_unfolds(self) -> None:
+        """A click on folded output unfolds it."""
+        async with opened(project()) as pilot:
+            await press(pilot, "enter")
+            line = next(at for at, shown in enumerate(lines(pilot)) if "▸ 42 lines" in shown)
+            await pilot.click("#text", offset=(12, line - 2))
+            await press(pilot)
+
+            assert '"line": 5,' in text(pilot)
+
+
+class TestOrder:
+    async def test_next_and_previous_in_list_order(self) -> None:
+        """`n` and `p` follow the order of the list, its filter included, and stop at its ends."""
+        async with opened(project()) as pilot:
+            await press(pilot, "F", "enter")
+            assert "support/0001" in lines(pilot)[1]
+            assert "1 of 12" in lines(pilot)[0]
+
+            await press(pilot, "n")
+            assert "support/0005" in lines(pilot)[1]
+
+            await press(pilot, "p", "p")
+            assert "support/0001" in lines(pilot)[1]
+            assert "This is the first conversation of the list." in text(pilot)
+
+    async def test_arrows_go_on_while_something_is_looked_for(self) -> None:
+        """The arrows go from conversation to conversation always, and what is looked for is looked for there, too."""
+        async with opened(project()) as pilot:
+            await press(pilot, "enter")
+            await look_for(pilot, "rule 0")
+            assert "1 of 1" in text(pilot)
+
+            await press(pilot, "right")
+            assert "support/0002" in lines(pilot)[1]
+            assert "1 hit" in text(pilot)
+
+            await press(pilot, "left")
+            assert "support/0001" in lines(pilot)[1]
+
+
+class TestMoving:
+    async def test_go_to_turn_by_number(self) -> None:
+        """`g` and a number goes to that turn; a number that is none says what there is."""
+        async with opened(project()) as pilot:
+            await press(pilot, "down", "enter", "g", "5", "enter")
+            assert transcript(pilot).turn == 5
+
+            await press(pilot, "g", "9", "enter")
+            assert transcript(pilot).turn == 5
+            assert "Turns go from 1 to 6." in text(pilot)
+
+    async def test_steepest_rise_and_fall(self) -> None:
+        """`>` goes to the turn where the curve rises most, `<` to where it falls most."""
+        async with opened(project()) as pilot:
+            await press(pilot, "down", "enter", "greater_than_sign")
+            assert transcript(pilot).turn == 6
+            assert pilot.app.screen.query_one(Curve).marked == 4
+
+            await press(pilot, "less_than_sign")
+            assert transcript(pilot).turn == 4
+
+    async def test_the_curve_in_words(self) -> None:
+        """Beside the curve stands when the threshold was reached."""
+        async with opened(project()) as pilot:
+            await press(pilot, "down", "enter")
+            assert "reached at turn 6, the last" in text(pilot)
+
+        async with opened(project(), size=(80, 24)) as pilot:
+            await press(pilot, "down", "enter")
+            assert "┄ .50  reached at turn 6, the last" in lines(pilot)[2]
+
+    async def test_messages_one_by_one(self) -> None:
+        """`{` and `}` go from message to message; enter unfolds the one that is reached, not its neighbours."""
+        async with opened(project()) as pilot:
+            await press(pilot, "enter", *["right_curly_bracket"] * 3)
+            current = transcript(pilot).message
+            assert current is not None
+            assert (current.index, current.role) == (3, "tool")
+
+            await press(pilot, "enter", "left_curly_bracket")
+            assert '"line": 5,' in text(pilot)
+            assert transcript(pilot).turn == 2
+
+
+class TestFind:
+    async def test_find_while_typing(self) -> None:
+        """`/` counts and shows hits while one types, `n` and `N` walk through them, folded text unfolds."""
+        async with opened(project()) as pilot:
+            await press(pilot, "enter")
+            assert '"line": 40,' not in text(pilot)
+
+            await look_for(pilot, '"LINE": 40')
+            assert "1 of 4" in text(pilot)
+            assert '"line": 40,' in text(pilot)
+            assert transcript(pilot).turn == 2
+
+            await press(pilot, "n", "n")
+            assert "3 of 4" in text(pilot)
+            assert transcript(pilot).turn == 4
+
+            await press(pilot, "N", "N", "N")
+            assert "4 of 4" in text(pilot)
+            assert transcript(pilot).turn == 5
+
+            await press(pilot, "escape")
+            assert "4 of 4" not in text(pilot)
+            assert "▸ 42 lines" in text(pilot)
+
+            await press(pilot, "escape")
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+
+    async def test_hits_are_marked(self) -> None:
+        """Every hit in sight is underlined, the one where the cursor is is drawn in reverse."""
+        async with opened(project()) as pilot:
+            await press(pilot, "enter")
+            await look_for(pilot, "flight")
+            drawn = [
+                segment.style
+                for strip in pilot.app.screen._compositor.render_strips()
+                for segment in strip
+                if segment.text == "flight" and segment.style is not None
+            ]
+
+            assert sum(bool(style.reverse) for style in drawn) == 1
+            assert sum(bool(style.underline) for style in drawn) >= 2
+
+    async def test_nothing_found(self) -> None:
+        """What is not there is told, and the text stays where it was."""
+        async with opened(project()) as pilot:
+            await press(pilot, "enter")
+            await look_for(pilot, "zebra")
+
+            assert "nothing found" in text(pilot)
+            assert transcript(pilot).turn == 1
+
+    async def test_words_that_led_here(self) -> None:
+        """The words of the list's filter are highlighted from the start, and `n` goes to the first."""
+        async with opened(project()) as pilot:
+            await look_for(pilot, "thurs")
+            await press(pilot, "enter")
+            assert "support/0001" in lines(pilot)[1]
+            assert "1 hit" in text(pilot)
+
+            await press(pilot, "n")
+            assert "1 of 1" in text(pilot)
+            assert transcript(pilot).turn == 2
+
+    async def test_find_in_the_original(self) -> None:
+        """The record as imported can be searched and copied; escape leaves the find line first."""
+        fake = project()
+        fake.items[1].original = b'{"id": 1, "text": "' + b"word " * 2_000 + b'needle"}'
+        async with opened(fake) as pilot:
+            await press(pilot, "enter", "o")
+            await look_for(pilot, "needle")
+            assert "1 of 1" in text(pilot)
+            assert 'needle"}' in text(pilot)
+
+            await press(pilot, "y")
+            assert pilot.app.clipboard == fake.items[1].original.decode()
+
+            await press(pilot, "escape")
+            assert isinstance(pilot.app.screen, OriginalDialog)
+            await press(pilot, "escape")
+            assert not isinstance(pilot.app.screen, OriginalDialog)
+
+
+class TestTakingText:
+    async def test_copy_a_message(self) -> None:
+        """`y` copies the current message as imported, control characters too, and says how much it was."""
+        fake = project()
+        fake.items[1].messages[1] = replace(fake.items[1].messages[1], content="a\x1b[2J [/b]")
+        async with opened(fake) as pilot:
+            await press(pilot, "enter", "right_square_bracket", "y")
+
+            assert pilot.app.clipboard == "a\x1b[2J [/b]"
+            assert "Copied message 2, user: 10 characters." in text(pilot)
+
+    async def test_copy_everything(self) -> None:
+        """`Y` copies the conversation as a log."""
+        async with opened(project()) as pilot:
+            await press(pilot, "enter", "Y")
+
+            assert pilot.app.clipboard.startswith(
+                "TURN 1, STEP 1, system chat:\nRule 0: be helpful"
+            )
+            assert 'TOOL CALLS: [{"name": "get_details", "args": {"what": "flight"}}]' in (
+                pilot.app.clipboard
+            )
+            assert "Copied the conversation, 17 messages:" in text(pilot)
+
+    @pytest.mark.parametrize(("key", "variable"), [("P", "PAGER"), ("E", "EDITOR")])
+    async def test_pager_and_editor(
+        self, key: str, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The app makes room for the program, which gets the conversation, and comes back afterwards."""
+        script, seen = tmp_path / "program", tmp_path / "seen"
+        script.write_text(f'#!/bin/sh\ncp "$1" {seen}\n')
+        script.chmod(0o700)
+        monkeypatch.delenv("VISUAL", raising=False)
+        monkeypatch.setenv(variable, str(script))
+        rooms: list[str] = []
+
+        @contextmanager
+        def suspend() -> Iterator[None]:
+            rooms.append("left")
+            yield
+            rooms.append("back")
+
+        async with opened(project()) as pilot:
+            monkeypatch.setattr(pilot.app, "suspend", suspend)
+            await press(pilot, "enter", key)
+
+            assert rooms == ["left", "back"]
+            assert "Please move my flight" in seen.read_text()
+            assert "support/0001" in lines(pilot)[1]
+
+    async def test_no_room_for_a_pager(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where the terminal cannot be handed over, or the variable names nothing, a dialog says so."""
+        async with opened(project()) as pilot:
+            monkeypatch.setenv("PAGER", "cat")
+            await press(pilot, "enter", "P")
+            assert "This terminal cannot be handed to another program." in text(pilot)
+
+            await press(pilot, "escape")
+            monkeypatch.setenv("PAGER", "no-such-program")
+            await press(pilot, "P")
+            assert "$PAGER names “no-such-program”" in text(pilot)
+
+    async def test_raw(self) -> None:
+        """`m` shows JSON as imported, and laid out again."""
+        fake = project()
+        content = (
+            '{"order":{"id":"#W6390527","status":"delivered"},"paid":true,"note":"none at all"}'
+        )
+        fake.items[1].messages[3] = replace(fake.items[1].messages[3], content=content)
+        async with opened(fake) as pilot:
+            await press(pilot, "enter", "e")
+            assert '"status": "delivered"' in text(pilot)
+
+            await press(pilot, "m")
+            assert '"status":"delivered"' in text(pilot)
+
+            await press(pilot, "m")
+            assert '"status": "delivered"' in text(pilot)
+
+
+class TestNarrow:
+    async def test_curve_and_text_take_turns(self) -> None:
+        """At 80 columns `v` changes between the turns and the list of boundaries."""
+        async with opened(project(), size=(80, 24)) as pilot:
+            await press(pilot, "down", "enter")
+            assert "p end if it ended here" not in text(pilot)
+
+            await press(pilot, "v")
+            assert "p end if it ended here" in text(pilot)
+
+            await press(pilot, "end", "enter")
+            assert transcript(pilot).turn == 6
+            assert transcript(pilot).has_focus

@@ -1,0 +1,52 @@
+"""What an app tells when a fault of its own ends it: where, and never with which values."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual.app import App
+
+from screens.shell.picker import PickerApp
+from screens.shell.recent_projects import Shell
+from tests.screens.fakes import project
+from workbench.app import WorkbenchApp
+
+CANARY = "sk-canary-in-a-variable"
+
+
+def workbench() -> WorkbenchApp:
+    """The app over a fake project."""
+    fake = project()
+    return WorkbenchApp(fake.services(), fake.subscribe)
+
+
+def stumble() -> None:
+    """Fails with a key among its variables."""
+    key = "-".join(("sk", "canary", "in", "a", "variable"))
+    headers = {"Authorization": f"Bearer {key}"}
+    raise KeyError(len(headers))
+
+
+async def ended_by(app: App[Any]) -> None:
+    """Runs an app until it stumbles."""
+    async with app.run_test() as pilot:
+        app.call_later(stumble)
+        await pilot.pause()
+
+
+@pytest.mark.parametrize("make", [workbench, lambda: PickerApp(Shell())])
+async def test_a_fault_is_told_without_values(
+    make: Callable[[], App[Any]],
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The terminal and the log name the function that failed; no variable is shown, so no key is."""
+    with caplog.at_level(logging.ERROR), pytest.raises(KeyError):
+        await ended_by(make())
+    for text in (capsys.readouterr().err, caplog.text):
+        assert "stumble" in text
+        assert "KeyError" in text
+        assert CANARY not in text

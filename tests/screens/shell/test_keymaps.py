@@ -1,0 +1,229 @@
+"""The one table of keys, and giving actions other keys."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from textual.app import App
+from textual.binding import Binding
+from textual.widget import Widget
+
+from screens.shell.key_table import Place, is_key, key_table, markdown, normal_keys, shown_key
+from screens.shell.keymap_file import PRESETS, read_keymap
+from screens.shell.recent_projects import Shell
+from screens.widgets.keyed import Keyed, named, place_of
+from screens.widgets.row_table import RowTable
+from tests.screens.driving import opened, press, settle
+from tests.screens.fakes import project
+from tests.screens.goals.goal_project import clustered
+from workbench.app import WorkbenchApp
+
+DOCS = Path(__file__).parents[2] / "docs" / "keys.md"
+
+
+@pytest.fixture(scope="module")
+def places() -> list[Place]:
+    """The table with the default keys."""
+    return key_table(WorkbenchApp)
+
+
+class TestTable:
+    def test_every_class_with_keys_is_in_it(self, places: list[Place]) -> None:
+        """No screen, dialog or pane binds keys outside the table."""
+
+        def subclasses(cls: type) -> set[type]:
+            below: set[type] = set(cls.__subclasses__())
+            return below.union(*(subclasses(sub) for sub in below)) if below else below
+
+        own = {
+            cls
+            for cls in subclasses(Widget) | subclasses(App)
+            if cls.__module__.startswith("screens.") and cls.__dict__.get("BINDINGS")
+        }
+        assert {cls.__name__ for cls in own if not issubclass(cls, Keyed)} == set()
+        assert {place_of(cls) for cls in own} <= {place.name for place in places}
+
+    def test_every_binding_has_an_id_and_a_meaning(self, places: list[Place]) -> None:
+        """Everything that has a key can be explained and remapped."""
+        for place in places:
+            for action in place.actions:
+                assert action.id.startswith(f"{place.name}."), action
+                assert not action.id.endswith("."), action
+                assert action.meaning.strip(), action
+                assert action.keys, action
+
+    def test_ids_are_unique(self, places: list[Place]) -> None:
+        """One id is one action."""
+        counted = Counter(action.id for place in places for action in place.actions)
+        assert [name for name, count in counted.items() if count > 1] == []
+        actions = Counter((place.name, a.action) for place in places for a in place.actions)
+        assert [a for a, count in actions.items() if count > 1 and a[1] != "quit"] == []
+
+    def test_no_two_actions_of_a_place_share_a_key(self, places: list[Place]) -> None:
+        """A key does one thing."""
+        for place in places:
+            counted = Counter(key for action in place.actions for key in action.keys)
+            assert [key for key, count in counted.items() if count > 1] == [], place.name
+
+    def test_keys_exist(self, places: list[Place]) -> None:
+        """Every key in the table is one that a keyboard has."""
+        keys = {key for place in places for action in place.actions for key in action.keys}
+        assert [key for key in keys if not is_key(key)] == []
+
+    async def test_panes_hide_no_key_of_their_screen(self) -> None:
+        """In each mode, with the focus on any pane, no pane takes a key from its screen, or a screen from the app,
+        unless it does the same."""
+        meant = {"escape", "enter", "q"}
+
+        def plain(binding: Binding) -> str:
+            return binding.action.removeprefix("app.")
+
+        async with opened(clustered()) as pilot:
+            for keys in (["1"], ["2"], ["enter"], ["3"], ["5"], ["enter"], ["6"], ["H"]):
+                await press(pilot, *keys)
+                screen = pilot.app.screen
+                for pane in screen.focus_chain:
+                    taken: dict[str, Binding] = {}
+                    for node in [n for n in pane.ancestors_with_self if isinstance(n, Keyed)]:
+                        for key, binding in node._bindings:
+                            first = taken.setdefault(key, binding)
+                            same = plain(first) == plain(binding)
+                            assert same or key in meant, (screen, pane, key, first, binding)
+
+    def test_docs_are_up_to_date(self, places: list[Place]) -> None:
+        """docs/keys.md is what `workbench keys --markdown` writes."""
+        assert DOCS.read_text("utf-8") == markdown(places)
+
+
+class TestNames:
+    def test_from_the_action(self) -> None:
+        """An id is the place and the action, with words among its arguments; numbers are told by the description."""
+        found = named(
+            "list",
+            [
+                Binding("s", "sort_by", "Sort"),
+                Binding("c", "verdict('complete')", "Complete"),
+                Binding("up", "move(-1)", "Row up"),
+                Binding("q", "app.quit", "Quit"),
+                Binding("escape", "dismiss(None)", "Leave"),
+                Binding("x", "x", "X", id="own"),
+            ],
+        )
+        ids = [binding.id for binding in found if isinstance(binding, Binding)]
+        assert ids == [
+            "list.sort-by", "list.verdict-complete", "list.row-up", "list.quit", "list.dismiss", "own"
+        ]  # fmt: skip
+
+    def test_place_from_the_class(self) -> None:
+        """Classes are called without what all of their kind have in their names."""
+        assert place_of(RowTable) == "table"
+        assert place_of(WorkbenchApp) == "app"
+
+    def test_key_names(self) -> None:
+        """Keys may be written as they are typed, and are shown so."""
+        assert normal_keys("/, ctrl+d,G,[") == ("slash", "ctrl+d", "G", "left_square_bracket")
+        assert shown_key("ctrl+slash") == "ctrl+/"
+        assert all(is_key(key) for key in normal_keys("a,/,ctrl+d,f12,escape,_,\\,+"))
+        assert not is_key("ctlr+d")
+        assert not is_key("nonsense")
+
+
+class TestFile:
+    def problems(self, text: str, places: list[Place]) -> list[str]:
+        """What is wrong with a file of this content."""
+        return list(read_keymap(text, "keymap.toml", places).problems)
+
+    def test_keys_are_taken(self, places: list[Place]) -> None:
+        """Both ways of writing a name in TOML do."""
+        text = '[keys]\n"app.help" = "f1,?"\ntriage.skip = "z"\n'
+        found = read_keymap(text, "keymap.toml", places)
+        assert dict(found.keys) == {"app.help": "f1,question_mark", "triage.skip": "z"}
+        assert not found.problems
+
+    def test_not_toml(self, places: list[Place]) -> None:
+        """A file that is not TOML is named with the line, and no key is taken from it."""
+        found = read_keymap('[keys]\n"app.help = 1\n', "keymap.toml", places)
+        assert not found.keys
+        assert "keymap.toml" in found.problems[0]
+        assert "line 2" in found.problems[0]
+
+    def test_unknown_action(self, places: list[Place]) -> None:
+        """A mistyped name is told with its line and the nearest right one; the rest of the file counts."""
+        text = '[keys]\n"app.helb" = "f1"\n"triage.skip" = "z"\n'
+        found = read_keymap(text, "keymap.toml", places)
+        assert found.problems[0].startswith("keymap.toml, line 2: there is no action 'app.helb'")
+        assert "app.help" in found.problems[0]
+        assert "triage.skip" in found.keys
+
+    @pytest.mark.parametrize("value", ['"ctlr+d"', '""', "3", "true", '["a"]'])
+    def test_no_key(self, value: str, places: list[Place]) -> None:
+        """What is no key is said; the default key stays."""
+        found = read_keymap(f'[keys]\n"app.help" = {value}\n', "keymap.toml", places)
+        assert "line 2" in found.problems[0]
+        assert "is no key" in found.problems[0]
+        assert not found.keys
+
+    def test_clash_in_a_place(self, places: list[Place]) -> None:
+        """A key that another action of the place has is refused, with the name of that action."""
+        (problem,) = self.problems('[keys]\n"triage.skip" = "c"\n', places)
+        assert "triage.verdict-complete" in problem
+
+    def test_clash_with_what_works_everywhere(self, places: list[Place]) -> None:
+        """A key of the app may not be hidden by that of a screen, nor the other way round."""
+        assert "app.help" in self.problems('[keys]\n"triage.skip" = "?"\n', places)[0]
+        assert self.problems('[keys]\n"app.jump" = "c"\n', places)
+
+    def test_exchange(self, places: list[Place]) -> None:
+        """A key that was given up is free for another action."""
+        text = '[keys]\n"triage.verdict-complete" = "y"\n"triage.skip" = "c"\n'
+        assert self.problems(text, places) == []
+
+    def test_unknown_preset_and_section(self, places: list[Place]) -> None:
+        """Unknown presets and sections are told, not passed over."""
+        told = self.problems('[preset]\nname = "emacs"\n[bindings]\na = "b"\n', places)
+        assert any("emacs" in problem and "vim" in problem for problem in told)
+        assert any("[bindings]" in problem for problem in told)
+
+    @pytest.mark.parametrize("name", PRESETS)
+    def test_presets_fit_the_table(self, name: str, places: list[Place]) -> None:
+        """A preset adds keys to actions that exist, none of which another action of that place has."""
+        keymap = read_keymap(f'[preset]\nname = "{name}"\n', "keymap.toml", places)
+        assert not keymap.problems
+        for place in key_table(WorkbenchApp, keymap.keys):
+            counted = Counter(key for action in place.actions for key in action.keys)
+            assert [key for key, count in counted.items() if count > 1] == [], place.name
+
+
+class TestInForce:
+    async def test_vim_set_in_the_list(self, places: list[Place]) -> None:
+        """With the vim-like set `G` goes to the last row, `g` to the first, `l` opens and `h` goes back."""
+        keymap = read_keymap('[preset]\nname = "vim"\n', "keymap.toml", places).keys
+        fake = project()
+        app = WorkbenchApp(
+            fake.services(), fake.subscribe, clock=lambda: 0.0, shell=Shell(keymap=keymap)
+        )
+        async with app.run_test(size=(100, 24)) as pilot:
+            await settle(pilot)
+            await press(pilot, "2", "G")
+            table = app.screen.query_one("#list", RowTable)
+            assert table.cursor_index == 35
+            await press(pilot, "g", "j", "j", "k")
+            assert table.cursor_index == 1
+            await press(pilot, "l")
+            assert app.screen is not table.screen
+            await press(pilot, "h")
+            assert app.screen is table.screen
+
+    async def test_old_key_is_free(self) -> None:
+        """The key an action had does nothing any more."""
+        fake = project()
+        shell = Shell(keymap={"triage.verdict-complete": "y"})
+        app = WorkbenchApp(fake.services(), fake.subscribe, clock=lambda: 0.0, shell=shell)
+        async with app.run_test(size=(100, 30)) as pilot:
+            await settle(pilot)
+            await press(pilot, "3", "c")
+            assert fake.given == []
+            await press(pilot, "y")
+            assert len(fake.given) == 1

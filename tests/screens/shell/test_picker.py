@@ -1,0 +1,111 @@
+"""Choosing a project where none was named."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from screens.shell.dialogs import ErrorDialog
+from screens.shell.picker import PickerApp
+from screens.shell.recent_projects import RecentProject, Shell
+from screens.shell.themes import HIGH_CONTRAST
+from tests.screens.driving import press, settle, text
+
+DAY = "2026-10-01T10:00:00+00:00"
+HOSTILE = "/tmp/[/b][@click=app.bell]\x1b[2J.wb"
+RECENT = [
+    RecentProject("/data/october.wb", DAY, 5_300_000),
+    RecentProject("/gone/september.wb", DAY, None),
+    RecentProject(HOSTILE, DAY, 10),
+]
+
+
+@asynccontextmanager
+async def picking(recent: list[RecentProject]) -> AsyncIterator[Pilot[str | None]]:
+    """The picker over these projects."""
+
+    def forget(path: str) -> None:
+        recent[:] = [project for project in recent if project.path != path]
+
+    app = PickerApp(Shell(recent=lambda: list(recent), forget_project=forget))
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await settle(pilot)  # type: ignore[arg-type]
+        yield pilot
+
+
+def shown(pilot: Pilot[str | None]) -> str:
+    """The screen in front as text."""
+    return text(pilot)  # type: ignore[arg-type]
+
+
+async def keys(pilot: Pilot[str | None], *names: str) -> None:
+    """Presses keys."""
+    await press(pilot, *names)  # type: ignore[arg-type]
+
+
+async def test_recent_projects_with_their_sizes() -> None:
+    """The projects are listed as given, with size and folder, and the first is opened by enter."""
+    async with picking(list(RECENT)) as pilot:
+        assert "october.wb" in shown(pilot)
+        assert "5.3MB" in shown(pilot)
+        assert "/data" in shown(pilot)
+        assert "\x1b" not in shown(pilot)
+        await keys(pilot, "enter")
+    assert pilot.app.return_value == "/data/october.wb"
+
+
+async def test_gone_project_is_not_opened() -> None:
+    """A project whose file is gone says so, and can be taken off the list."""
+    async with picking(list(RECENT)) as pilot:
+        await keys(pilot, "j", "enter")
+        assert isinstance(pilot.app.screen, ErrorDialog)
+        await keys(pilot, "escape", "d")
+        assert "september" not in shown(pilot)
+        assert "october" in shown(pilot)
+        await keys(pilot, "q")
+    assert pilot.app.return_value is None
+
+
+async def test_other_path(tmp_path: Path) -> None:
+    """`o` opens a project by its path; a wrong one is refused and asked again."""
+    path = tmp_path / "x.wb"
+    path.touch()
+    async with picking([]) as pilot:
+        assert "No project was open before" in shown(pilot)
+        await keys(pilot, "o", *"nowhere", "enter")
+        assert "There is no file nowhere" in shown(pilot)
+        await keys(pilot, "escape", "o")
+        focused = pilot.app.focused
+        assert focused is not None
+        focused.value = str(path)  # type: ignore[attr-defined]
+        await keys(pilot, "enter")
+    assert pilot.app.return_value == str(path)
+
+
+async def test_new_project(tmp_path: Path) -> None:
+    """`n` names a new project, with the ending that projects have; one that is there is not overwritten."""
+    (tmp_path / "old.wb").touch()
+    for name, answer in (("new", str(tmp_path / "new.wb")), ("old", None)):
+        async with picking([]) as pilot:
+            await keys(pilot, "n")
+            focused = pilot.app.focused
+            assert focused is not None
+            focused.value = str(tmp_path / name)  # type: ignore[attr-defined]
+            await keys(pilot, "enter")
+            if answer is None:
+                assert "already" in shown(pilot)
+                await keys(pilot, "escape", "escape")
+        assert pilot.app.return_value == answer
+
+
+async def test_help_and_theme() -> None:
+    """`?` lists the picker's keys; it has the theme that was chosen."""
+    app = PickerApp(Shell(theme="high-contrast"))
+    async with app.run_test(size=(100, 40)) as pilot:
+        await settle(pilot)  # type: ignore[arg-type]
+        assert app.theme == HIGH_CONTRAST.name
+        await keys(pilot, "question_mark")
+        assert "Make a new project" in shown(pilot)

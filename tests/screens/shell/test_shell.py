@@ -1,0 +1,311 @@
+"""What concerns every screen: palette, jumping, mouse, title line, faults."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import pytest
+from textual.command import CommandPalette
+from textual.pilot import Pilot
+
+from engine.errors import WorkbenchError
+from engine.events import JobEnded, JobProgress
+from screens.conversations.screen import ConversationsScreen
+from screens.overview.screen import Card, OverviewScreen
+from screens.reader.screen import ReaderScreen
+from screens.shell.dialogs import ErrorDialog
+from screens.shell.help import HelpScreen
+from screens.shell.jump import JumpScreen
+from screens.shell.recent_projects import RecentProject, Shell
+from screens.shell.themes import (
+    DARK,
+    HIGH_CONTRAST,
+    LIGHT,
+)
+from screens.shell.workbench_screen import MODES, TitleLine
+from screens.triage.screen import TriageScreen
+from screens.widgets.jobs_bar import JobsBar
+from screens.widgets.row_table import RowTable
+from tests.screens.driving import lines, opened, press, settle, text, until
+from tests.screens.fakes import FakeProject, project
+from tests.screens.goals.goal_project import clustered
+from workbench.app import WorkbenchApp
+
+JOB = JobProgress(7, "complete", "Scoring", 412, 812, "conversations", 2.5, 160.0, "support/0412")
+
+
+def app_with(shell: Shell, fake: FakeProject | None = None) -> WorkbenchApp:
+    """The app over a fake project with what it remembers."""
+    fake = fake or project()
+    return WorkbenchApp(fake.services(), fake.subscribe, clock=lambda: 0.0, shell=shell)
+
+
+async def asked(pilot: Pilot[None], words: str) -> None:
+    """Types into the palette and takes the first hit."""
+    palette = pilot.app.screen
+    assert isinstance(palette, CommandPalette)
+    await pilot.press(*["space" if char == " " else char for char in words])
+    await until(pilot, lambda: palette.query_one("CommandList").option_count > 0)  # type: ignore[attr-defined]
+    await settle(pilot)
+    await pilot.press("enter")
+    await settle(pilot)
+
+
+class TestModes:
+    async def test_number_keys_from_anywhere(self) -> None:
+        """`1 2 3` go to the modes from a list, from the reader, and back again."""
+        async with opened(project()) as pilot:
+            for key, screen in (
+                ("enter", ReaderScreen),
+                ("3", TriageScreen),
+                ("1", OverviewScreen),
+                ("2", ReaderScreen),
+            ):
+                await press(pilot, key)
+                assert type(pilot.app.screen) is screen
+
+    async def test_number_of_the_present_mode_goes_back(self) -> None:
+        """In the reader the number of its mode leads back to the list, with the cursor on what was read."""
+        async with opened(project()) as pilot:
+            await press(pilot, "down", "down", "enter", "2")
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+            assert pilot.app.screen.query_one("#list", RowTable).cursor_index == 2
+
+    async def test_click_on_a_mode(self) -> None:
+        """The names in the title line are pressed like buttons."""
+        async with opened(project(), mode="1") as pilot:
+            await pilot.click(TitleLine, offset=(16, 0))
+            await settle(pilot)
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+
+    async def test_q_goes_back_then_quits(self) -> None:
+        """`q` leaves the reader, then the program."""
+        async with opened(project()) as pilot:
+            await press(pilot, "enter", "q")
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+            await pilot.press("q")
+            await pilot.pause()
+            assert pilot.app._exit
+
+
+class TestPalette:
+    @pytest.mark.parametrize("key", ["ctrl+p", "colon"])
+    async def test_action_of_the_screen(self, key: str) -> None:
+        """The palette finds an action of the screen in front by what it does, and does it."""
+        async with opened(project()) as pilot:
+            await press(pilot, key)
+            await asked(pilot, "Quit")
+            assert pilot.app._exit
+
+    async def test_goes_to_a_mode(self) -> None:
+        """Modes are in the palette."""
+        async with opened(project()) as pilot:
+            await press(pilot, "ctrl+p")
+            await asked(pilot, "Go to Triage")
+            assert isinstance(pilot.app.screen, TriageScreen)
+
+    async def test_changes_the_theme(self) -> None:
+        """Themes are in the palette by name."""
+        async with opened(project()) as pilot:
+            await press(pilot, "ctrl+p")
+            await asked(pilot, "Theme: high")
+            assert pilot.app.theme == HIGH_CONTRAST.name
+
+    async def test_keys_are_shown(self) -> None:
+        """Each action is listed with its key, so that the palette teaches the keys."""
+        async with opened(project(), size=(120, 50)) as pilot:
+            await press(pilot, "colon")
+            await until(pilot, lambda: "Sort" in text(pilot))
+            line = next(line for line in lines(pilot) if "Sort" in line)
+            assert line.split()[-1] == "s"
+
+    async def test_every_action_of_every_mode(self) -> None:
+        """Nothing that has a key on a screen is missing from the palette."""
+        from screens.shell.palette import binding_commands
+
+        async with opened(project()) as pilot:
+            for mode in ("1", "2", "3"):
+                await press(pilot, mode)
+                screen = pilot.app.screen
+                listed = {key for c in binding_commands(screen) for key in c.keys.split()}
+                for active in screen.active_bindings.values():
+                    if active.node in (screen, pilot.app) and not active.binding.system:
+                        from screens.shell.key_table import shown_key
+
+                        key = active.binding.key
+                        assert shown_key(key) in listed or "palette" in active.binding.action
+
+    async def test_opens_another_project(self) -> None:
+        """A recent project is opened after this one was closed; hostile names are only text."""
+        name = "/tmp/[/b][@click=app.bell]october\x1b[2J.wb"
+        shell = Shell(recent=lambda: [RecentProject(name, "2026-10-01T10:00:00+00:00", 4096)])
+        app = app_with(shell)
+        async with app.run_test(size=(120, 36)) as pilot:
+            await settle(pilot)
+            await press(pilot, "ctrl+p")
+            await asked(pilot, "Open project")
+            assert app.next_project == name
+            assert app._exit
+
+    async def test_applies_a_saved_filter(self) -> None:
+        """A saved filter is one choice away from every screen."""
+        fake = project()
+        fake.saved.save_filter("[/red] open", "state:incomplete")
+        async with opened(fake, mode="1") as pilot:
+            await press(pilot, "ctrl+p")
+            await asked(pilot, "Filter: ")
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+            await settle(pilot)
+            assert "12 of 36" in text(pilot)
+
+
+class TestJump:
+    async def test_letter_focuses_a_pane(self) -> None:
+        """`;` puts a letter on every card; the letter goes there."""
+        async with opened(project(), mode="1") as pilot:
+            await press(pilot, "semicolon")
+            assert isinstance(pilot.app.screen, JumpScreen)
+            assert " a " in text(pilot)
+            await press(pilot, "a")
+            focused = pilot.app.focused
+            assert isinstance(focused, Card)
+            assert focused.id == "project"
+
+    async def test_any_other_key_stays(self) -> None:
+        """A letter without a pane, or escape, leaves everything as it was."""
+        async with opened(project()) as pilot:
+            for key in ("escape", "m", "1"):
+                await press(pilot, "semicolon", key)
+                assert isinstance(pilot.app.screen, ConversationsScreen)
+
+
+class TestHelp:
+    async def test_keys_of_this_place(self) -> None:
+        """`?` lists what works here, with the panes' own keys and those that work everywhere."""
+        async with opened(project(), size=(100, 60)) as pilot:
+            await press(pilot, "question_mark")
+            assert isinstance(pilot.app.screen, HelpScreen)
+            shown = text(pilot)
+            assert "On this screen" in shown
+            assert "Sort" in shown
+            assert "↓ j" in shown
+            assert "Go to Triage" in shown
+            await press(pilot, "question_mark")
+            assert isinstance(pilot.app.screen, ConversationsScreen)
+
+    async def test_scrolls_on_a_small_terminal(self) -> None:
+        """At 80 by 24 the end of the list is reached with the keys."""
+        async with opened(project(), size=(80, 24)) as pilot:
+            await press(pilot, "question_mark", *["pagedown"] * 6)
+            assert "closes" in text(pilot)
+
+    async def test_remapped_key_is_the_one_shown(self) -> None:
+        """Help is made of the keys in force, not of those in the source."""
+        app = app_with(Shell(keymap={"app.next-theme": "f9"}))
+        async with app.run_test(size=(100, 60)) as pilot:
+            await settle(pilot)
+            await press(pilot, "question_mark")
+            line = next(line for line in lines(pilot) if "Next theme" in line)
+            assert "f9" in line
+            await press(pilot, "escape", "T")
+            assert app.theme == DARK.name
+            await press(pilot, "f9")
+            assert app.theme == LIGHT.name
+
+
+class TestTitleAndJobs:
+    @pytest.mark.parametrize("width", [80, 140])
+    async def test_read_only_is_always_visible(self, width: int) -> None:
+        """The title line says read-only, where there is room with the reason, and a click tells it anyway."""
+        fake = project()
+        fake.read_only = "Another workbench is writing this project."
+        async with opened(fake, size=(width, 24), mode="1") as pilot:
+            for mode in ("1", "2", "3"):
+                await press(pilot, mode)
+                assert "read-only" in lines(pilot)[0]
+                assert ("Another workbench" in lines(pilot)[0]) == (width >= 120)
+            await pilot.click(TitleLine, offset=(width - 3, 0))
+            await settle(pilot)
+            toast = " ".join(line[width // 3 :].strip() for line in lines(pilot)[1:])
+            assert "Another workbench" in toast
+
+    @pytest.mark.parametrize("width", [60, 80, 120])
+    async def test_every_mode_is_in_sight(self, width: int) -> None:
+        """However narrow, the key of every mode is in the title line, and the present one is spelled out."""
+        async with opened(clustered(), size=(width, 24), mode="1") as pilot:
+            for _, mode, title in MODES:
+                await press(pilot, mode)
+                line = lines(pilot)[0]
+                assert f"{mode} {title}" in line
+                assert all(f" {key} " in line for _, key, _ in MODES)
+                assert len(line) == width
+
+    async def test_click_cancels_the_job(self) -> None:
+        """A click on the key at the end of the bottom line presses it; elsewhere it tells the whole story."""
+        fake = project()
+        fake.running = [JOB]
+        async with opened(fake) as pilot:
+            await pilot.click(JobsBar, offset=(5, 0))
+            await settle(pilot)
+            assert fake.cancelled == []
+            assert "412 of 812 conversations, 3 min left" in text(pilot)
+            await pilot.click(JobsBar, offset=(116, 0))
+            await settle(pilot)
+            assert fake.cancelled == [7]
+
+    async def test_notification_says_what_happened(self) -> None:
+        """The end of a job is a toast with what came of it."""
+        fake = project()
+        async with opened(fake) as pilot:
+            fake.emit(replace(JOB))
+            fake.emit(JobEnded(7, "complete", "Scoring", "done", "812 scored, 31 unscored."))
+            await settle(pilot)
+            assert sum("812 scored, 31 unscored." in line for line in lines(pilot)) == 2
+
+
+class TestFaults:
+    async def test_error_dialog_names_the_log(self) -> None:
+        """An error says where the log is."""
+        app = app_with(Shell(log="/somewhere/workbench.log"))
+        async with app.run_test(size=(100, 30)) as pilot:
+            await settle(pilot)
+            app.push_screen(ErrorDialog(WorkbenchError("It broke.", "Try again.")))
+            await settle(pilot)
+            assert "Log: /somewhere/workbench.log" in text(pilot)
+
+    async def test_unexpected_exception_is_logged_first(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A fault that nobody catches ends the app, and the log has its traceback."""
+
+        async def fault() -> None:
+            async with opened(project()) as pilot:
+
+                def raises() -> None:
+                    raise ZeroDivisionError("a fault of the program")
+
+                pilot.app.call_later(raises)
+                await pilot.pause()
+
+        with caplog.at_level(logging.ERROR), pytest.raises(ZeroDivisionError):
+            await fault()
+        assert "a fault of the program" in caplog.text
+        assert "Traceback" in caplog.text
+
+    async def test_problems_of_the_files_are_told_at_the_start(self) -> None:
+        """What was wrong with the preferences or the keymap is said once the first screen is there."""
+        app = app_with(Shell(problems=["keymap.toml, line 3: there is no action [x]"]))
+        async with app.run_test(size=(100, 30), notifications=True) as pilot:
+            await settle(pilot)
+            assert "keymap.toml, line 3: there is no action [x]" in text(pilot)
+
+
+async def test_escape_leaves_the_innermost() -> None:
+    """From whatever dialog, escape leads back to the screen it was opened on."""
+    async with opened(project()) as pilot:
+        for key in ("question_mark", "ctrl+p", "semicolon", "s", "r", "i", "C", "W"):
+            await press(pilot, key)
+            assert not isinstance(pilot.app.screen, ConversationsScreen), key
+            await press(pilot, "escape")
+            assert isinstance(pilot.app.screen, ConversationsScreen), key

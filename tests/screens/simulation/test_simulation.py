@@ -1,0 +1,340 @@
+"""The simulation screen: sets and tables, plays and transcripts, what is asked for, live replies, hostile text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from textual.widgets import Input
+
+from engine.errors import UsageError
+from engine.events import DataChanged, JobEnded, JobProgress, JobStarted
+from engine.services.simulation.records import LiveLine, LivePlay, ResultRow, SimulationRequest
+from screens.reader.screen import ReaderScreen
+from screens.shell.control_guard import ControlGuard
+from screens.shell.workbench_screen import REFRESH_SECONDS
+from screens.simulation.formatting import as_text, sorted_rows
+from screens.simulation.screen import SimulationScreen
+from tests.screens.driving import opened, press, settle, text, until
+from tests.screens.fakes import FakeProject, project
+from tests.screens.simulation.fake_simulations import FORMS, RESULTS, SHARDED, TRANSCRIPT
+from tests.screens.test_hostile_text import check
+from tests.terminal.payloads import PAYLOADS
+
+
+@pytest.fixture
+def fake() -> FakeProject:
+    """A few conversations, and two sets that were played."""
+    return project(6)
+
+
+def live(key: str, *said: str) -> LivePlay:
+    """A play in which an assistant said this."""
+    lines = tuple(LiveLine("assistant", "assistant", one) for one in said)
+    return LivePlay(key, len(lines), lines)
+
+
+class TestSets:
+    @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
+    async def test_the_papers_columns(self, fake: FakeProject, size: tuple[int, int]) -> None:
+        """The newest set opens with the columns of its paper, its plays below, those that broke off named."""
+        async with opened(fake, size, mode="9") as pilot:
+            shown = text(pilot)
+            for part in ("sharded-3fa2c1", "6 played, 1 broke off", "A90", "U90-10", "31.0"):
+                assert part in shown
+            assert "math/GSM8K-0/full/0" in shown
+            assert "math/GSM8K-0/sharded/0" not in shown
+            assert "broke off: the process died" in shown
+
+    async def test_going_round(self, fake: FakeProject) -> None:
+        """Arrows go through the tables of a set, brackets through the sets."""
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "right")
+            assert "kinds of replies (2 of 2)" in text(pilot)
+            await press(pilot, "right")
+            assert "by condition (1 of 2)" in text(pilot)
+            await press(pilot, "right_square_bracket")
+            assert "set 2 of 2" in text(pilot)
+            assert "forms-77aa00" in text(pilot)
+            await press(pilot, "right_square_bracket", "left_square_bracket")
+            assert "forms-77aa00" in text(pilot)
+
+    async def test_sorting(self, fake: FakeProject) -> None:
+        """A column sorts, the largest figure first; the same once more turns it round, and the note says what it is."""
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "s", "down", "down", "enter")
+            screen = pilot.app.screen
+            assert isinstance(screen, SimulationScreen)
+
+            def order() -> list[str]:
+                return [screen._rows[key].cells[0] for key in screen.table.ids]
+
+            assert order() == ["full", "concat", "sharded"]
+            assert "Averaged performance" in text(pilot)
+            await press(pilot, "s", "enter")
+            assert order() == ["sharded", "concat", "full"]
+
+    def test_rows_without_a_value(self) -> None:
+        """Rows without a value are last in both directions; without a column the order is the paper's."""
+        rows = [
+            ResultRow(("–",), (None,), ()),
+            ResultRow(("2",), (2.0,), ()),
+            ResultRow(("9",), (9.0,), ()),
+        ]
+        assert [row.cells[0] for row in sorted_rows(rows, 0, True)] == ["9", "2", "–"]
+        assert [row.cells[0] for row in sorted_rows(rows, 0, False)] == ["2", "9", "–"]
+        assert sorted_rows(rows, None, False) == rows
+
+    async def test_the_cursor_stays(self, fake: FakeProject) -> None:
+        """When more was played, the cursor stays on its row and new plays are listed."""
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "down", "down")
+            before = RESULTS[SHARDED.config_hash]
+            more = replace(before.plays[4], id=99, name="math/GSM8K-9/sharded/0")
+            sheet = before.sheets[0]
+            grown = replace(sheet.rows[2], plays=(*sheet.rows[2].plays, 99))
+            fake.simulations.found[SHARDED.config_hash] = replace(
+                before,
+                sheets=(replace(sheet, rows=(*sheet.rows[:2], grown)), before.sheets[1]),
+                plays=(*before.plays, more),
+            )
+            fake.emit(DataChanged(frozenset({"play"})))
+            await until(pilot, lambda: "GSM8K-9" in text(pilot))
+            assert "GSM8K-0/full" not in text(pilot)
+
+    async def test_a_new_set(self, fake: FakeProject) -> None:
+        """A set that appears is shown; one that is only played on leaves the person where they are."""
+        sims = fake.simulations
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "right_square_bracket")
+            fake.emit(DataChanged(frozenset({"play"})))
+            await pilot.pause(REFRESH_SECONDS)
+            await settle(pilot)
+            assert "forms-77aa00" in text(pilot)
+            sims.played = [replace(SHARDED, config_hash="new", source="sharded-new"), *sims.played]
+            sims.found["new"] = RESULTS[SHARDED.config_hash]
+            fake.emit(DataChanged(frozenset({"play"})))
+            await until(pilot, lambda: "sharded-new" in text(pilot))
+
+    async def test_nothing_yet(self, fake: FakeProject) -> None:
+        """An empty project says what to do next."""
+        fake.simulations.played = []
+        async with opened(fake, (80, 24), mode="9") as pilot:
+            assert "Nothing has been simulated" in text(pilot)
+            assert "lets you fill a form yourself" in text(pilot)
+            await press(pilot, "R", "s", "X", "o", "right", "right_square_bracket", "y")
+            assert "Nothing has been simulated" in text(pilot)
+
+
+class TestPlays:
+    async def test_every_call(self, fake: FakeProject) -> None:
+        """Enter goes to the plays, then to the calls of one: what the model saw, what it said, what it did not see."""
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "enter", "enter")
+            assert "2 calls" in text(pilot)
+            assert "You say one shard." in text(pilot)
+            await press(pilot, "down")
+            assert "cut at the limit" in text(pilot)
+            assert "the oldest 2 messages" in text(pilot)
+            await press(pilot, "enter", "escape", "escape")
+            assert "by condition" in text(pilot)
+
+    async def test_the_conversation(self, fake: FakeProject) -> None:
+        """A play opens as a conversation in the reader, from the list and from its transcript."""
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "enter", "o")
+            assert isinstance(pilot.app.screen, ReaderScreen)
+            assert pilot.app.screen.conversation_id == 1
+            await press(pilot, "escape", "enter", "o")
+            assert isinstance(pilot.app.screen, ReaderScreen)
+            await press(pilot, "escape", "escape", "down", "down", "o")
+            assert "no conversation to read" in text(pilot)
+
+
+class TestAsking:
+    async def test_cost_first(self, fake: FakeProject) -> None:
+        """What it costs is shown before enter starts it; then what is being said is shown."""
+        async with opened(fake, (80, 24), mode="9") as pilot:
+            await press(pilot, "n")
+            assert "12 to play · about 300 replies, 2 min" in text(pilot)
+            fake.running = [
+                JobProgress(40, "simulate", "Simulating", 1, None, "replies", None, None, "")
+            ]
+            fake.simulations.now = [live("sharded/1", "Hello there")]
+            await press(pilot, "enter")
+            assert fake.simulations.started == [SimulationRequest("sharded", instructions="math")]
+            assert "Hello there" in text(pilot)
+
+    async def test_what_is_chosen(self, fake: FakeProject) -> None:
+        """Kind, models, counts and conditions reach what is played; lines of other kinds are not there."""
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "n", "down", "right", "right", "down", "right")
+            shown = text(pilot)
+            assert "conditions" in shown
+            assert "tasks" not in shown
+            fields = pilot.app.screen
+            fields.query_one("#runs", Input).value = "3"
+            fields.query_one("#seed", Input).value = "7"
+            fields.query_one("#temperature", Input).value = "0.5"
+            fields.query_one("#conditions", Input).value = "full, recap"
+            await until(pilot, lambda: "36 to play" in text(pilot))
+            await press(pilot, "enter")
+            assert fake.simulations.started == [
+                SimulationRequest(
+                    "sharded", "larger-7b", "SmolLM2-135M-Instruct", runs=3, seed=7, temperature=0.5,
+                    conditions=("full", "recap"),
+                )
+            ]  # fmt: skip
+
+    async def test_forms_and_users(self, fake: FakeProject) -> None:
+        """The other kinds have their own lines."""
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "n", "right")
+            assert "another for each question" in text(pilot)
+            await press(pilot, "right")
+            assert "travel planning" in text(pilot)
+            await press(pilot, "right", "escape", "escape")
+            assert fake.simulations.started == []
+
+    @pytest.mark.parametrize(
+        ("field", "value", "told"),
+        [
+            ("conditions", "full, none", "there is no 'none'"),
+            ("runs", "0", "a whole number from 1 on"),
+            ("temperature", "warm", "a number, 0 or more"),
+            ("instructions", "none.json", "cannot be read"),
+        ],
+    )
+    async def test_refused(self, fake: FakeProject, field: str, value: str, told: str) -> None:
+        """What cannot be played is said where it is written, and does not start."""
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "n")
+            pilot.app.screen.query_one(f"#{field}", Input).value = value
+            await until(pilot, lambda: told in text(pilot))
+            await press(pilot, "enter")
+            assert fake.simulations.started == []
+
+    async def test_last_time(self, fake: FakeProject) -> None:
+        """The dialog begins with what was asked for last, so that the same goes on with one key."""
+        fake.simulations.last = SimulationRequest(
+            "forms",
+            user_model="larger-7b",
+            runs=4,
+            forms=("med",),
+            variants=("baseline",),
+            profile="run",
+        )
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "n", "enter")
+            assert fake.simulations.started == [fake.simulations.last]
+
+    async def test_going_on(self, fake: FakeProject) -> None:
+        """R plays on in the set that is shown."""
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "R")
+            assert fake.simulations.resumed == [SHARDED.config_hash]
+
+    async def test_a_project_that_cannot_be_written(self, fake: FakeProject) -> None:
+        """Where nothing can be written nothing is asked."""
+        fake.read_only = "another workbench has it open"
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "n", "R", "F")
+            assert "another workbench has it open" in text(pilot)
+            assert fake.simulations.asked == []
+            assert fake.simulations.resumed == []
+
+    async def test_could_not_start(self, fake: FakeProject) -> None:
+        """An error is shown, and nothing is followed that does not run."""
+        fake.simulations.problem = UsageError("There is no such model.", "Pull it.")
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "n", "enter")
+            assert "There is no such model." in text(pilot)
+            await press(pilot, "escape")
+            assert "what came of it" in text(pilot)
+
+
+class TestLive:
+    async def test_while_it_runs(self, fake: FakeProject) -> None:
+        """A simulation that begins is followed, the newest play first; at its end the plays are there again."""
+        async with opened(fake, (80, 24), mode="9") as pilot:
+            fake.simulations.now = [
+                live("forms/med/1", "What is your name?"),
+                live("forms/ss5/1", "Born?"),
+            ]
+            fake.emit(JobStarted(9, "simulate", "Simulating"))
+            await until(pilot, lambda: "What is your name?" in text(pilot))
+            shown = text(pilot)
+            assert shown.index("forms/med/1") < shown.index("forms/ss5/1")
+            fake.simulations.now = [live("forms/ss5/1", "Born?", "And where?")]
+            await until(pilot, lambda: "And where?" in text(pilot))
+            fake.emit(JobEnded(9, "simulate", "Simulating", "done", "Played 2."))
+            await until(pilot, lambda: "what came of it" in text(pilot))
+
+    async def test_by_key(self, fake: FakeProject) -> None:
+        """L shows what was said last, and goes back."""
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "l")
+            assert "Nothing is being said yet" in text(pilot)
+            await press(pilot, "l")
+            assert "what came of it" in text(pilot)
+
+    async def test_in_an_empty_project(self, fake: FakeProject) -> None:
+        """What is being said is seen before anything is over."""
+        fake.simulations.played = []
+        fake.simulations.now = [live("recsim/1", "Good morning")]
+        async with opened(fake, (80, 24), mode="9") as pilot:
+            fake.emit(JobStarted(9, "simulate", "Simulating"))
+            await until(pilot, lambda: "Good morning" in text(pilot))
+
+
+class TestTakingAlong:
+    async def test_copy(self, fake: FakeProject) -> None:
+        """The table is copied with tabs, as it is sorted."""
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "s", "down", "down", "enter", "s", "enter", "y")
+            assert pilot.app.clipboard.splitlines()[:2] == [
+                "condition\ttask\tP\tA90\tU90-10", "sharded\tmath\t31.0\t70.0\t65.0"
+            ]  # fmt: skip
+
+    def test_copied_words(self) -> None:
+        """What must be known to read a table goes with it."""
+        sheet = RESULTS[SHARDED.config_hash].sheets[0]
+        assert as_text(sheet, sheet.rows).endswith("its reliability is not known.")
+
+    async def test_export(self, fake: FakeProject) -> None:
+        """The set goes to the file that is named."""
+        async with opened(fake, mode="9") as pilot:
+            await press(pilot, "right_square_bracket", "X", "enter")
+            assert fake.simulations.written == [(FORMS.config_hash, "forms-77aa00.json")]
+
+
+@pytest.mark.parametrize("payload", [" ".join(PAYLOADS.values())], ids=["all of them"])
+async def test_hostile_text(
+    fake: FakeProject, payload: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names, results, replies and prompts of any content change nothing but themselves."""
+    monkeypatch.setattr(ControlGuard, "apply", lambda self, segments, background: segments)
+    sims = fake.simulations
+    shown = RESULTS[SHARDED.config_hash]
+    sheet = shown.sheets[0]
+    rows = tuple(replace(row, cells=(payload, *row.cells[1:])) for row in sheet.rows)
+    plays = tuple(
+        replace(one, name=payload, told=payload, reason=payload if one.reason else None)
+        for one in shown.plays
+    )
+    sims.found[SHARDED.config_hash] = replace(
+        shown, sheets=(replace(sheet, title=payload, said=payload, rows=rows),), plays=plays
+    )
+    sims.played = [replace(SHARDED, source=payload, told=payload, models=(("user", payload),))]
+    sims.lines = [replace(TRANSCRIPT[1], module=payload, text=payload, note=payload)]
+    sims.now = [live(payload, payload)]
+    sims.last = SimulationRequest("forms", forms=(payload,), instructions=payload)
+    async with opened(fake, mode="9") as pilot:
+        await settle(pilot)
+        check(pilot, "simulation")
+        await press(pilot, "l")
+        check(pilot, "simulation")
+        await press(pilot, "l", "n")
+        check(pilot, "simulation")
+        await press(pilot, "escape", "enter", "enter")
+        check(pilot, "simulation")

@@ -1,0 +1,268 @@
+"""Trees folded into segments and lines: pure, so proved on trees of any shape."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine import number_format
+from engine.services.trees.records import LEAF_KINDS, NodeColumns, NodeKind
+from screens.trees.layout import OPEN_LINES, Folding, TreeLayout
+from screens.trees.scatter import CURSOR, Point, nearest, plot
+from screens.trees.tokens_dialog import token_rows
+
+EURO = "€".encode()
+SPELLINGS = st.sampled_from(
+    [b"a", b" word", b"", EURO, EURO[:1], EURO[1:2], EURO[1:], b"\xff", b"\n", b"[/x]\x1b"]
+)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> NodeColumns:
+    """Any tree: each node hangs on one before it; the recorded answer is the path to some node."""
+    parent, path, spelling = [-1], [0.0], [b""]
+    for node in range(1, draw(st.integers(2, 60))):
+        above = draw(st.integers(max(0, node - 5), node - 1))
+        parent.append(above)
+        path.append(path[above] + draw(st.floats(-2, -0.01)))
+        spelling.append(draw(SPELLINGS))
+    inner = set(parent)
+    kinds: list[NodeKind] = ["ended", "cut", "long", "frontier"]
+    kind: list[NodeKind] = [
+        "inner" if node in inner else kinds[draw(st.integers(0, 3))] for node in range(len(parent))
+    ]
+    below = [math.exp(p) if k in LEAF_KINDS else 0.0 for p, k in zip(path, kind, strict=True)]
+    for node in range(len(parent) - 1, 0, -1):
+        below[parent[node]] += below[node]
+    said: list[int] = []
+    at = draw(st.integers(0, len(parent) - 1))
+    while at > 0:
+        said.insert(0, at)
+        at = parent[at]
+    return NodeColumns(
+        parent, list(range(len(parent))), spelling, path, path, below, kind, [1.0] * len(parent), said
+    )  # fmt: skip
+
+
+def path_to(columns: NodeColumns, node: int) -> list[int]:
+    found = []
+    while node > 0:
+        found.append(node)
+        node = columns.parent[node]
+    return found[::-1]
+
+
+class TestSegments:
+    @settings(deadline=None)
+    @given(trees())
+    def test_every_node_and_leaf_once(self, columns: NodeColumns) -> None:
+        """Each node is in exactly one segment, and each leaf ends exactly one."""
+        layout = TreeLayout(columns)
+        nodes = [node for segment in layout.segments for node in segment.nodes]
+        childless = set(range(1, len(columns.parent))) - set(columns.parent)
+
+        assert sorted(nodes) == list(range(1, len(columns.parent)))
+        assert {s.last for s in layout.segments if not s.forks} == childless
+        assert sum(layout.segments[at].leaves for at in layout.branches(-1)) == sum(
+            kind in LEAF_KINDS for kind in columns.kind
+        )
+
+    @settings(deadline=None)
+    @given(trees())
+    def test_folded_text_is_the_text_of_the_path(self, columns: NodeColumns) -> None:
+        """Texts along a path to a leaf, put together, are its bytes decoded at once, whatever splits characters."""
+        layout = TreeLayout(columns)
+        for at, segment in enumerate(layout.segments):
+            nodes = path_to(columns, segment.last)
+            assert layout.path_nodes(at) == nodes
+            if not segment.forks:
+                whole = b"".join(columns.spelling[node] for node in nodes)
+                assert layout.path_text(at) == whole.decode("utf-8", "replace")
+
+    @settings(deadline=None)
+    @given(trees())
+    def test_token_view_tells_the_same_text(self, columns: NodeColumns) -> None:
+        """The texts of the tokens of a path, put together, are the text of the path."""
+        layout = TreeLayout(columns)
+        for at, segment in enumerate(layout.segments):
+            if not segment.forks:
+                rows = token_rows(columns, layout.path_nodes(at))
+                assert "".join(row.text for row in rows) == layout.path_text(at)
+
+    @settings(deadline=None)
+    @given(trees())
+    def test_branches_by_mass(self, columns: NodeColumns) -> None:
+        """Branches of one fork stand in the order of falling probability."""
+        layout = TreeLayout(columns)
+        for number in range(-1, len(layout.segments)):
+            masses = [layout.segments[at].probability for at in layout.branches(number)]
+            assert masses == sorted(masses, reverse=True)
+
+    @settings(deadline=None)
+    @given(trees())
+    def test_where_things_are(self, columns: NodeColumns) -> None:
+        """Nodes, siblings, forks, the best leaf and the end of what was said are found where they stand."""
+        layout = TreeLayout(columns)
+        segments = layout.segments
+        for number, segment in enumerate(segments):
+            assert all(layout.of_node(node) == number for node in segment.nodes)
+            assert segments[layout.sibling(number)].parent == segment.parent
+        leaves = [segment for segment in segments if segment.kind in LEAF_KINDS]
+        best = layout.best_leaf()
+        assert (best is None) == (not leaves)
+        if best is not None:
+            assert segments[best].below == max(leaf.below for leaf in leaves)
+        end = layout.said_end()
+        assert (end is None) == (not columns.said)
+        if end is not None:
+            assert columns.said[-1] in segments[end].nodes
+        forks = [at for at, segment in enumerate(segments) if segment.forks]
+        assert [at for at in [layout.next_fork(-1)] if at is not None] == forks[:1]
+
+    def test_a_path_deeper_than_the_stack(self) -> None:
+        """A fork at each of 5,000 tokens is laid out without recursion."""
+        parent, spelling = [-1], [b""]
+        at = 0
+        for _ in range(5_000):
+            parent += [at, at]
+            spelling += [b"x", b"y"]
+            at = len(parent) - 2
+        path = [0.0] * len(parent)
+        inside = set(parent)
+        kind: list[NodeKind] = ["inner" if node in inside else "cut" for node in range(len(parent))]
+        layout = TreeLayout(
+            NodeColumns(parent, parent, spelling, path, path, path, kind, [None] * len(parent))
+        )
+
+        assert max(segment.depth for segment in layout.segments) == 4_999
+        assert len(layout.leaves_with("xxxxx")) > 4_900
+
+
+class TestFolding:
+    @settings(max_examples=60, deadline=None)
+    @given(trees(), st.lists(st.tuples(st.booleans(), st.integers(0, 80)), max_size=25))
+    def test_lines_after_any_acts(self, columns: NodeColumns, acts: list[tuple[bool, int]]) -> None:
+        """After any folding and unfolding, what stands on lines is what has everything above it unfolded."""
+        layout = TreeLayout(columns)
+        folding = Folding(layout).opened_at_first()
+        opened = {at for at in range(len(layout.segments)) if folding.is_open(at)}
+        for unfold, raw in acts:
+            at = raw % len(layout.segments)
+            (folding.unfold if unfold else folding.fold)(at)
+            if unfold and layout.segments[at].forks:
+                opened.add(at)
+            elif not unfold:
+                opened.discard(at)
+        expected = [
+            at
+            for at in range(len(layout.segments))
+            if all(above in opened for above in layout.path(at)[:-1])
+        ]
+
+        assert list(folding.lines) == expected
+        assert all(folding.line_of(at) == line for line, at in enumerate(expected))
+
+    @settings(deadline=None)
+    @given(trees())
+    def test_everything_and_nothing(self, columns: NodeColumns) -> None:
+        """Unfolding all shows every segment once; folding all leaves the branches of the root."""
+        folding = Folding(TreeLayout(columns))
+        folding.unfold_all(-1)
+        assert list(folding.lines) == list(range(len(folding.layout.segments)))
+        folding.fold_all()
+        assert list(folding.lines) == folding.layout.branches(-1)
+
+    @settings(deadline=None)
+    @given(trees())
+    def test_at_first(self, columns: NodeColumns) -> None:
+        """At first a screenful is unfolded, and in any case the recorded answer."""
+        layout = TreeLayout(columns)
+        folding = Folding(layout).opened_at_first(8)
+        end = layout.said_end()
+        assert end is None or folding.line_of(end) is not None
+        if end is None:
+            assert len(folding.lines) <= max(8, len(layout.branches(-1)))
+        assert OPEN_LINES >= 8
+
+    @settings(deadline=None)
+    @given(trees())
+    def test_same_tree_again(self, columns: NodeColumns) -> None:
+        """Laid out again, as after growth, a tree is unfolded where it was."""
+        before = Folding(TreeLayout(columns)).opened_at_first(10)
+        assert list(Folding(TreeLayout(columns)).like(before).lines) == list(before.lines)
+
+
+class TestScatter:
+    @settings(deadline=None)
+    @given(
+        st.lists(st.tuples(st.integers(1, 5_000), st.floats(0, 80)), min_size=1, max_size=50),
+        st.integers(1, 60),
+        st.integers(1, 20),
+    )
+    def test_every_point_is_inside(
+        self, values: list[tuple[int, float]], width: int, height: int
+    ) -> None:
+        """Any points fit any size; the cursor's is always seen, exactly once."""
+        points = [Point(x, y) for x, y in values]
+        grid = plot(points, width, height, cursor=len(points) - 1)
+
+        assert [len(row) for row in grid] == [width] * height
+        signs = [sign for row in grid for sign, _ in row]
+        assert signs.count(CURSOR) == 1
+        assert 1 <= sum(sign != " " for sign in signs) <= len(points)
+
+    def test_where_points_lie(self) -> None:
+        """More leaves are further right, a less probable best answer is further up, what stands out has its tone."""
+        grid = plot([Point(1, 0.5), Point(100, 8.0, marked=True)], 10, 5)
+        assert grid[0][9] == ("·", "tone--borderline")
+        assert grid[4][0] == ("·", "")
+
+    @settings(deadline=None)
+    @given(
+        st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=30),
+        st.integers(0, 29),
+        st.sampled_from([(0, 1), (0, -1), (1, 0), (-1, 0)]),
+    )
+    def test_next_point(self, places: list[tuple[int, int]], at: int, way: tuple[int, int]) -> None:
+        """An arrow key leads to a point further that way, of those to one of the next line or column."""
+        at %= len(places)
+        axis, sign = (0, way[0]) if way[0] else (1, way[1])
+        ahead = [p for p in places if (p[axis] - places[at][axis]) * sign > 0]
+        found = nearest(places, at, *way)
+        assert (found is None) == (not ahead)
+        if found is not None:
+            assert places[found][axis] * sign == min(p[axis] * sign for p in ahead)
+
+
+class TestNumbers:
+    @pytest.mark.parametrize(
+        ("p", "shown"),
+        [
+            (1.0, "1.0"),
+            (0.634, ".63"),
+            (0.01, ".01"),
+            (0.0042, ".004"),
+            (0.000021, "2e−5"),
+            (0, ".00"),
+        ],
+    )
+    def test_small_probability(self, p: float, shown: str) -> None:
+        """A branch that is hardly probable keeps a digit that says something."""
+        assert number_format.small_probability(p) == shown
+
+    @pytest.mark.parametrize(
+        ("value", "digits", "shown"),
+        [
+            (0.124, 2, "+.12"),
+            (-0.05, 2, "−.05"),
+            (0.004, 2, ".00"),
+            (0.004, 3, "+.004"),
+            (1, 2, "+1.0"),
+        ],
+    )
+    def test_difference(self, value: float, digits: int, shown: str) -> None:
+        """A difference has its sign, and none when it rounds to nothing."""
+        assert number_format.difference(value, digits) == shown

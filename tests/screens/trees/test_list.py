@@ -1,0 +1,254 @@
+"""The trees of the data set: table, orders, filter, scatter, the run dialog; on a project file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from engine.filters import ListQuery
+from engine.records.conversations import Estimate, TreeRow
+from engine.services.ports import Services
+from engine.services.trees.records import TreeItem, TreeRequest
+from engine.stages.trees import tree_row
+from engine.store import trees as stored
+from engine.store.project import Project
+from engine.store.trees import TreeEntry
+from engine.trees.tree import TreeOptions
+from screens.trees.columns import FEWEST, ORDERS, Deciles, ordered
+from screens.trees.list_screen import TreeSetScreen
+from screens.trees.pane import TreePane
+from screens.trees.scatter import CURSOR
+from screens.trees.screen import TreeScreen
+from tests.screens.driving import lines, opened, press, settle, text, until
+from tests.screens.fakes import project as fake_project
+from tests.screens.test_real_store import services
+from tests.screens.trees.tree_project import CONFIG, entry, grown, run_of, store, with_trees
+from workbench.app import WorkbenchApp
+
+
+@asynccontextmanager
+async def listed(
+    project: Project, size: tuple[int, int] = (160, 40), given: Services | None = None
+) -> AsyncIterator[Pilot[None]]:
+    app = WorkbenchApp(given or services(project), lambda listener: lambda: None)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await settle(pilot)
+        await press(pilot, "4")
+        yield pilot
+
+
+def names(pilot: Pilot[None]) -> list[str]:
+    """The conversations of the lines of the table, from the top."""
+    found = [line.split()[0] for line in lines(pilot) if line.startswith(" warranty/")]
+    assert found
+    return found
+
+
+def diamond(pilot: Pilot[None]) -> int:
+    """The column of the cursor's tree in the scatter."""
+    shown = [line for line in lines(pilot) if "under the cursor" not in line]
+    (found,) = [line.index(CURSOR) for line in shown if CURSOR in line]
+    return found
+
+
+def measured(project: Project) -> list[TreeRow]:
+    with project.reading() as conn:
+        return stored.measures(conn)
+
+
+class TestTable:
+    @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
+    async def test_most_leaves_first(self, tmp_path: Path, size: tuple[int, int]) -> None:
+        """Trees stand by falling leaves, with their figures; the summary counts them."""
+        with with_trees(tmp_path / "t.wb", 12) as project:
+            rows = sorted(measured(project), key=lambda row: -row.leaves)
+            async with listed(project, size) as pilot:
+                assert "12 trees · leaves median" in lines(pilot)[1]
+                assert names(pilot) == [f"warranty/{row.conversation_id:03d}" for row in rows]
+                assert f"▲ {rows[0].leaves}" in lines(pilot)[3]
+
+    async def test_orders(self, tmp_path: Path) -> None:
+        """s asks for an order, S turns it round."""
+        with with_trees(tmp_path / "t.wb", 12) as project:
+            by_best = sorted(measured(project), key=lambda row: row.max_log_prob or 0)
+            async with listed(project) as pilot:
+                await press(pilot, "s", "down", "enter")
+                wanted = [f"warranty/{row.conversation_id:03d}" for row in by_best]
+                assert names(pilot) == wanted
+                await press(pilot, "S")
+                assert names(pilot) == wanted[::-1]
+
+    async def test_filter(self, tmp_path: Path) -> None:
+        """The common filter says which conversations' trees are listed; escape clears it."""
+        with with_trees(tmp_path / "t.wb", 12) as project:
+            async with listed(project) as pilot:
+                await press(pilot, "f", *"name:00", "enter")
+                assert len(names(pilot)) == 9
+                await press(pilot, "escape")
+                assert len(names(pilot)) == 12
+                await press(pilot, "f", *"name:zzz", "enter")
+                assert "No tree of a conversation that matches name:zzz" in text(pilot)
+
+    async def test_opening(self, tmp_path: Path) -> None:
+        """Enter opens the tree under the cursor; where there is none, it says why."""
+        with with_trees(tmp_path / "t.wb", 3) as project:
+            run_id = run_of(project, CONFIG)
+            none = replace(
+                tree_row(3, 2, None, 0.0, run_id, "cafe"), reason="longer than the context"
+            )
+            store(project, [TreeEntry(none, None)])
+            async with listed(project) as pilot:
+                assert "2 trees" in lines(pilot)[1]
+                assert "1 without" in lines(pilot)[1]
+                await press(pilot, "end", "enter")
+                assert not isinstance(pilot.app.screen, TreeScreen)
+                assert "longer than the context" in text(pilot)
+                await press(pilot, "home", "enter")
+                assert isinstance(pilot.app.screen, TreeScreen)
+
+    async def test_another_set(self, tmp_path: Path) -> None:
+        """c chooses which configuration's trees are shown."""
+        with with_trees(tmp_path / "t.wb", 3) as project:
+            other = replace(CONFIG, config_hash="beef", model="toy-two")
+            tree = grown(b"Order 1?", TreeOptions(0.05, max_tokens=4))
+            store(project, [entry(1, tree, run_of(project, other), other)], other)
+            async with listed(project) as pilot:
+                assert "1 tree " in lines(pilot)[1]
+                assert "toy-two" in lines(pilot)[1]
+                await press(pilot, "c", "up", "enter")
+                assert "3 trees" in lines(pilot)[1]
+
+
+class TestScatter:
+    async def test_the_cursor_is_marked(self, tmp_path: Path) -> None:
+        """The cursor's tree is the diamond: with the most leaves at the right, with the fewest at the left."""
+        with with_trees(tmp_path / "t.wb", 12) as project:
+            async with listed(project) as pilot:
+                right = diamond(pilot)
+                await press(pilot, "end")
+                assert diamond(pilot) < right
+                assert "top decile" in text(pilot)
+
+    async def test_on_a_narrow_terminal(self, tmp_path: Path) -> None:
+        """v changes between table and scatter where both have no room."""
+        with with_trees(tmp_path / "t.wb", 12) as project:
+            async with listed(project, (80, 24)) as pilot:
+                assert "−log P" not in text(pilot)
+                await press(pilot, "v")
+                assert "−log P of the best answer" in text(pilot)
+                assert "warranty/" not in text(pilot)
+
+    @pytest.mark.parametrize("size", [(80, 24), (160, 40)])
+    async def test_walking_through_it(self, tmp_path: Path, size: tuple[int, int]) -> None:
+        """v goes into the scatter, the arrow keys from point to point, the table with them; enter opens the tree."""
+        with with_trees(tmp_path / "t.wb", 12) as project:
+            rows = sorted(measured(project), key=lambda row: row.leaves)
+            async with listed(project, size) as pilot:
+                await press(pilot, "v", *["left"] * 12)
+                fewest = {row.conversation_id for row in rows if row.leaves == rows[0].leaves}
+                assert isinstance(pilot.app.screen, TreeSetScreen)
+                at = pilot.app.screen.table.cursor_id
+                assert at is not None
+                assert at >> 20 in fewest
+                await press(pilot, "enter")
+                assert isinstance(pilot.app.screen, TreeScreen)
+                (pane,) = pilot.app.screen.query(TreePane)
+                assert pane.opened is not None
+                assert pane.opened.item.id == at
+
+
+class TestRun:
+    async def test_empty_and_the_dialog(self) -> None:
+        """Without trees it says what to do; r asks for alpha and the place, tells the cost, starts what was asked."""
+        fake = fake_project()
+        async with opened(fake, mode="4") as pilot:
+            assert "No response trees yet" in text(pilot)
+            await press(pilot, "r")
+            assert "812 conversations" in text(pilot)
+            assert "3 h 10 min" in text(pilot)
+            await press(pilot, "backspace", "backspace", "backspace", *".005", "down")
+            await press(pilot, "right", "enter")
+            await until(pilot, lambda: len(fake.trees.wished) > 0)
+            ((wish, query),) = fake.trees.wished
+            assert (wish.alpha, wish.where, wish.mode) == (0.005, "end", "path")
+            assert not query.filter
+
+    async def test_no_alpha(self) -> None:
+        """What is no alpha is said, and starts nothing."""
+        fake = fake_project()
+        async with opened(fake, mode="4") as pilot:
+            await press(pilot, "r", *["backspace"] * 4, "2", "enter")
+            await until(pilot, lambda: "Alpha is above 0 and at most 1." in text(pilot))
+            assert not fake.trees.wished
+
+    async def test_enter_before_the_cost_is_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Enter while it is estimated starts once the cost is known; a change after it takes it back."""
+        fake = fake_project()
+        known, told = threading.Event(), fake.trees.estimate
+
+        def late(wish: TreeRequest, query: ListQuery) -> Estimate:
+            known.wait(60)
+            return told(wish, query)
+
+        monkeypatch.setattr(fake.trees, "estimate", late)
+        async with opened(fake, mode="4") as pilot:
+            await pilot.press("r", "enter", "down", "right")
+            known.set()
+            await until(pilot, lambda: "3 h 10 min" in text(pilot))
+            assert not fake.trees.wished
+            known.clear()
+            await pilot.press("right", "enter")
+            await pilot.pause()
+            assert not fake.trees.wished
+            known.set()
+            await until(pilot, lambda: len(fake.trees.wished) > 0)
+            assert fake.trees.wished[0][0].where == "every"
+
+    async def test_read_only(self) -> None:
+        """A project that cannot be written grows nothing."""
+        fake = fake_project()
+        fake.read_only = "another workbench has it open"
+        async with opened(fake, mode="4") as pilot:
+            await press(pilot, "r")
+            assert "another workbench has it open" in text(pilot)
+            assert "alpha" not in text(pilot)
+
+
+class TestWhatStandsOut:
+    def items(self, count: int) -> list[TreeItem]:
+        base = tree_row(1, 1, None, 0.0)
+        return [
+            TreeItem(replace(base, conversation_id=n, leaves=n, max_log_prob=-float(n)), f"c{n}")
+            for n in range(1, count + 1)
+        ]
+
+    def test_a_tenth(self) -> None:
+        """Of 100 trees the ten with the most leaves, and the ten least sure of their best answer."""
+        items = self.items(100)
+        deciles = Deciles.of(items)
+        assert sum(deciles.many(item.row) for item in items) == 10
+        assert sum(deciles.unsure(item.row) for item in items) == 10
+
+    def test_nothing_among_few(self) -> None:
+        """Below ten trees nothing stands out."""
+        items = self.items(FEWEST - 1)
+        assert not any(Deciles.of(items).many(item.row) for item in items)
+
+    @pytest.mark.parametrize("key", ORDERS)
+    def test_what_has_no_value_stands_last(self, key: str) -> None:
+        """In either direction of any order, a conversation without a tree stands behind those with one."""
+        items = self.items(5)
+        none = replace(items[0].row, reason="no step", max_log_prob=None)
+        mixed = [TreeItem(none, "none"), *items]
+        for descending in (False, True):
+            found = ordered(mixed, key, descending)
+            assert len(found) == 6
+            if ORDERS[key].value(mixed[0]) is None:
+                valued = [item for item in items if ORDERS[key].value(item) is not None]
+                assert mixed[0] not in found[: len(valued)]

@@ -1,0 +1,93 @@
+"""Trees at several steps of a conversation: how sure the model was along it, step by step and in the list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.services.trees.records import TreeItem
+from screens.trees.columns import by_conversation, worst_turns
+from screens.trees.turn_line import MEASURES, turn_blocks
+from screens.widgets.curve import spread
+from tests.screens.driving import lines, press, text
+from tests.screens.exploring import explored
+from tests.screens.trees.test_list import listed, measured, names
+from tests.screens.trees.tree_growth import Growing
+from tests.screens.trees.tree_project import with_turns
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> Iterator[Growing]:
+    with with_turns(tmp_path / "turns.wb") as project:
+        made = Growing(project)
+        yield made
+        made.runner.close()
+
+
+class TestAlong:
+    @pytest.mark.parametrize("size", [(80, 24), (160, 40)])
+    async def test_step_by_step(self, growing: Growing, size: tuple[int, int]) -> None:
+        """[ and ] go to the trees of the steps before and after; the line of turns says where one is."""
+        async with explored(growing, size, (2, 4)) as pilot:
+            assert "step 4 of warranty" in lines(pilot)[0]
+            assert "step 4 · 2 of 3" in lines(pilot)[1]
+            await press(pilot, "right_square_bracket")
+            assert "step 6 of warranty" in lines(pilot)[0]
+            assert "step 6 · 3 of 3" in lines(pilot)[1]
+            await press(pilot, "right_square_bracket")
+            assert "no tree further" in text(pilot)
+            await press(pilot, "left_square_bracket", "left_square_bracket")
+            assert "step 2 · 1 of 3" in lines(pilot)[1]
+
+    async def test_another_measure(self, growing: Growing) -> None:
+        """m shows leaves, then bits, in place of the log-probability."""
+        async with explored(growing, (120, 36), (2, 4)) as pilot:
+            seen = []
+            for _ in MEASURES:
+                seen += [
+                    m.name for m in MEASURES if m.name in lines(pilot)[1].partition("blocks: ")[2]
+                ]
+                await press(pilot, "m")
+            assert seen == [measure.name for measure in MEASURES]
+
+    async def test_the_highest_block_is_the_least_sure_step(self, growing: Growing) -> None:
+        """The block of the step with the most leaves is the highest one, under the measure of leaves."""
+        rows = growing.trees.turns(1)
+        blocks = turn_blocks(rows, spread(len(rows), 3), MEASURES[1])
+        assert blocks[[row.step for row in rows].index(4)] == "█"
+        assert all(block < "█" for at, block in enumerate(blocks) if rows[at].step != 4)
+
+
+class TestWorstTurn:
+    async def test_one_line_a_conversation(self, growing: Growing) -> None:
+        """A conversation stands with its least sure turn; w lists every turn, and that turn again."""
+        rows = measured(growing.project)
+        worst = {
+            key: min(
+                (r for r in rows if r.conversation_id == key), key=lambda r: r.max_log_prob or 0
+            )
+            for key in {row.conversation_id for row in rows}
+        }
+        async with listed(growing.project, (160, 40)) as pilot:
+            assert len(names(pilot)) == 3
+            assert "the least sure turn of each" in lines(pilot)[1]
+            for line in (line for line in lines(pilot) if line.startswith(" warranty/")):
+                step = worst[int(line.split()[0].removeprefix("warranty/"))].step
+                assert f" {step} " in line
+            await press(pilot, "w")
+            assert len(names(pilot)) == 9
+            assert "every turn" in lines(pilot)[1]
+            await press(pilot, "w")
+            assert len(names(pilot)) == 3
+
+    def test_of_rows(self, growing: Growing) -> None:
+        """Of each conversation the tree with the lowest best log-probability; a turn without a tree is never it."""
+        items = [TreeItem(row, "") for row in measured(growing.project)]
+        found = worst_turns(items)
+        assert [item.row.conversation_id for item in found] == [1, 2, 3]
+        for item in found:
+            same = [i.row for i in items if i.row.conversation_id == item.row.conversation_id]
+            assert item.row.max_log_prob == min(row.max_log_prob or 0 for row in same)
+        assert [len(rows) for rows in by_conversation(items).values()] == [3, 3, 3]

@@ -1,0 +1,150 @@
+"""A project file with response trees of the toy model, stored as a run stores them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from engine.conversation import Conversation, Message
+from engine.records.imports import Parsed
+from engine.stages.trees import answer_frame, tree_row
+from engine.store import imports, runs, trees
+from engine.store.project import Project
+from engine.store.trees import TreeConfig, TreeEntry
+from engine.trees.growth import Budget, Grower
+from engine.trees.record import record
+from engine.trees.roster import Job
+from engine.trees.tree import Tree, TreeOptions
+from engine.worker.protocol import GrownTree
+from tests.engine.model.toy import ToyModel, next_logits
+
+STOPS = frozenset({0, 257})
+HOSTILE = "[/x]\x1b]52;c;AAAA\x07 ‮gip"
+"""Closes markup, sets a clipboard, turns the line round."""
+CONFIG = TreeConfig("cafe", 0.02, "path", "last-answer", "toy")
+
+
+class Spelled(ToyModel):
+    """The toy with words for bytes: text that a person would see, and hostile and split characters among it."""
+
+    WORDS = (
+        b"two ", b"years", b" from", b" the", b" purchase", b".", b"\n", b"\xe2\x82", b"\xac",
+        b"one ", b"month", b" batteries", HOSTILE.encode(), b" \xf0\x9f", b"\x91", b"\x8d", b" and ",
+    )  # fmt: skip
+
+    def token_bytes(self, token: int) -> bytes:
+        """A word for each of the first 256 tokens."""
+        return self.WORDS[token % len(self.WORDS)] if token < 256 else b""
+
+
+def grown(
+    prompt: bytes, options: TreeOptions, budget: Budget | None = None, answer: Sequence[int] = ()
+) -> GrownTree:
+    """A tree of the toy model, and the recorded answer on the same pass."""
+    model = Spelled()
+    tree = Tree(options, STOPS, model.token_bytes)
+    job = Job(tree, tuple(prompt), tuple(answer))
+    Grower(model).grow([job], budget)
+    return GrownTree(tree, tuple(answer), tuple(job.answer_log_probs), len(prompt), None)
+
+
+def likely(prompt: bytes, length: int) -> list[int]:
+    """The tokens that the toy finds most probable one after the other, none of which ends the answer."""
+    tokens: list[int] = []
+    while len(tokens) < length:
+        logits = next_logits([*prompt, *tokens]).copy()
+        logits[list(STOPS)] = -1e9
+        tokens.append(int(logits.argmax()))
+    return tokens
+
+
+def imported(path: Path, count: int) -> Project:
+    """A project with conversations and no tree."""
+    project = Project.open(path, create=True)
+    records = [
+        Parsed(
+            line=number,
+            raw=f'{{"id": "c{number}"}}'.encode(),
+            conversation=Conversation(
+                f"warranty/{number:03d}",
+                (
+                    Message("user", f"How long is the warranty of order {number}?"),
+                    Message("assistant", "Two years from purchase."),
+                ),
+            ),
+        )
+        for number in range(1, count + 1)
+    ]
+    source = project.write(
+        lambda conn: imports.source(conn, "a.jsonl", "a.jsonl", "uniform", "test")
+    )
+    project.write(lambda conn: imports.add(conn, source, records))
+    return project
+
+
+def store(project: Project, entries: Sequence[TreeEntry], config: TreeConfig = CONFIG) -> None:
+    """Stores trees as a run does, with the run."""
+
+    def write(conn: sqlite3.Connection) -> None:
+        trees.register(conn, config)
+        trees.add(conn, config.config_hash, entries)
+
+    project.write(write)
+
+
+def run_of(project: Project, config: TreeConfig) -> int:
+    """A run that may have grown trees."""
+    return project.write(
+        lambda conn: runs.create(
+            conn,
+            stage="trees",
+            config_hash=config.config_hash,
+            params={"context": None},
+            fingerprints={"model": "toy", "model_sha256": "00"},
+            code_version="test",
+        )
+    )
+
+
+def entry(
+    conversation_id: int,
+    tree: GrownTree,
+    run_id: int,
+    config: TreeConfig = CONFIG,
+    step: int = 2,
+) -> TreeEntry:
+    """A grown tree as a stage stores it."""
+    row = tree_row(conversation_id, step, tree, 0.25, run_id, config.config_hash)
+    return TreeEntry(row, {**record(tree.tree).as_frame(), **answer_frame(tree)})
+
+
+def with_trees(path: Path, count: int = 12, alpha: float = 0.02) -> Project:
+    """A project in which every conversation has a tree, the answer of which begins inside it."""
+    project = imported(path, count)
+    run_id = run_of(project, CONFIG)
+    entries = []
+    for number in range(1, count + 1):
+        prompt = f"Order {number}?".encode()
+        options = TreeOptions(alpha / number**0.5, max_tokens=6)
+        entries.append(
+            entry(number, grown(prompt, options, answer=[*likely(prompt, 2), 5, 5]), run_id)
+        )
+    store(project, entries)
+    return project
+
+
+def with_turns(path: Path, count: int = 3, steps: Sequence[int] = (2, 4, 6)) -> Project:
+    """A project in which conversations have a tree at several steps; that at the last but one is the largest."""
+    project = imported(path, count)
+    config = replace(CONFIG, place="every")
+    run_id = run_of(project, config)
+    entries = []
+    for number in range(1, count + 1):
+        for step in steps:
+            alpha = 0.002 if step == steps[-2] else 0.1
+            tree = grown(f"Order {number}, {step}?".encode(), TreeOptions(alpha, max_tokens=6))
+            entries.append(entry(number, tree, run_id, config, step))
+    store(project, entries, config)
+    return project

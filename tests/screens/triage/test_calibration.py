@@ -1,0 +1,139 @@
+"""The calibration screen: what the verdicts say, as numbers and as a plot, and the pin."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.completeness.calibration import wilson
+from engine.records.calibration import Estimate, ReliabilityBin
+from engine.records.conversations import Verdict
+from screens.triage.calibration_formatting import estimate_words, threshold_words
+from screens.triage.reliability import axis_line, plot_cells
+from tests.screens.driving import Size, lines, opened, press, text
+from tests.screens.fakes import FakeProject, conversation
+
+
+def judged(verdicts: int, count: int = 120) -> FakeProject:
+    """Scores all over, the first so many judged by a person who draws the line at .3."""
+    steps = [n * 0.618 % 1 for n in range(1, count + 1)]
+    fake = FakeProject([conversation(n, round(p, 3)) for n, p in enumerate(steps, 1)])
+    for n, p in enumerate(steps[:verdicts], 1):
+        fake.give(n, Verdict.COMPLETE if p >= 0.3 else Verdict.INCOMPLETE)
+    return fake
+
+
+class TestScreen:
+    @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
+    async def test_figures(self, size: Size) -> None:
+        """Threshold, recall, precision and the corrected rate stand there with intervals, on every size at once."""
+        fake = judged(60)
+        async with opened(fake, size, mode="3") as pilot:
+            await press(pilot, "K")
+            shown = text(pilot)
+            for words in ("42 complete", "18 incomplete", "they reach 100% of the scores"):
+                assert words in shown
+            assert "from your verdicts" in shown
+            for name in ("recall", "precision", "specificity"):
+                line = next(line for line in lines(pilot) if name in line)
+                assert "% (" in line
+                assert " of " in line
+            assert "complete, errors taken out" in shown
+            assert "calibration error" in shown
+            assert "100%▏" in shown
+            assert "everything" in shown
+
+    async def test_filters(self) -> None:
+        """Saved filters have their own line; without any it is said where they are saved."""
+        fake = judged(60)
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "K")
+            assert "Filters saved in the list" in text(pilot)
+        fake.saved.kept_filters = {"from support": "source:support"}
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "K")
+            line = next(line for line in lines(pilot) if "from support" in line)
+            assert "120" in line
+            assert "100%" in line
+
+    async def test_too_few(self) -> None:
+        """Before there are enough verdicts it says how many are missing, and gives no threshold of its own."""
+        async with opened(judged(30), mode="3") as pilot:
+            await press(pilot, "K")
+            assert "10 more verdicts needed" in text(pilot)
+            assert "in force, the default" in text(pilot)
+
+    async def test_nothing_judged(self) -> None:
+        """Without verdicts it says what to do; without scores that scoring comes first."""
+        async with opened(judged(0), mode="3") as pilot:
+            await press(pilot, "K")
+            assert "O there chooses the calibration sample" in text(pilot)
+        async with opened(FakeProject([]), mode="3") as pilot:
+            await press(pilot, "K")
+            assert "No conversation has been scored." in text(pilot)
+
+    async def test_pin_and_free(self) -> None:
+        """`p` pins a threshold, after which the verdicts' own is told beside it; `p` again frees it."""
+        fake = judged(60)
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "K", "p", *"0.6", "enter")
+            assert (fake.calibration.rule.threshold, fake.calibration.rule.source) == (
+                0.6,
+                "chosen",
+            )
+            assert ".60 in force, pinned · verdicts say ." in text(pilot)
+
+            await press(pilot, "p")
+            assert fake.calibration.rule.source == "calibrated"
+            assert "from your verdicts" in text(pilot)
+
+    async def test_a_pin_that_is_no_share(self) -> None:
+        """What is no number from 0 to 1 is refused with the reason."""
+        fake = judged(60)
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "K", "p", *"2", "enter")
+            assert "A threshold is a number from 0 to 1." in text(pilot)
+            assert fake.calibration.rule.source == "calibrated"
+
+    async def test_back(self) -> None:
+        """Escape goes back to the conversation in front."""
+        async with opened(judged(60), mode="3") as pilot:
+            before = lines(pilot)[1]
+            await press(pilot, "K", "escape")
+            assert lines(pilot)[1] == before
+
+
+class TestPlot:
+    def test_points_intervals_and_diagonal(self) -> None:
+        """A point stands at its mean score and share, its interval above and below, the diagonal behind."""
+        bins = [ReliabilityBin(0.7, 0.8, 0.75, wilson(2, 8))]
+        cells = plot_cells(bins, None, width=20, height=10)
+        drawn = ["".join(char for char, _ in row) for row in cells]
+        assert drawn[7][15] == "●"  # .25 of ten rows is the eighth from above
+        assert drawn[6][15] == drawn[5][15] == "│"
+        assert drawn[2][15] == "·"  # the diagonal, where this point should be
+        assert [row.count("·") for row in drawn].count(2) >= 8
+
+    def test_threshold(self) -> None:
+        """The threshold is a line across the whole plot, and its number stands under it."""
+        cells = plot_cells([], 0.5, width=20, height=6)
+        assert all(row[10][0] == "┊" for row in cells)
+        assert axis_line(0.5, 20)[9:14] == " .50 "
+        assert axis_line(0.999, 20).endswith("1.0 ")
+        assert axis_line(None, 20)[0] == "0"
+
+    def test_ends(self) -> None:
+        """Shares and scores of 0 and 1 lie inside the plot."""
+        bins = [
+            ReliabilityBin(0, 0.1, 0.0, wilson(0, 3)),
+            ReliabilityBin(0.9, 1, 1.0, wilson(3, 3)),
+        ]
+        cells = plot_cells(bins, 1.0, width=12, height=5)
+        assert cells[4][0][0] == "●"
+        assert cells[0][11][0] == "●"
+
+
+def test_words() -> None:
+    """Estimates are written with their interval, thresholds near an end with a digit more."""
+    assert estimate_words(Estimate(0.916, 0.81, 0.968)) == "92% (81–97)"
+    assert estimate_words(None) == "–"
+    assert [threshold_words(p) for p in (0.47, 0.0042, 1.0)] == [".47", ".004", "1.0"]

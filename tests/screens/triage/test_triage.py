@@ -1,0 +1,392 @@
+"""Triage as a session: verdicts, auto-advance, undo, notes, and nothing that moves under the hands."""
+
+from __future__ import annotations
+
+from engine.errors import ProjectError
+from engine.events import DataChanged
+from engine.filters import ListQuery, parse_filter
+from engine.records.conversations import TriageItem, TriagePage, Verdict
+from screens.reader.screen import ReaderScreen
+from screens.shell.dialogs import ErrorDialog
+from screens.triage.queue import Pace, TriageQueue
+from tests.screens.driving import lines, opened, press, settle, text, until
+from tests.screens.fakes import FakeProject, conversation, project
+
+
+class TestVerdicts:
+    async def test_each_key_gives_its_verdict_and_goes_on(self) -> None:
+        """`c`, `i` and `m` record complete, incomplete and unsure for what was shown, and show the next."""
+        fake = project()
+        queue = [item.conversation_id for item in fake.queue().items]
+        async with opened(fake) as pilot:
+            await press(pilot, "3")
+            assert "support/0002" in lines(pilot)[1]
+            assert "1 of 21" in lines(pilot)[0]
+
+            await press(pilot, "c", "i", "m")
+
+            assert [(row.conversation_id, row.verdict) for row in fake.given] == [
+                (queue[0], Verdict.COMPLETE),
+                (queue[1], Verdict.INCOMPLETE),
+                (queue[2], Verdict.UNSURE),
+            ]
+            assert f"support/{queue[3]:04d}" in lines(pilot)[1]
+            assert "4 of 21" in lines(pilot)[0]
+            assert "● 1  ○ 1  ◐ 1" in lines(pilot)[0]
+
+    async def test_fast_keys_are_written_in_order(self) -> None:
+        """Verdicts given faster than they are written all arrive, in the order given."""
+        fake = project()
+        queue = [item.conversation_id for item in fake.queue().items]
+        async with opened(fake) as pilot:
+            await press(pilot, "3")
+            await pilot.press(*"cicicici")
+            await settle(pilot)
+
+            assert [row.conversation_id for row in fake.given] == queue[:8]
+            assert [row.verdict for row in fake.given] == [Verdict.COMPLETE, Verdict.INCOMPLETE] * 4
+
+    async def test_undo_and_redo(self) -> None:
+        """`u` takes the newest verdict back and shows its conversation; `U` gives it again and goes on."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "3", "c", "c", "u")
+
+            assert len(fake.given) == 1
+            assert "support/0014" in lines(pilot)[1]
+            assert "no verdict yet" in text(pilot)
+
+            await press(pilot, "U")
+
+            assert len(fake.given) == 2
+            assert "support/0026" in lines(pilot)[1]
+
+    async def test_undo_of_nothing_says_so(self) -> None:
+        """Undo without a verdict says there is nothing to undo."""
+        async with opened(project()) as pilot:
+            await press(pilot, "3", "u")
+
+            assert "There is nothing to undo." in text(pilot)
+
+    async def test_skip_comes_again(self) -> None:
+        """What was skipped comes again when all others have a verdict."""
+        fake = FakeProject([conversation(number, 0.5) for number in range(1, 4)])
+        async with opened(fake) as pilot:
+            await press(pilot, "3", "s", "c", "c")
+            assert "support/0001" in lines(pilot)[1]
+
+            await press(pilot, "c")
+            assert "Nothing is left in the queue. 3 verdicts given." in text(pilot)
+
+    async def test_note(self) -> None:
+        """`n` keeps a note with the conversation that is shown, and the note is shown at once."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "3", "n", *"odd", "enter")
+
+            assert fake.given[-1].note == "odd"
+            assert "odd" in text(pilot)
+            assert "support/0002" in lines(pilot)[1]
+
+    async def test_failed_write_brings_the_item_back(self) -> None:
+        """A verdict that could not be written is told, and its conversation is in front again."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "3")
+            fake.fail_next = ProjectError("The disk is full.", "Free some space.")
+            await press(pilot, "c")
+            assert isinstance(pilot.app.screen, ErrorDialog)
+
+            await press(pilot, "enter")
+            assert "support/0002" in lines(pilot)[1]
+            assert fake.given == []
+
+    async def test_read_only(self) -> None:
+        """In a read-only project a verdict key says why it does nothing."""
+        fake = project()
+        fake.read_only = "another workbench is writing it"
+        async with opened(fake) as pilot:
+            await press(pilot, "3", "c")
+
+            assert fake.given == []
+            assert "another workbench is writing it" in text(pilot)
+            assert "support/0002" in lines(pilot)[1]
+
+
+class TestPlace:
+    async def test_place_is_kept_across_modes(self) -> None:
+        """Going to the list and back shows the same conversation."""
+        async with opened(project()) as pilot:
+            await press(pilot, "3", "s", "s")
+            before = lines(pilot)[1]
+            await press(pilot, "2", "down", "3")
+
+            assert lines(pilot)[1] == before
+
+    async def test_new_scores_do_not_move_what_is_shown(self) -> None:
+        """When the queue changes, the item in front stays and what is to come is exchanged."""
+        fake = project()
+        async with opened(fake) as pilot:
+            await press(pilot, "3", "s")
+            before = lines(pilot)[1]
+            fake.items[99] = conversation(99, 0.5)
+            fake.emit(DataChanged(frozenset({"score"})))
+            await until(pilot, lambda: "2 of 22" in lines(pilot)[0])
+
+            assert lines(pilot)[1] == before
+            await press(pilot, "s")
+            assert "support/0099" in lines(pilot)[1]
+
+    async def test_open_in_reader(self) -> None:
+        """`o` opens the item in the reader, and back is the same item."""
+        async with opened(project()) as pilot:
+            await press(pilot, "3", "s", "o")
+            assert isinstance(pilot.app.screen, ReaderScreen)
+            assert "support/0014" in lines(pilot)[1]
+
+            await press(pilot, "q")
+            assert "support/0014" in lines(pilot)[1]
+
+    async def test_nothing_scored_says_what_to_do(self) -> None:
+        """Without scores triage names the way to them."""
+        async with opened(FakeProject([])) as pilot:
+            await press(pilot, "3")
+
+            assert "no conversation has been scored" in text(pilot)
+
+    async def test_pace(self) -> None:
+        """The title line says how many items an hour, from the clock."""
+        now = [0.0]
+        async with opened(project(), clock=lambda: now[0], mode="3") as pilot:
+            for _ in range(3):
+                now[0] += 36
+                await press(pilot, "c")
+
+            assert "100/h" in lines(pilot)[0]
+
+
+def page(*numbers: int, beyond: int = 0) -> TriagePage:
+    """A page with these conversations, and so many more behind it."""
+    items = tuple(TriageItem(number, f"because {number}") for number in numbers)
+    return TriagePage(items, len(items) + beyond)
+
+
+class TestQueue:
+    def test_refresh_keeps_passed_and_current(self) -> None:
+        """Only what is to come is exchanged by a refresh."""
+        queue = TriageQueue()
+        queue.refresh(page(1, 2, 3))
+        queue.skip()
+        queue.refresh(page(9, 3, 2, 1))
+
+        assert queue.ids == [1, 2, 9, 3]
+        assert queue.current == TriageItem(2, "because 2")
+
+    def test_judged_items_do_not_come_back(self) -> None:
+        """A refresh read before a verdict was written does not bring the item again."""
+        queue = TriageQueue()
+        queue.refresh(page(1, 2))
+        queue.judge()
+        queue.refresh(page(1, 2))
+        queue.judge()
+
+        assert queue.current is None
+
+    def test_a_drained_queue_goes_on_with_new_page(self) -> None:
+        """After the last verdict, new items become current."""
+        queue = TriageQueue()
+        queue.refresh(page(1))
+        queue.judge()
+        queue.refresh(page(5))
+
+        assert queue.current == TriageItem(5, "because 5")
+
+    def test_undo_of_an_older_verdict_inserts_it(self) -> None:
+        """A conversation judged before this session comes in front of the current one when taken back."""
+        queue = TriageQueue()
+        queue.refresh(page(1, 2))
+        queue.bring_back(77, "taken back")
+
+        assert queue.ids == [77, 1, 2]
+        assert queue.position == 1
+
+    def test_breaks_do_not_count(self) -> None:
+        """A pause of more than ten minutes starts the pace anew."""
+        pace = Pace()
+        for now in (0, 10, 20, 5000, 5010):
+            pace.tick(now)
+        assert pace.per_hour is None
+
+        pace.tick(5020)
+        assert pace.per_hour == 360
+
+    def test_restore(self) -> None:
+        """A restored queue has what was skipped behind the current item, in its order, so that it comes at the end."""
+        queue = TriageQueue()
+        queue.refresh(page(1, 2, 3, 4, 5))
+        queue.restore(3, (4, 1))
+        assert queue.ids == [4, 1, 3, 2, 5]
+        assert queue.skipped == (4, 1)
+        for _ in range(3):
+            queue.judge()
+        assert queue.current == TriageItem(4, "because 4")
+
+    def test_restore_of_what_is_gone(self) -> None:
+        """When the conversation was judged elsewhere meanwhile, the queue goes on with the next one."""
+        queue = TriageQueue()
+        queue.refresh(page(1, 2))
+        queue.restore(9, (2,))
+        assert queue.current == TriageItem(1, "because 1")
+        empty = TriageQueue()
+        empty.restore(9, ())
+        assert empty.current is None
+
+    def test_a_long_queue_counts_what_is_not_read_yet(self) -> None:
+        """The total holds all that waits, and the next page is wanted before the first one ends."""
+        queue = TriageQueue()
+        queue.refresh(page(*range(1, 151), beyond=850))
+        wanted = [queue.wants_more]
+        for _ in range(60):
+            queue.judge()
+        assert [*wanted, queue.wants_more] == [False, True]
+        assert queue.total == 1000
+
+
+class TestOrderAndFilter:
+    async def test_another_order(self) -> None:
+        """`O` offers the orders with their reasons; the queue begins anew in the chosen one, which is shown."""
+        async with opened(project(), mode="3") as pilot:
+            assert "near the threshold first" in lines(pilot)[2]
+            await press(pilot, "O")
+            assert "spread over all scores" in text(pilot)
+            await press(pilot, "down", "enter")
+
+            assert "lowest p end first" in lines(pilot)[2]
+            assert "1 of 36" in lines(pilot)[0]
+            assert "support/0011" in lines(pilot)[1]
+
+    async def test_the_lists_order(self) -> None:
+        """In the list's order the queue has the list's filter and sorting."""
+        fake = project()
+        fake.saved.kept_view = (ListQuery(parse_filter("state:complete")), None)
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "O", "up", "enter")
+
+            assert "the list's order" in lines(pilot)[2]
+            assert "1 of 15" in lines(pilot)[0]
+
+    async def test_filter(self) -> None:
+        """`f` narrows the queue to what a filter matches; a filter nothing matches says how to go on."""
+        async with opened(project(), mode="3") as pilot:
+            await press(pilot, "f", *"state:unscored", "enter")
+            assert "▽ state:unscored" in text(pilot)
+            assert "1 of 3" in lines(pilot)[0]
+
+            await press(pilot, "c", "c", "c")
+            assert "Nothing waits for a verdict in this order and filter." in text(pilot)
+
+
+class TestRestart:
+    async def test_place(self) -> None:
+        """After a restart the order, the filter, the conversation and what was skipped are as they were."""
+        fake = project()
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "O", "down", "enter", "s", "c", "s")
+            before, position = lines(pilot)[1], fake.kept_place
+        assert position.order == "lowest"
+        assert len(position.skipped) == 2
+        async with opened(fake, mode="3") as pilot:
+            assert lines(pilot)[1] == before
+            assert "lowest p end first" in lines(pilot)[2]
+            assert "3 of " in lines(pilot)[0]
+
+
+class TestTags:
+    async def test_tags_are_edited_as_a_line(self) -> None:
+        """`t` shows the tags that stand; what is added is tagged, what is taken away untagged, undo says which."""
+        fake = project()
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "t", *"late, odd", "enter")
+            assert "#late" in text(pilot)
+            assert "#odd" in text(pilot)
+
+            await press(pilot, "t", *["backspace"] * 5, "enter")  # “ odd,”
+            assert "#late" in text(pilot)
+            assert "#odd" not in text(pilot)
+            assert [(row.kind, row.tags) for row in fake.given] == [
+                ("tag", ("late",)), ("tag", ("odd",)), ("untag", ("odd",)),
+            ]  # fmt: skip
+
+            await press(pilot, "u")
+            assert "Removal of the tag “odd” on 1 conversation taken back." in text(pilot)
+            assert "#odd" in text(pilot)
+            assert "support/0002" in lines(pilot)[1]
+
+
+def judged(count: int, verdicts: int) -> FakeProject:
+    """Conversations with scores all over, the first of them judged as a person would who draws the line at .3."""
+    steps = [n * 0.618 % 1 for n in range(1, count + 1)]
+    fake = FakeProject([conversation(n, round(p, 3)) for n, p in enumerate(steps, 1)])
+    for n, p in enumerate(steps[:verdicts], 1):
+        fake.give(n, Verdict.COMPLETE if p >= 0.3 else Verdict.INCOMPLETE)
+    return fake
+
+
+class TestBlind:
+    async def test_ten_again(self) -> None:
+        """`b` asks ten again without the model's opinion and without the verdict, and says how well they agree."""
+        fake = judged(60, 30)
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "b")
+            assert "Blind repeat 1 of 10" in text(pilot)
+            for hidden in ("threshold .50", "Remaining tasks", "Why it is here", "no verdict yet"):
+                assert hidden not in text(pilot)
+
+            for n in fake.to_repeat(10):
+                current = fake.current(n)
+                assert current is not None
+                await press(pilot, "c" if current.verdict is Verdict.COMPLETE else "i")
+
+            assert "You agree with yourself: 100% (κ 1.0, n 10)" in text(pilot)
+            assert "Why it is here" in text(pilot)
+            assert sum(row.kind == "repeat" for row in fake.given) == 10
+            assert fake.tally()[Verdict.COMPLETE] + fake.tally()[Verdict.INCOMPLETE] == 30
+
+    async def test_undo_in_a_round(self) -> None:
+        """Undo in a blind round takes the blind answer back and asks again; `b` ends the round."""
+        fake = judged(60, 30)
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "b", "m", "m")
+            assert "Blind repeat 3 of 10" in text(pilot)
+            await press(pilot, "u")
+            assert "Blind repeat 2 of 10" in text(pilot)
+            assert sum(row.kind == "repeat" for row in fake.given) == 1
+
+            await press(pilot, "b")
+            assert "Why it is here" in text(pilot)
+            assert len(fake.tally()) == 2
+
+    async def test_too_early(self) -> None:
+        """Before twenty verdicts `b` says when; with the twentieth it is offered."""
+        fake = judged(60, 18)
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "b")
+            assert "Blind repeats begin at 20 verdicts; there are 18." in text(pilot)
+            await press(pilot, "c", "c")
+            assert "b asks ten of them again, blind" in text(pilot)
+
+
+class TestAgreement:
+    async def test_with_the_model(self) -> None:
+        """The share of verdicts that agree with the model, and kappa, stand above the conversation."""
+        async with opened(judged(60, 30), mode="3") as pilot:
+            assert "model agrees " in lines(pilot)[2]
+            assert "κ ." in lines(pilot)[2]
+
+    async def test_the_threshold_follows_and_says_so(self) -> None:
+        """With the fortieth verdict the threshold moves, and a notice says where to."""
+        fake = judged(120, 39)
+        async with opened(fake, mode="3") as pilot:
+            await press(pilot, "i")
+            assert "Your verdicts put the threshold at ." in text(pilot)
+            assert fake.calibration.rule.source == "calibrated"

@@ -1,0 +1,129 @@
+"""What a run says of how far it is and how long it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from engine.run_directory.events import Event, EventLog, read_events
+from training.curves import Validation
+from training.datasets import Datasets
+from training.event_writer import READING, EventWriter
+from training.examples import Example
+from training.loop import BEST, AdapterTrainer
+
+SPEED = 50.0
+"""Tokens a second of the trainer below."""
+
+EPOCH = 1000
+"""Tokens."""
+
+HELD_OUT, HELD_OUT_TOKENS = 4, 300
+
+
+class Run:
+    """A run of twenty steps over one epoch, validated after every eight and at the end; the clock stands still."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.stopping = 100.0, False
+        monkeypatch.setattr("training.event_writer.time.monotonic", lambda: self.now)
+        data = Datasets(
+            [Example(list(range(EPOCH)), [1], [1.0])],
+            HELD_OUT,
+            HELD_OUT_TOKENS,
+            lambda model, told: Validation(0.0, None, None, 0),
+            lambda events, step, model: None,
+        )
+        self._path = folder / "events.jsonl"
+        self._telling = EventWriter(EventLog(self._path), data, lambda: self.stopping)
+        self._args = SimpleNamespace(
+            eval_steps=8,
+            num_train_epochs=1,
+        )
+        self._state = SimpleNamespace(
+            global_step=0, max_steps=20, epoch=0.0, is_world_process_zero=True, best_metric=None,
+            best_global_step=None,
+        )  # fmt: skip
+        trainer = SimpleNamespace(
+            args=self._args, state=self._state, tokens=500, seconds=500 / SPEED
+        )
+        self._telling.trainer = cast(AdapterTrainer, trainer)
+
+    def step(self, number: int) -> Event:
+        """A step and what was told of it."""
+        self._state.global_step = number
+        logs = {"loss": 0.5, "learning_rate": 1e-4}
+        self._telling.on_log(self._args, self._state, None, logs=logs)
+        return self._last()
+
+    def reads(self, done: int, seconds: float) -> Event:
+        """A conversation of the validation, read after so many seconds more, and what was told last."""
+        self.now += seconds
+        self._telling.validating(done)
+        return self._last()
+
+    def validated(self) -> None:
+        """The end of a validation."""
+        metrics: dict[str, Any] = {"loss": 0.5, "auroc": None, "f1": None, "pairs": 0, BEST: 8}
+        self._telling.on_evaluate(self._args, self._state, None, metrics=metrics)
+
+    def _last(self) -> Event:
+        return read_events(self._path)[0][-1]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A run that said nothing yet."""
+    return Run(tmp_path, monkeypatch)
+
+
+def a_step(number: int) -> float:
+    """Seconds of training that are left after a step."""
+    return (20 - number) / 20 * EPOCH / SPEED
+
+
+GUESS = HELD_OUT_TOKENS / (READING * SPEED)
+"""Seconds of a validation, before there was one."""
+
+
+class TestTimeLeft:
+    def test_before_the_first_validation(self, run: Run) -> None:
+        """Those to come are counted by the speed of training: after steps 8, 16 and 20 of twenty."""
+        assert run.step(1)["seconds_left"] == pytest.approx(a_step(1) + 3 * GUESS)
+
+    def test_before_a_validation_of_this_step(self, run: Run) -> None:
+        """After step 8 its own validation is still to come; after step 20 nothing else is."""
+        assert run.step(8)["seconds_left"] == pytest.approx(a_step(8) + 3 * GUESS)
+        assert run.step(9)["seconds_left"] == pytest.approx(a_step(9) + 2 * GUESS)
+        assert run.step(20)["seconds_left"] == pytest.approx(GUESS)
+
+    def test_while_validating(self, run: Run) -> None:
+        """Half of it read in six seconds leaves six, and what is to come takes as long as this one."""
+        run.step(8)
+        first = run.reads(1, 0.0)
+        assert (first["event"], first["done"], first["of"]) == ("validating", 1, HELD_OUT)
+        run.reads(2, 3.0)
+        third = run.reads(3, 3.0)
+        assert (third["step"], third["done"]) == (8, 3)
+        assert third["seconds_left"] == pytest.approx(a_step(8) + 6.0 + 2 * GUESS)
+        run.reads(4, 3.0)
+        run.validated()
+        assert run.step(9)["seconds_left"] == pytest.approx(a_step(9) + 2 * 9.0)
+
+    def test_stopping(self, run: Run) -> None:
+        """A run that was asked to stop has one validation before it, and no more steps."""
+        run.stopping = True
+        assert run.step(5)["seconds_left"] == pytest.approx(GUESS)
+        run.reads(1, 0.0)
+        assert run.reads(3, 4.0)["seconds_left"] == pytest.approx(4.0)
+
+
+def test_not_more_often_than_one_reads(run: Run) -> None:
+    """A fast validation says once how far it is, not after every conversation."""
+    run.step(8)
+    told = run.reads(1, 0.0)
+    assert run.reads(2, 0.1) == told
+    assert run.reads(3, 0.1) == told
