@@ -76,8 +76,8 @@ def test_minilm_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 MINILM = """
-from engine import offline
-offline.install()
+from engine import network_guard
+network_guard.install()
 import numpy as np
 from engine.goals.embedders.embedder import embedder_for
 made = embedder_for("minilm")

@@ -233,9 +233,9 @@ class TestTrouble:
 
 REACH = """
 import socket, sys, threading
-from engine import offline
+from engine import network_guard
 from engine.errors import NetworkRefused
-offline.install()
+network_guard.install()
 
 def tried(host, port, ask=False):
     try:
@@ -249,13 +249,13 @@ def tried(host, port, ask=False):
         return "tried"
     return "tried"
 
-with offline.reaching("192.0.2.7", 80):
+with network_guard.reaching("192.0.2.7", 80):
     inside = [tried("192.0.2.7", 80), tried("192.0.2.7", 81), tried("192.0.2.8", 80)]
     other = []
     thread = threading.Thread(target=lambda: other.append(tried("192.0.2.7", 80)))
     thread.start()
     thread.join()
-with offline.reaching("Endpoint.invalid", 80):
+with network_guard.reaching("Endpoint.invalid", 80):
     asked = [tried("endpoint.invalid", 80, ask=True), tried("elsewhere.invalid", 80, ask=True)]
 print(*inside, *other, *asked, tried("192.0.2.7", 80), tried("endpoint.invalid", 80, ask=True))
 """

@@ -29,9 +29,9 @@ sys.addaudithook(record)
 
 USE = """
 from pathlib import Path
-from engine import offline
-offline.install()
-offline.install()
+from engine import network_guard
+network_guard.install()
+network_guard.install()
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.catalog import Catalog
 from engine.stages.importing import ImportStage
@@ -63,9 +63,7 @@ finally:
 print(len(report(folder / "data", folder / "cache", folder / "p.wb")), "checks")
 """
 
-WORKER = (
-    "from engine import offline; offline.install(); from engine.worker.__main__ import main; main()"
-)
+WORKER = "from engine import network_guard; network_guard.install(); from engine.worker.__main__ import main; main()"
 
 
 def run(code: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -128,9 +126,9 @@ class TestRefused:
         done = run(
             f"""
             import asyncio, socket, urllib.request
-            from engine import offline
+            from engine import network_guard
             from engine.errors import NetworkRefused
-            offline.install()
+            network_guard.install()
             try:
                 {attempt}
             except NetworkRefused as error:
@@ -146,7 +144,7 @@ class TestRefused:
         done = run(
             """
             import socket, threading
-            from engine import offline
+            from engine import network_guard
             from engine.errors import NetworkRefused
             go = threading.Event()
             def work():
@@ -157,7 +155,7 @@ class TestRefused:
                     print("refused")
             thread = threading.Thread(target=work)
             thread.start()
-            offline.install()
+            network_guard.install()
             go.set()
             thread.join()
             """
@@ -171,8 +169,8 @@ class TestAllowed:
         done = run(
             """
             import asyncio, json, socket, tempfile, os
-            from engine import offline
-            offline.install()
+            from engine import network_guard
+            network_guard.install()
             found = [socket.getaddrinfo("localhost", 80, socket.AF_INET)[0][4][0]]
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "s")
@@ -196,9 +194,9 @@ class TestAllowed:
 
 NAMED = """
 import json, socket, sys, threading
-from engine import offline
+from engine import network_guard
 from engine.errors import NetworkRefused
-offline.install()
+network_guard.install()
 
 def server():
     made = socket.create_server(("127.0.0.1", 0))
@@ -228,7 +226,7 @@ class TestNamed:
         assert answers(
             """
             print(tried("127.0.0.1", first))
-            with offline.reaching("127.0.0.1", first):
+            with network_guard.reaching("127.0.0.1", first):
                 print(tried("127.0.0.1", first), tried("127.0.0.1", second))
             print(tried("127.0.0.1", first))
             """
@@ -238,7 +236,7 @@ class TestNamed:
         """Where a name was given, other machines on its port are refused."""
         assert answers(
             """
-            with offline.reaching("LocalHost", first):
+            with network_guard.reaching("LocalHost", first):
                 print(tried("localhost", first), tried("127.0.0.2", first))
             """
         ) == ["reached refused"]
@@ -247,8 +245,8 @@ class TestNamed:
         """A second endpoint joins the first for as long as its block lasts."""
         assert answers(
             """
-            with offline.reaching("127.0.0.1", first):
-                with offline.reaching("localhost", second):
+            with network_guard.reaching("127.0.0.1", first):
+                with network_guard.reaching("localhost", second):
                     print(tried("127.0.0.1", first), tried("localhost", second))
                 print(tried("127.0.0.1", first), tried("127.0.0.1", second))
             """
@@ -261,7 +259,7 @@ class TestNamed:
             import asyncio
 
             async def asking(inside, done):
-                with offline.reaching("127.0.0.1", first):
+                with network_guard.reaching("127.0.0.1", first):
                     inside.set()
                     await done.wait()
                     print(tried("127.0.0.1", first))
@@ -283,7 +281,7 @@ class TestNamed:
 class TestSwitches:
     ASKING = """
     try:
-        with offline.reaching("127.0.0.1", first):
+        with network_guard.reaching("127.0.0.1", first):
             print(tried("127.0.0.1", first))
     except NetworkRefused as error:
         print(error)
@@ -308,14 +306,14 @@ class TestSwitches:
         off."""
         assert answers(
             """
-            with offline.reaching("127.0.0.1", first):
+            with network_guard.reaching("127.0.0.1", first):
                 here = offline.Switch("this", "Turn it off.")
-                off, off_again = offline.turn_on(here), offline.turn_on(here)
-                print(tried("127.0.0.1", first), len(offline.switches()))
+                off, off_again = network_guard.turn_on(here), network_guard.turn_on(here)
+                print(tried("127.0.0.1", first), len(network_guard.switches()))
                 off(), off()
-                print(tried("127.0.0.1", first), len(offline.switches()))
+                print(tried("127.0.0.1", first), len(network_guard.switches()))
                 off_again()
-                print(tried("127.0.0.1", first), len(offline.switches()))
+                print(tried("127.0.0.1", first), len(network_guard.switches()))
             """
         ) == ["refused 2", "refused 1", "reached 0"]
 
@@ -326,8 +324,8 @@ class TestChildren:
         done = run(
             """
             import json
-            from engine import offline
-            print(json.dumps(offline.child_environment()))
+            from engine import network_guard
+            print(json.dumps(network_guard.child_environment()))
             """,
             HF_TOKEN="canary", OPENAI_API_KEY="canary", my_secret="canary", WORKBENCH_OFFLINE="1", OTHER="kept",
             HF_HUB_OFFLINE="0",
@@ -354,8 +352,8 @@ class TestChildren:
             f"""
             import os, sys
             {start}
-            from engine import offline
-            sys.stderr.write(f"{{offline.is_installed()}} {{os.environ['HF_HUB_OFFLINE']}}\\n")
+            from engine import network_guard
+            sys.stderr.write(f"{{network_guard.is_installed()}} {{os.environ['HF_HUB_OFFLINE']}}\\n")
             """,
             str(tmp_path),
         )
@@ -367,12 +365,12 @@ class TestChildren:
         done = run(
             """
             import subprocess, sys
-            from engine import offline
+            from engine import network_guard
             code = (
                 "from huggingface_hub import constants as c;"
                 "print(c.is_offline_mode(), c.HF_HUB_DISABLE_TELEMETRY, c.HF_HUB_DISABLE_XET)"
             )
-            subprocess.run([sys.executable, "-c", code], env=offline.child_environment(), check=True)
+            subprocess.run([sys.executable, "-c", code], env=network_guard.child_environment(), check=True)
             """
         )
         assert done.stdout == "True True True\n", done.stderr
