@@ -307,7 +307,7 @@ class TestSwitches:
         assert answers(
             """
             with network_guard.reaching("127.0.0.1", first):
-                here = offline.Switch("this", "Turn it off.")
+                here = network_guard.Switch("this", "Turn it off.")
                 off, off_again = network_guard.turn_on(here), network_guard.turn_on(here)
                 print(tried("127.0.0.1", first), len(network_guard.switches()))
                 off(), off()
