@@ -18,7 +18,7 @@ FLOOR = 0.0
 """Similarity of descriptions from which a pair is proposed, until a person chooses another. At 0 none is left out: of
 words that have nothing in common half of the cosines are a little below it, which says nothing against a pair."""
 ORDER: DeskOrder = "teaching"
-"""After 20 decisions in this order the rest can be left to the merge probability (docs/goals.md)."""
+"""After 20 decisions in this order the rest can be left to the merge probability (docs/results/goals.md)."""
 DESK = "desk"
 """Setting with the order and the floor that were chosen."""
 

@@ -48,7 +48,7 @@ def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
     Silhouettes, J. Comput. Appl. Math. 20). It is measured on a random sample of `SAMPLE` rows, so goals of less than
     about one in a thousand conversations have no say. The proposal is at least the square root of the size of the
     sample: groups of similar goals can have the highest silhouette (18 services of `sgd` in 8 groups, with MiniLM). In
-    vectors of many dimensions it is twice that: there finer clusters merge into better groups (docs/goals.md).
+    vectors of many dimensions it is twice that: there finer clusters merge into better groups (docs/results/goals.md).
 
     Raises:
         UsageError: No row has a vector.

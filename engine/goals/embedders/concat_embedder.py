@@ -11,7 +11,7 @@ from engine.goals.embedders.tfidf import TfidfEmbedder
 from engine.goals.embedders.vectors import Vectors, unit_rows
 
 WORDS = 0.3
-"""Share of the words in a cosine. Chosen on `star` and `sgd` among 0, .3, .5 and .7; see docs/goals.md."""
+"""Share of the words in a cosine. Chosen on `star` and `sgd` among 0, .3, .5 and .7; see docs/results/goals.md."""
 
 
 class ConcatEmbedder:

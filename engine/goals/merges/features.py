@@ -3,7 +3,7 @@
 Each is scaled so that 0 is neither for nor against and a unit is a clear difference, on any data and with any
 embedder: closeness is counted from the threshold that `grain` found for these clusters, cosines of descriptions from
 what is usual among these. The prior weights below were set by hand on public sets and say that closeness decides until
-people or a model have said something; docs/goals.md has what they reach.
+people or a model have said something; docs/results/goals.md has what they reach.
 """
 
 from __future__ import annotations

@@ -1,0 +1,80 @@
+"""The pages of the project name only what exists."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PAGES = sorted(
+    [
+        REPOSITORY / "README.md",
+        REPOSITORY / "CONTRIBUTING.md",
+        *(REPOSITORY / "docs").rglob("*.md"),
+    ]
+)
+
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`[^`\n]*`")
+_LINK = re.compile(r"\]\(([^()\s]+)\)")
+_HEADING = re.compile(r"^#+ +(.+?)\s*$", re.MULTILINE)
+_PATH = re.compile(r"(?<![\w./~-])(?:engine|screens|workbench|training|tests|docs|\.ci)/[\w./-]*")
+_PLACEHOLDER = re.compile(r"(?:^|/)[A-Z]+(?:[./_]|$)")
+"""A part in capitals (`engine/formats/NAME.py`) is for the reader to fill in."""
+_MODULE = re.compile(r"python (?:-\S+ )*-m ((?:engine|screens|workbench|training|tests)(?:\.\w+)*)")
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """The anchors of a page's headings, made the way GitHub makes them."""
+    found: set[str] = set()
+    seen: Counter[str] = Counter()
+    for heading in _HEADING.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+        words = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        found.add(f"{words}-{seen[words]}" if seen[words] else words)
+        seen[words] += 1
+    return frozenset(found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+class TestEveryPage:
+    def test_links_lead_somewhere(self, page: Path) -> None:
+        """Every relative link of the page leads to a file, and to a heading where it names one."""
+        text = _CODE.sub("", _FENCE.sub("", page.read_text(encoding="utf-8")))
+        broken = []
+        for link in _LINK.findall(text):
+            if re.match(r"[a-z]+:", link):
+                continue
+            target, _, anchor = link.partition("#")
+            file = (page.parent / target).resolve() if target else page
+            if not file.exists() or (anchor and anchor not in anchors(file)):
+                broken.append(link)
+        assert not broken
+
+    def test_paths_exist(self, page: Path) -> None:
+        """Every path of the repository that the page names exists."""
+        named = {path.rstrip(".") for path in _PATH.findall(page.read_text(encoding="utf-8"))}
+        missing = [
+            path
+            for path in sorted(named)
+            if not _PLACEHOLDER.search(path) and not (REPOSITORY / path).exists()
+        ]
+        assert not missing
+
+    def test_modules_exist(self, page: Path) -> None:
+        """Every module that the page runs with `python -m` exists."""
+        named = sorted(set(_MODULE.findall(page.read_text(encoding="utf-8"))))
+        assert not [module for module in named if find_spec(module) is None]
+
+
+def test_decisions_have_an_index() -> None:
+    """The index of the decisions lists each record once, in order."""
+    folder = REPOSITORY / "docs/decisions"
+    records = sorted(path.name for path in folder.glob("[0-9]*.md"))
+    listed = re.findall(r"\]\((\d[^)]*\.md)\)", (folder / "README.md").read_text(encoding="utf-8"))
+    assert listed == records
