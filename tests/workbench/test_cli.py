@@ -12,29 +12,12 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from engine.conversation import Conversation, Message
 from engine.simulate.samples import sample_conversations, write_jsonl
-
-
-def workbench(*words: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Runs the program as a person would."""
-    return subprocess.run(
-        [sys.executable, "-m", "workbench", *map(str, words)],
-        input=stdin,
-        capture_output=True,
-        check=False,
-        timeout=300,
-    )
-
-
-def data(done: subprocess.CompletedProcess[bytes]) -> Any:
-    """What a command printed as JSON; shows its narration when it is not."""
-    assert done.stdout, done.stderr.decode()
-    return json.loads(done.stdout)
+from tests.command_line import data, process, workbench
 
 
 @pytest.fixture
@@ -91,15 +74,15 @@ class TestMainJob:
     def test_import_score_export(self, samples: Path, tmp_path: Path) -> None:
         """From a file to scores of every imported id, by commands alone."""
         project = tmp_path / "p.wb"
-        imported = workbench("import", project, samples, "--json")
+        imported = process("import", project, samples, "--json")
         assert (imported.returncode, data(imported)["new"]) == (0, 7)
 
-        scored = workbench("run", "complete", project, "--no-tune", "--json")
+        scored = process("run", "complete", project, "--no-tune", "--json")
         assert scored.returncode == 3, scored.stderr.decode()
         assert data(scored)["counts"]["unscored"] == 1
         assert data(scored)["scored"] == 6
 
-        exported = workbench("export", project, "scores")
+        exported = process("export", project, "scores")
         lines = [json.loads(line) for line in exported.stdout.splitlines()]
         ids = [json.loads(line)["id"] for line in samples.read_text("utf-8").splitlines()]
         assert [line["id"] for line in lines] == ids
@@ -111,9 +94,9 @@ class TestMainJob:
         assert (lines[-1]["state"], lines[-1]["p_end"]) == ("unscored", None)
         assert "assistant" in lines[-1]["reason"]
 
-        again = workbench("run", "complete", project, "--no-tune", "--json")
+        again = process("run", "complete", project, "--no-tune", "--json")
         assert b"scored before" in again.stderr
-        assert workbench("export", project, "scores").stdout == exported.stdout
+        assert process("export", project, "scores").stdout == exported.stdout
 
     @pytest.mark.usefixtures("tuned")
     def test_limit_and_csv(self, samples: Path, tmp_path: Path) -> None:
@@ -222,12 +205,12 @@ class TestDemo:
     def test_headless_demo(self, tmp_path: Path) -> None:
         """The demo builds, tunes, scores, grows trees and clusters without a terminal, and its project is a project;
         what is below the threshold has its remaining tasks in words."""
-        done = workbench("demo", tmp_path / "d", "--headless", "--json", "--count", "12")
+        done = process("demo", tmp_path / "d", "--headless", "--json", "--count", "12")
         result = data(done)
 
         assert done.returncode == 0, done.stderr.decode()
         assert result["counts"]["conversations"] == result["scored"] == 12
-        status = data(workbench("status", result["project"], "--json"))
+        status = data(process("status", result["project"], "--json"))
         stages = {run["stage"] for run in status["runs"]}
         assert stages >= {"import", "tune", "complete", "trees", "embed", "cluster"}
         assert all(run["state"] == "done" for run in status["runs"])

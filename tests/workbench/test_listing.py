@@ -11,7 +11,7 @@ from engine.conversation import Conversation, Message
 from engine.simulate.samples import write_jsonl
 from engine.store import runs
 from engine.store.project import Project
-from tests.workbench.test_cli import data, workbench
+from tests.command_line import data, workbench
 
 TABLE = """\
 state     p  turns  messages  length  date        verdict  tags  source   name   opening

@@ -17,8 +17,8 @@ import pytest
 
 from engine.model.catalog import DEFAULT_MODEL
 from engine.model.gguf_file import read_gguf
+from tests.command_line import data, workbench
 from tests.hub_server import TOKEN, Fault, HubServer, Repository, serving
-from tests.workbench.test_cli import data, workbench
 
 NAME = "someone/SmolLM2-135M-GGUF"
 FILE = "SmolLM2-135M-Q4_1.gguf"

@@ -10,7 +10,7 @@ import pytest
 
 from engine.conversation import Conversation, Message
 from engine.simulate.samples import write_jsonl
-from tests.workbench.test_cli import data, workbench
+from tests.command_line import data, workbench
 
 
 @pytest.fixture

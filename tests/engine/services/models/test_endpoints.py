@@ -22,9 +22,9 @@ from engine.filters import ListQuery
 from engine.model.catalog import DEFAULT_MODEL
 from engine.services.workspace import Workspace
 from engine.simulate.samples import write_jsonl
+from tests.command_line import data, workbench
 from tests.engine.model.http.toy_peer import NAMES, ToyPeer, running, says
 from tests.engine.model.toy import END
-from tests.workbench.test_cli import data, workbench
 
 SAFETY = 60.0
 """Seconds after which something hangs; nothing here is timed."""

@@ -20,11 +20,11 @@ from engine.stages.labelling import LabelStage
 from engine.stages.scoring import ScoringStage
 from engine.stages.trees import TreeStage
 from engine.trees.tree import TreeOptions
+from tests.command_line import data, workbench
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.model.tiny import write_sliding
 from tests.engine.services.training.training_project import bare_run
 from tests.engine.store.support import fill, talk
-from tests.workbench.test_cli import data, workbench
 
 BASE, TUNED = ScoringOptions(mode="base", tune=False), ScoringOptions(mode="tuned", tune=False)
 TREES = TreeRunOptions(TreeOptions(alpha=0.1))

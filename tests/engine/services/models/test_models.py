@@ -11,9 +11,10 @@ from engine.model.adapter_files import AdapterOrigin
 from engine.model.base_fingerprint import base_fingerprint
 from engine.model.catalog import DEFAULT_MODEL, embedded_model
 from engine.model.gguf_file import read_gguf
+from tests.command_line import data, workbench
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.model.tiny import write_sliding
-from tests.workbench.test_cli import data, samples, workbench
+from tests.workbench.test_cli import samples
 
 __all__ = ["samples"]
 
