@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.conversation import Conversation, Message
-from engine.formats import recllmsim, sharded_logs
+from engine.formats import recllmsim, sgd, sharded_logs
 from engine.formats.normalise import (
     BadRecord,
     Draft,
@@ -185,6 +185,7 @@ READERS: tuple[Reader, ...] = (
     Reader("tau_bench", _recognise_tau_bench, _read_tau_bench),
     Reader("sharded_logs", sharded_logs.recognise, sharded_logs.read),
     Reader("recllmsim", recllmsim.recognise, recllmsim.read),
+    Reader("sgd", sgd.recognise, sgd.read),
     Reader("messages", _recognise_messages, _read_messages),
 )
 """In the order in which they are tried: what asks for more keys comes first."""

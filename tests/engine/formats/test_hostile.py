@@ -101,6 +101,20 @@ VALID: dict[str, Any] = {
         "questionnaire": [{"summary": "Detail", "option": "详细"}],
         "strategy_V3": {"final": {}},
     },
+    "sgd": {
+        "dialogue_id": "1_0",
+        "services": ["Banks_1"],
+        "turns": [
+            {"speaker": "USER", "utterance": "hi", "frames": [{"state": {"active_intent": "Pay"}}]},
+            {
+                "speaker": "SYSTEM",
+                "utterance": "ho",
+                "frames": [
+                    {"service_call": {"method": "Pay", "parameters": {}}, "service_results": []}
+                ],
+            },
+        ],
+    },
     "messages": [{"role": "user", "content": "hi"}, {"from": "gpt", "value": "ho"}],
 }
 

@@ -19,6 +19,7 @@ ORIGINALS = original_files(
     "code_feedback",
     "agent_flan",
     "lost_in_conversation",
+    "sgd",
 )
 NOT_CONVERSATIONS = (
     "MockAirlineDomainEnv-few_shot.jsonl",
