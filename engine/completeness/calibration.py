@@ -24,10 +24,10 @@ from engine.records.calibration import (
     Accuracy,
     Agreement,
     CompletionRate,
-    Estimate,
     ReliabilityBin,
     Share,
 )
+from engine.records.interval import Interval
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -237,7 +237,7 @@ def _accuracy(
     seen = _optimism(p, truth, weights, stratum) if chosen else (0.0, 0.0, 0.0)
     counts = np.bincount(kinds, minlength=4)
 
-    def estimate(right: int, wrong: int, nth: int) -> tuple[float, Floats, Estimate]:
+    def estimate(right: int, wrong: int, nth: int) -> tuple[float, Floats, Interval]:
         mean = (sums[right] + sums[wrong]) / (counts[right] + counts[wrong])
         good = drawn[:, right] + mean * prior[:, 2 * nth]
         draws = good / (good + drawn[:, wrong] + mean * prior[:, 2 * nth + 1])
@@ -296,9 +296,9 @@ def _optimism(
     return first, second, third
 
 
-def _interval(value: float, lows: Floats, highs: Floats) -> Estimate:
+def _interval(value: float, lows: Floats, highs: Floats) -> Interval:
     low, high = float(np.quantile(lows, 0.025)), float(np.quantile(highs, 0.975))
-    return Estimate(value, min(low, value), max(high, value))
+    return Interval(value, min(low, value), max(high, value))
 
 
 def completion_rate(

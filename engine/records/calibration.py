@@ -5,20 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.records.conversations import DecisionRule
+from engine.records.interval import Interval
 
 ENOUGH = 40
 """Verdicts complete or incomplete, on scored conversations, from which a threshold is calibrated."""
 LEAST_OF_EACH = 5
 """Of them at least so many complete and so many incomplete."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A share in [0, 1] with its 95% interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +61,7 @@ class CompletionRate:
     conversations: int
     scored: int
     apparent: float | None
-    corrected: Estimate | None
+    corrected: Interval | None
     why: str = ""
 
 
@@ -86,9 +78,9 @@ class Accuracy:
     """
 
     threshold: float
-    sensitivity: Estimate | None
-    specificity: Estimate | None
-    precision: Estimate | None
+    sensitivity: Interval | None
+    specificity: Interval | None
+    precision: Interval | None
     raw_sensitivity: Share
     raw_specificity: Share
     raw_precision: Share | None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.records.calibration import Estimate
 from engine.records.conversations import Mode
+from engine.records.interval import Interval
 
 Curve = tuple[tuple[float, float], ...]
 """Points by their first coordinate."""
@@ -25,13 +25,13 @@ class Classification:
         ece: Expected calibration error of the value as a probability, over ten equal bins.
     """
 
-    accuracy: Estimate
-    precision: Estimate
-    recall: Estimate
-    f1: Estimate
-    auroc: Estimate
-    ap: Estimate
-    ece: Estimate
+    accuracy: Interval
+    precision: Interval
+    recall: Interval
+    f1: Interval
+    auroc: Interval
+    ap: Interval
+    ece: Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Contrast:
     n: int
     first: float
     second: float
-    difference: Estimate
+    difference: Interval
     p: float | None
     corrected: float | None = None
 
@@ -116,8 +116,8 @@ class TruthRow:
     """
 
     name: str
-    auroc: Estimate
-    ap: Estimate
+    auroc: Interval
+    ap: Interval
     roc: Curve = ()
     rejection: Curve = ()
 

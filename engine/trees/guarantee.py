@@ -23,14 +23,14 @@ Predicate = Callable[[str, bool], bool | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """Bounds of a probability; `low` mass surely has the property, 1 - `high` surely has not."""
+class ProbabilityBounds:
+    """ProbabilityBounds of a probability; `low` mass surely has the property, 1 - `high` surely has not."""
 
     low: float
     high: float
 
 
-def guarantee(tree: Tree, predicate: Predicate) -> Interval:
+def guarantee(tree: Tree, predicate: Predicate) -> ProbabilityBounds:
     """The interval for the probability that a response has a property.
 
     Args:
@@ -55,7 +55,7 @@ def guarantee(tree: Tree, predicate: Predicate) -> Interval:
             note(node.pruned, settled if settled == predicate(text, True) else None)
         else:
             note(node.mass, settled)
-    return Interval(min(1.0, math.fsum(holds)), max(0.0, 1.0 - math.fsum(fails)))
+    return ProbabilityBounds(min(1.0, math.fsum(holds)), max(0.0, 1.0 - math.fsum(fails)))
 
 
 def contains(part: str) -> Predicate:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from engine.records.calibration import Estimate
 from engine.records.interval import Interval
 
 
-def ends(interval: Interval | Estimate) -> str:
+def ends(interval: Interval) -> str:
     """Both ends: `.41 to .60`."""
     return f"{short(interval.low)} to {short(interval.high)}"
 

@@ -8,7 +8,6 @@ from itertools import combinations
 
 import numpy as np
 
-from engine.records.calibration import Estimate
 from engine.records.interval import Interval
 from engine.records.validation import Contrast, Curve
 from engine.validate.statistics.correlation import Correlation, correlate
@@ -178,7 +177,7 @@ class _About:
             int(among.sum()),
             first.area,
             second.area,
-            Estimate(off.value, off.low, off.high),
+            Interval(off.value, off.low, off.high),
             differ(first, second),
         )
 

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.errors import WorkbenchError
-from engine.records.calibration import Estimate
+from engine.records.interval import Interval
 from engine.records.validation import Classification, CompletenessTable, TruthTable
 from engine.services.training.records import Training
 from engine.text import one_line
@@ -23,7 +23,7 @@ from screens.shell.run_dialog import refusal_content
 from screens.widgets.background import background
 
 NAME_WIDTH = 28
-MEASURES: tuple[tuple[str, Callable[[Classification], Estimate]], ...] = (
+MEASURES: tuple[tuple[str, Callable[[Classification], Interval]], ...] = (
     ("AUROC", lambda found: found.auroc),
     ("F1", lambda found: found.f1),
     ("accuracy", lambda found: found.accuracy),
@@ -167,7 +167,7 @@ def _truth_lines(truth: TruthTable) -> list[Content]:
     return lines
 
 
-def _cell(estimate: Estimate) -> tuple[str, str]:
+def _cell(estimate: Interval) -> tuple[str, str]:
     """A figure and its interval, `.981`, ` [.95, .99]`."""
     low, high = number_format.probability(estimate.low), number_format.probability(estimate.high)
     return number_format.probability(estimate.value, 3), f" [{low}, {high}]"

@@ -10,9 +10,10 @@ from engine.records.calibration import (
     LEAST_OF_EACH,
     CalibrationReport,
     CompletionRate,
-    Estimate,
+
     Share,
 )
+from engine.records.interval import Interval
 from engine.records.conversations import Verdict
 from engine.text import one_line
 from screens.triage.formatting import agreement_words
@@ -28,7 +29,7 @@ def threshold_words(value: float) -> str:
     return number_format.probability(value, 2 if 0.05 <= value <= 0.95 else 3)
 
 
-def estimate_words(estimate: Estimate | None) -> str:
+def estimate_words(estimate: Interval | None) -> str:
     """`92% (81–97)`, a dash for none."""
     if estimate is None:
         return "–"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from engine.records.calibration import Estimate
+from engine.records.interval import Interval
 from engine.records.validation import Missing
 from engine.services.validation.records import ReportTable, RowKind, SheetRow, ValidationReport
 from engine.text import one_line
@@ -71,7 +71,7 @@ def short(value: float) -> str:
     return f"−{text}" if value < 0 and text != ".00" else text
 
 
-def ends(one: Estimate) -> str:
+def ends(one: Interval) -> str:
     """Both ends of an interval, `[.50, .73]`."""
     return f"[{short(one.low)}, {short(one.high)}]"
 

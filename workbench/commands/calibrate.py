@@ -8,7 +8,8 @@ from pathlib import Path
 
 from engine.errors import WorkbenchError
 from engine.filters import ListQuery
-from engine.records.calibration import Agreement, CalibrationReport, CompletionRate, Estimate, Share
+from engine.records.calibration import Agreement, CalibrationReport, CompletionRate, Share
+from engine.records.interval import Interval
 from engine.services.workspace import Workspace
 from engine.text import one_line
 from workbench.commands.filtering import asked_filter
@@ -72,7 +73,7 @@ def _lines(report: CalibrationReport) -> list[str]:
     return lines
 
 
-def _estimate(estimate: Estimate | None) -> str:
+def _estimate(estimate: Interval | None) -> str:
     if estimate is None:
         return "–"
     return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"

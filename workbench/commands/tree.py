@@ -21,7 +21,7 @@ from engine.stages.trees import tree_row
 from engine.store import conversations
 from engine.text import one_line
 from engine.trees.growth import Budget
-from engine.trees.guarantee import Interval, guarantee, parse_predicate
+from engine.trees.guarantee import Bounds, guarantee, parse_predicate
 from engine.trees.meaning import Meanings
 from engine.trees.measures import Answer, Measures, answers, measure, subtree_mass
 from engine.trees.places import Place, places
@@ -80,7 +80,7 @@ class _Shown:
 
     row: TreeRow
     grown: GrownTree
-    interval: Interval | None
+    interval: Bounds | None
 
 
 def _json(arguments: argparse.Namespace, found: _Shown) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from engine.records.calibration import Estimate
+from engine.records.interval import Interval
 from engine.records.validation import Classification, CompletenessTable, TruncationRow, TruthTable
 from engine.services.validation.contrasts import contrasts_json
 from engine.text import one_line
@@ -84,7 +84,7 @@ def _name(row: TruncationRow) -> str:
     return one_line(row.name, LONGEST_NAME)
 
 
-def _with_ends(figure: Estimate, width: int) -> str:
+def _with_ends(figure: Interval, width: int) -> str:
     return f"{short(figure.value):>{width}}  {ends(figure):<12}"
 
 
@@ -147,5 +147,5 @@ def as_json(found: CompletenessTable) -> dict[str, Any]:
     }
 
 
-def _ends(figure: Estimate) -> list[float]:
+def _ends(figure: Interval) -> list[float]:
     return [figure.low, figure.high]

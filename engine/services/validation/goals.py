@@ -15,7 +15,7 @@ from engine.store.project import Project
 from engine.store.sql import snapshot
 from engine.validate.statistics.partitions import (
     OUTSIDE,
-    Agreement,
+    GoldAgreement,
     Labels,
     agreement,
     agreement_contrasts,
@@ -47,8 +47,8 @@ class GoalValidation:
     n: int
     goals: int
     outside: int
-    rows: Mapping[str, Agreement]
-    others: Mapping[str, Agreement]
+    rows: Mapping[str, GoldAgreement]
+    others: Mapping[str, GoldAgreement]
     contrasts: tuple[Contrast, ...]
 
 

@@ -10,7 +10,7 @@ from engine.services.validation.goals import GoalValidation
 from engine.text import one_line
 from engine.validate import conclusions
 from engine.validate.formatting import ends, short
-from engine.validate.statistics.partitions import Agreement
+from engine.validate.statistics.partitions import GoldAgreement
 
 FIGURES = ("v", "ari", "homogeneity", "completeness")
 _HEADS = ("V", "ARI", "homogeneity", "completeness")
@@ -46,7 +46,7 @@ def as_json(found: GoalValidation) -> dict[str, Any]:
     return {"goals": {**whole, "rows": rows, "others": others, **contrasts_json(found.contrasts)}}
 
 
-def _row_json(name: str, row: Agreement) -> dict[str, Any]:
+def _row_json(name: str, row: GoldAgreement) -> dict[str, Any]:
     values = {figure: getattr(row, figure) for figure in FIGURES}
     return {
         "name": name,

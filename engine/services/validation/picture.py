@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.errors import ProjectError, UsageError
-from engine.records.calibration import Estimate
+from engine.records.interval import Interval
 from engine.records.validation import CompletenessTable, TruncationRow
 from engine.text import one_line
 
@@ -37,7 +37,7 @@ class _Panel:
 
     title: str
     figure: str
-    values: dict[str, Estimate]
+    values: dict[str, Interval]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _frame(axis: Any, panel: _Panel, *, upright: bool) -> None:
         (axis.axhline if upright else axis.axvline)(chance, color="0.6", linewidth=0.8)
 
 
-def _reach(one: Estimate) -> list[list[float]]:
+def _reach(one: Interval) -> list[list[float]]:
     return [[max(0.0, one.value - one.low)], [max(0.0, one.high - one.value)]]
 
 

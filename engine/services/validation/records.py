@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from engine.records.calibration import Estimate
+from engine.records.interval import Interval
 from engine.records.validation import Curve, Metric, Missing
 
 RowKind = Literal["measure", "plain", "way"]
@@ -40,7 +40,7 @@ class SheetRow:
     name: str
     kind: RowKind
     means: str
-    cells: tuple[Estimate, ...]
+    cells: tuple[Interval, ...]
     p: float | None
     curves: tuple[Curve, ...]
     said: tuple[str, ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.records.calibration import Estimate
 from engine.records.interval import Interval
 from engine.records.validation import CompletenessTable, Contrast, Curve, TruthTable
 from engine.services.validation.all_metrics import Everything
@@ -13,7 +12,7 @@ from engine.services.validation.records import Plot, ReportTable, SheetRow
 from engine.services.validation.trees import TreeValidation, config_name
 from engine.text import one_line
 from engine.validate import conclusions, truths
-from engine.validate.statistics.partitions import Agreement
+from engine.validate.statistics.partitions import GoldAgreement
 from engine.validate.tables import ClaimTable, Ranked
 from engine.validate.uncertainty import BASELINES, MEASURES
 
@@ -132,7 +131,7 @@ def _of_ends(table: TruthTable) -> ReportTable:
 
 
 def _of_goals(found: GoalValidation) -> ReportTable:
-    def row(name: str, one: Agreement) -> SheetRow:
+    def row(name: str, one: GoldAgreement) -> SheetRow:
         cells = tuple(map(_estimate, (one.v, one.ari, one.homogeneity, one.completeness)))
         said = _about(name, found.contrasts)
         return SheetRow(
@@ -163,5 +162,5 @@ def _about(name: str, contrasts: Sequence[Contrast]) -> tuple[str, ...]:
     return tuple(one_line(said, 400) for said in conclusions.pairwise(mine))
 
 
-def _estimate(one: Interval) -> Estimate:
-    return Estimate(one.value, one.low, one.high)
+def _estimate(one: Interval) -> Interval:
+    return Interval(one.value, one.low, one.high)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from engine.records.calibration import Estimate
+from engine.records.interval import Interval
 from engine.records.validation import Classification
 from engine.validate.statistics.significance import resampled
 from engine.validate.statistics.weighted import Floats, area, average_precision, ratio
@@ -24,7 +24,7 @@ _CELLS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ClassificationMetrics:
     """The figures of `Classification` without their intervals."""
 
     accuracy: float
@@ -36,20 +36,20 @@ class Figures:
     ece: float
 
 
-NAMES = tuple(one.name for one in fields(Figures))
+NAMES = tuple(one.name for one in fields(ClassificationMetrics))
 _ECE = NAMES.index("ece")
 
 
 def figures(
     values: Sequence[float], complete: Sequence[bool], threshold: float = THRESHOLD
-) -> Figures:
+) -> ClassificationMetrics:
     """The figures alone.
 
     Raises:
         ValueError: One kind is missing, the lengths differ, or a value is not in [0, 1].
     """
     sample = _Sample.of(values, complete, None, threshold)
-    return Figures(*map(float, sample.figures(np.ones((1, sample.groups)), None)[0]))
+    return ClassificationMetrics(*map(float, sample.figures(np.ones((1, sample.groups)), None)[0]))
 
 
 def classify(
@@ -87,7 +87,7 @@ class BootstrapDraws:
     """All figures and what they are in each draw; draws of two values over the same groups are the same draws.
 
     Attributes:
-        seen: In the order of `Figures`.
+        seen: In the order of `ClassificationMetrics`.
         draws: The same, shape (draws, figures).
     """
 
@@ -101,18 +101,18 @@ class BootstrapDraws:
         low[_ECE], high[_ECE] = np.clip(turned, 0.0, 1.0)
         return Classification(
             *(
-                Estimate(float(value), float(min(bottom, value)), float(max(top, value)))
+                Interval(float(value), float(min(bottom, value)), float(max(top, value)))
                 for value, bottom, top in zip(self.seen, low, high, strict=True)
             )
         )
 
-    def difference(self, other: BootstrapDraws, name: str) -> tuple[Estimate, float]:
+    def difference(self, other: BootstrapDraws, name: str) -> tuple[Interval, float]:
         """How much higher the figure of this name is, with its interval, and the p of the hypothesis that it is not."""
         nth = NAMES.index(name)
         off = float(self.seen[nth] - other.seen[nth])
         drawn = self.draws[:, nth] - other.draws[:, nth]
         low, high = np.quantile(drawn, [0.025, 0.975])
-        return Estimate(off, min(off, float(low)), max(off, float(high))), resampled(off, drawn)
+        return Interval(off, min(off, float(low)), max(off, float(high))), resampled(off, drawn)
 
 
 def draw(
@@ -178,7 +178,7 @@ class _Sample:
         return cls(value, label.astype(float), group, int(group.max()) + 1, starts, called)
 
     def figures(self, weights: Floats, unseen: Floats | None) -> Floats:
-        """The figures in the order of `Figures` for each draw, shape (draws, 7).
+        """The figures in the order of `ClassificationMetrics` for each draw, shape (draws, 7).
 
         Args:
             weights: Of each group, shape (draws, groups).

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import rankdata
 
 from engine.records.interval import Z95, Interval
 
@@ -43,16 +44,8 @@ def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation | 
     n = len(x)
     if n < LEAST or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
-    rho = _pearson(ranks(x), ranks(y))
+    rho = _pearson(rankdata(x), rankdata(y))
     return Correlation(n, _with_interval(rho, n), _pearson(x, y))
-
-
-def ranks(values: Floats) -> Floats:
-    """Ranks from 1, equal values sharing the mean of theirs."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    shared: Floats = (last - (counts - 1) / 2)[place]
-    return shared
 
 
 def _pearson(x: Floats, y: Floats) -> float:

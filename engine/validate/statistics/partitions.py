@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import adjusted_rand_score, homogeneity_completeness_v_measure
 
-from engine.records.calibration import Estimate
 from engine.records.interval import Interval
 from engine.records.validation import Contrast
 from engine.validate.statistics.significance import corrected, resampled
@@ -27,7 +26,7 @@ _Figures = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class GoldAgreement:
     """Agreement of groups with gold goals.
 
     Attributes:
@@ -45,7 +44,7 @@ class Agreement:
     groups: int
 
 
-def agreement(gold: Sequence[str], labels: Labels, *, seed: int = 0) -> Agreement:
+def agreement(gold: Sequence[str], labels: Labels, *, seed: int = 0) -> GoldAgreement:
     """Holds groups against gold goals.
 
     The 95% intervals come from random halves of the conversations: figures of a half drawn without replacement vary
@@ -66,7 +65,7 @@ def agreement(gold: Sequence[str], labels: Labels, *, seed: int = 0) -> Agreemen
         for one, low, high, least in zip(whole, down, up, LEAST, strict=True)
     )
     groups = len(np.unique(labels[labels != OUTSIDE]))
-    return Agreement(v, ari, homogeneity, completeness, groups)
+    return GoldAgreement(v, ari, homogeneity, completeness, groups)
 
 
 def agreement_contrasts(
@@ -96,7 +95,7 @@ def agreement_contrasts(
                 drawn = halves[one][:, nth] - halves[other][:, nth]
                 low, high = np.quantile(drawn - drawn.mean(), (0.025, 0.975))
                 p = resampled(off, drawn)
-            ends = Estimate(off, float(off + low), float(off + high))
+            ends = Interval(off, float(off + low), float(off + high))
             found.append(Contrast(figure, one, other, len(truth), first, second, ends, p))
     return corrected(found)
 

@@ -1,4 +1,4 @@
-"""How well a number tells two kinds of things apart: the area under the ROC curve, and average precision."""
+"""How well a number tells two kinds of things apart: the area under the ROC curve, its interval and its variance."""
 
 from __future__ import annotations
 
@@ -107,25 +107,6 @@ def placements(
         int((high_counts > 0).sum()),
         int((low_counts > 0).sum()),
     )
-
-
-def average_precision(values: Sequence[float], positive: Sequence[bool]) -> float:
-    """Mean precision over the positives, going down from the highest value; things of equal value come at once.
-
-    Chance gives the share of positives.
-
-    Raises:
-        ValueError: There is no positive, or the lengths differ.
-    """
-    value, label, _ = _columns(values, positive, None)
-    if not label.any():
-        raise ValueError("A positive is needed.")
-    order = np.argsort(-value, kind="stable")
-    ranked, hits = value[order], np.cumsum(label[order])
-    ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
-    found = hits[ends]
-    precision = found / (ends + 1)
-    return float((np.diff(found, prepend=0) * precision).sum() / found[-1])
 
 
 def auroc_error(area: float, highs: int, lows: int) -> float:

@@ -20,7 +20,7 @@ from engine.completeness.calibration import (
     wilson,
     youden,
 )
-from engine.records.calibration import Estimate
+from engine.records.interval import Interval
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -198,7 +198,7 @@ def test_every_figure_is_a_share(
     found = calibrate(scores, truth, [*scores, *others], at)
     if found.best is not None:
         assert min(scores) < found.best <= max(scores)
-    estimates: list[Estimate | None] = []
+    estimates: list[Interval | None] = []
     if found.accuracy is not None:
         estimates += [
             found.accuracy.sensitivity,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.errors import Cancelled
-from engine.records.calibration import Estimate
+from engine.records.interval import Interval
 from engine.records.validation import Contrast
 from engine.validate import conclusions
 from engine.validate.tables import ClaimTable, claim_tables
@@ -30,7 +30,7 @@ def table(n: int = 80, better: float = 3.0, positives: int = 30, how: str = "") 
 
 def contrast(p: float | None, off: float = 0.02) -> Contrast:
     """The example of the documentation."""
-    return Contrast("AUROC", "leaves", "length", 100, 0.63, 0.61, Estimate(off, -0.1, 0.14), p, p)
+    return Contrast("AUROC", "leaves", "length", 100, 0.63, 0.61, Interval(off, -0.1, 0.14), p, p)
 
 
 class TestContrasts:

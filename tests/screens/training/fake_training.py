@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.errors import ProjectReadOnly, UsageError, WorkbenchError
-from engine.records.calibration import Estimate
+from engine.records.interval import Interval
 from engine.records.validation import Classification, CompletenessTable, TruncationRow
 from engine.services.training.records import (
     LossPoint,
@@ -218,6 +218,6 @@ class FakeTraining:
 
 
 def _found(auroc: float) -> Classification:
-    best = Estimate(auroc, max(0.0, auroc - 0.05), min(1.0, auroc + 0.012))
-    other = Estimate(auroc - 0.04, auroc - 0.1, auroc)
-    return Classification(other, other, other, other, best, best, Estimate(0.03, 0.01, 0.06))
+    best = Interval(auroc, max(0.0, auroc - 0.05), min(1.0, auroc + 0.012))
+    other = Interval(auroc - 0.04, auroc - 0.1, auroc)
+    return Classification(other, other, other, other, best, best, Interval(0.03, 0.01, 0.06))

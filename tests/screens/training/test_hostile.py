@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from engine.errors import WorkbenchError
-from engine.records.calibration import Estimate
+from engine.records.interval import Interval
 from engine.records.validation import CompletenessTable, TruthRow, TruthTable
 from engine.services.training.records import (
     Offer,
@@ -75,7 +75,7 @@ class HostileTraining(FakeTraining):
         return replace(known, run=self.payload, rows=rows, truths=(truth,))
 
 
-HALF = Estimate(0.5, 0.4, 0.6)
+HALF = Interval(0.5, 0.4, 0.6)
 
 
 @pytest.mark.parametrize(

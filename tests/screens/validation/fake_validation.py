@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from engine.errors import Cancelled, UsageError
-from engine.records.calibration import Estimate
+from engine.records.interval import Interval
 from engine.records.validation import Curve, Missing
 from engine.services.validation.records import Plot, ReportTable, SheetRow, ValidationReport, Watch
 
@@ -15,9 +15,9 @@ KEPT: Curve = tuple((n / 20, 0.6 + 0.3 * n / 20) for n in range(20))
 LACKING: Curve = tuple((n / 20, 0.6 - 0.1 * n / 20) for n in range(20))
 
 
-def estimate(value: float, half: float = 0.1) -> Estimate:
+def estimate(value: float, half: float = 0.1) -> Interval:
     """A figure with an interval."""
-    return Estimate(value, max(0.0, value - half), min(1.0, value + half))
+    return Interval(value, max(0.0, value - half), min(1.0, value + half))
 
 
 def row(name: str, kind: str, area: float, said: tuple[str, ...] = ()) -> SheetRow:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ProjectError, UsageError
-from engine.records.calibration import Estimate
+from engine.records.interval import Interval
 from engine.records.validation import (
     Classification,
     CompletenessTable,
@@ -18,7 +18,7 @@ from engine.records.validation import (
 )
 from engine.services.validation.picture import draw
 
-SOME = Estimate(0.8, 0.7, 0.9)
+SOME = Interval(0.8, 0.7, 0.9)
 
 
 def row(

@@ -1,4 +1,4 @@
-"""Figures of a value that tells complete from incomplete, and their intervals."""
+"""Metrics of a value that tells complete from incomplete, and their intervals."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score
 
 from engine.completeness.calibration import reliability
-from engine.records.calibration import Estimate
+from engine.records.interval import Interval
 from engine.records.validation import Classification
 from engine.validate.statistics import classification
-from engine.validate.statistics.classification import Figures, classify, figures
-from engine.validate.statistics.ranking import auroc, average_precision
+from engine.validate.statistics.classification import ClassificationMetrics, classify, figures
+from engine.validate.statistics.ranking import auroc
 
 LABELLED = st.lists(
     st.tuples(st.integers(0, 10).map(lambda n: n / 10), st.booleans()), min_size=2, max_size=30
 ).filter(lambda pairs: len({label for _, label in pairs}) == 2)
 
 
-def estimates(found: Classification) -> dict[str, Estimate]:
+def estimates(found: Classification) -> dict[str, Interval]:
     """The figures by name."""
     return {one.name: getattr(found, one.name) for one in fields(found)}
 
@@ -44,11 +45,11 @@ class TestFigures:
     @settings(max_examples=40, deadline=None)
     @given(LABELLED)
     def test_areas(self, pairs: list[tuple[float, bool]]) -> None:
-        """The area and average precision are those of `engine.validate.statistics.ranking`, ties included."""
+        """The area is that of `engine.validate.statistics.ranking`, average precision that of scikit-learn; ties too."""
         values, labels = [value for value, _ in pairs], [label for _, label in pairs]
         found = figures(values, labels)
         assert found.auroc == pytest.approx(auroc(values, labels).value)
-        assert found.ap == pytest.approx(average_precision(values, labels))
+        assert found.ap == pytest.approx(average_precision_score(labels, values))
 
     @settings(max_examples=40, deadline=None)
     @given(LABELLED)
@@ -123,7 +124,7 @@ class TestIntervals:
             return [*wholes, *cuts], [True] * pairs + [False] * pairs
 
         true = figures(*drawn(100_000))
-        held = dict.fromkeys((one.name for one in fields(Figures)), 0)
+        held = dict.fromkeys((one.name for one in fields(ClassificationMetrics)), 0)
         for _ in range(120):
             found = classify(*drawn(30), groups=2 * list(range(30)))
             for name, one in estimates(found).items():
@@ -138,5 +139,5 @@ def _perfect(pairs: int) -> Classification:
     )
 
 
-def _width(estimate: Estimate) -> float:
+def _width(estimate: Interval) -> float:
     return estimate.high - estimate.low

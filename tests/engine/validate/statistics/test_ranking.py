@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.validate.statistics.ranking import auroc, average_precision
+from engine.validate.statistics.ranking import auroc
 
 LABELLED = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=30).filter(
     lambda pairs: len({label for _, label in pairs}) == 2
@@ -108,20 +108,3 @@ class TestInterval:
         )
         assert found.value == found.high == 1
         assert 0.1 < found.low < more.low < 1
-
-
-class TestAveragePrecision:
-    def test_by_hand(self) -> None:
-        """Precision at each positive on the way down: first of one, second of three."""
-        found = average_precision([9, 7, 5, 3], [True, False, True, False])
-        assert found == pytest.approx((1 + 2 / 3) / 2)
-
-    def test_equal_values_come_at_once(self) -> None:
-        """Where all are equal nothing is told apart: the share of positives, whatever the order."""
-        assert average_precision([1] * 4, [True, False, False, False]) == 0.25
-        assert average_precision([1] * 4, [False, False, False, True]) == 0.25
-
-    def test_without_a_positive(self) -> None:
-        """There is nothing to find."""
-        with pytest.raises(ValueError, match="positive"):
-            average_precision([1.0], [False])
