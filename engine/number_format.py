@@ -39,6 +39,11 @@ def difference(value: float, digits: int = 2) -> str:
     return text if not text.strip(".0") else f"{'+' if value > 0 else '−'}{text}"
 
 
+def signed(value: float) -> str:
+    """A number in [-1, 1] as probabilities are written, with its sign where it is negative: `.86`, `-.05`."""
+    return ("-" if value < -0.005 else "") + probability(abs(value))
+
+
 def bar(p: float | None, width: int = BAR_WIDTH) -> str:
     """A probability as a bar of `width` cells; blank for None."""
     if p is None:

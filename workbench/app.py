@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,20 +19,26 @@ from engine.events import JobEnded, Listener
 from engine.services.ports import Services
 from engine.text import one_line
 from screens.conversations.screen import ConversationsScreen
+from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.screen import GoalsScreen
+from screens.goals.similar_dialog import AlikeDialog
 from screens.merge_review.screen import MergeDeskScreen
 from screens.models.screen import ModelsScreen
 from screens.overview.screen import OverviewScreen
+from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard
 from screens.shell.dialogs import ErrorDialog
 from screens.shell.fault_reporting import FaultTellingApp
 from screens.shell.offline import offline_notice
 from screens.shell.recent_projects import Shell
+from screens.shell.routes import Routes
 from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
 from screens.shell.workbench_screen import MODES, TitleLine
 from screens.simulation.screen import SimulationScreen
 from screens.training.screen import TrainingScreen
 from screens.trees.list_screen import TreeSetScreen
+from screens.trees.screen import TreeScreen
+from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.screen import TriageScreen
 from screens.widgets.background import all_written, in_thread
 from screens.widgets.engine_feed import EngineFeed, EngineMessage
@@ -56,6 +63,7 @@ class WorkbenchApp(Keyed, FaultTellingApp[None], inherit_bindings=False):
 
     Attributes:
         next_project: Path of the project to open when this one has been closed; None to end.
+        routes: Makes the screens that screens of other folders open.
     """
 
     TITLE = "Conversation Workbench"
@@ -99,6 +107,13 @@ class WorkbenchApp(Keyed, FaultTellingApp[None], inherit_bindings=False):
         self._subscribe = subscribe
         self._unsubscribe: Callable[[], None] | None = None
         self._feed = EngineFeed(self)
+        self.routes = Routes(
+            reader=partial(ReaderScreen, services, self._feed),
+            tree=partial(TreeScreen, services, self._feed),
+            calibration=partial(CalibrationScreen, services, self._feed),
+            members=partial(GoalMembersScreen, services, self._feed),
+            similar=partial(AlikeDialog, services.goals),
+        )
         self.add_mode("overview", lambda: OverviewScreen(services, self._feed, clock))
         self.add_mode("conversations", lambda: ConversationsScreen(services, self._feed))
         self.add_mode("triage", lambda: TriageScreen(services, self._feed, clock))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from textual.binding import Binding, BindingType
 
-from engine.filters import FilterError, ListQuery, parse_filter
+from engine.filters import Filter, FilterError, ListQuery, parse_filter
 from engine.services.ports import Services
 from engine.text import display_safe, one_line
 from screens.conversations.columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED
@@ -63,9 +63,10 @@ class AskingScreen(MarkingScreen):
         """Back to the list."""
         self.table.focus()
 
-    def _filter_by(self, query: ListQuery) -> None:
-        self.query_one(FilterLine).put(query.filter)
-        self.ask(query)
+    def filter_by(self, wanted: Filter) -> None:
+        """Lists what a filter matches."""
+        self.query_one(FilterLine).put(wanted)
+        self.ask(replace(self.query_shown, filter=wanted))
 
     def action_edit_filter(self) -> None:
         """Goes into the filter line."""
@@ -77,12 +78,12 @@ class AskingScreen(MarkingScreen):
 
     def action_next_state(self) -> None:
         """Steps through the state filters."""
-        self._filter_by(next_state(self.query_shown))
+        self.filter_by(next_state(self.query_shown).filter)
 
     def action_clear(self) -> None:
         """Takes the filter away, and when there is none the marks."""
         if self.query_shown.filter:
-            self._filter_by(replace(self.query_shown, filter=ListQuery().filter))
+            self.filter_by(Filter())
         elif self.marks:
             self.action_mark_none()
 
@@ -157,7 +158,7 @@ class AskingScreen(MarkingScreen):
             except FilterError as error:
                 self.show_error(error)
             else:
-                self._filter_by(replace(self.query_shown, filter=wanted))
+                self.filter_by(wanted)
 
         def show(filters: dict[str, str]) -> None:
             dialog = SavedFiltersDialog(self.services.saved, self.services.project, filters)

@@ -30,7 +30,6 @@ from screens.conversations.query import (
     read_counts,
     searched,
 )
-from screens.reader.screen import ReaderScreen
 from screens.shell.workbench_screen import REFRESH_SECONDS
 from screens.widgets.background import write_in_order
 from screens.widgets.conversation_facts import Facts, load_facts
@@ -260,12 +259,12 @@ class ConversationsScreen(AskingScreen):
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter opens the reader; coming back, the cursor stands on what was read last."""
         table = self.table
-        reader = ReaderScreen(
-            self.services, self.feed, table.ids, table.cursor_index, self.MODE, self._words
-        )
-        self.app.push_screen(
-            reader, lambda row_id: table.move_to_id(row_id) if row_id is not None else None
-        )
+
+        def back(row_id: int | None) -> None:
+            if row_id is not None:
+                table.move_to_id(row_id)
+
+        self.open_reader(table.ids, table.cursor_index, back, words=self._words)
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Shows the preview of the row under the cursor, where there is one."""

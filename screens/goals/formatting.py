@@ -22,7 +22,7 @@ from engine.records.goals import (
     said_yes,
 )
 from engine.text import display_safe, one_line
-from screens.triage.formatting import agreement_words, signed
+from screens.widgets.agreement import format_agreement
 from screens.widgets.states import STATE_LOOKS
 
 Piece = str | tuple[str, str]
@@ -132,7 +132,9 @@ def group_line(group: GoalGroup) -> Content:
 def near_line(near: Sequence[tuple[str, float]], but: str) -> Content:
     """The other groups nearest to a side, `near: Change a date .74 · …`; `but` is the label of the other side."""
     found = [
-        f"{one_line(label, 40)} {signed(cosine)}" for label, cosine in near if label != but
+        f"{one_line(label, 40)} {number_format.signed(cosine)}"
+        for label, cosine in near
+        if label != but
     ] or ["nothing else"]
     return Content.styled("near: " + " · ".join(found), "$tone-muted")
 
@@ -171,8 +173,8 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
     parts += ["\n", *_model_pieces(found, progress, gap), "\n"]
     parts += [
         ("alike  ", "$tone-muted"),
-        f"labels {signed(found.description_similarity)}",
-        f" · members {signed(found.member_similarity)}",
+        f"labels {number_format.signed(found.description_similarity)}",
+        f" · members {number_format.signed(found.member_similarity)}",
         f"{gap or ' · '}overlap {100 * found.overlap:.0f}%",
     ]
     if found.likelihood_ratio is not None:
@@ -254,7 +256,7 @@ def standing_content(progress: ReviewProgress) -> Content:
         (f" · {_floor(progress) or 'no floor'}", "$tone-muted"),
     ]
     if progress.agreement.n:
-        parts.append(f" · model agrees {agreement_words(progress.agreement)}")
+        parts.append(f" · model agrees {format_agreement(progress.agreement)}")
     if progress.unasked:
         calls = number_format.counted(progress.calls, "model call")
         wait = (

@@ -18,11 +18,11 @@ from engine.text import display_safe, one_line
 from screens.goals import formatting
 from screens.goals.columns import member_columns
 from screens.goals.dialogs import GroupPicker, split_group
-from screens.goals.similar_dialog import AlikeDialog, Answer
+from screens.goals.similar_dialog import AlikeDialog
 from screens.goals.undo import GoalActsScreen
-from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ChoiceDialog
 from screens.shell.marking import Marking
+from screens.shell.routes import ReadingOrder
 from screens.widgets.background import write_in_order
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.find_line import FindLine
@@ -156,7 +156,7 @@ class GoalMembersScreen(Marking, GoalActsScreen):
             if row_id is not None:
                 self.table.move_to_id(row_id)
 
-        self.app.push_screen(ReaderScreen(self.services, self.feed, order, at, self.MODE), back)
+        self.open_reader(order, at, back)
 
     # Marks
 
@@ -261,7 +261,7 @@ class GoalMembersScreen(Marking, GoalActsScreen):
         if at is None:
             return
 
-        def chosen(answer: Answer | None) -> None:
+        def chosen(answer: ReadingOrder | None) -> None:
             if answer is not None:
                 self._read(*answer)
 

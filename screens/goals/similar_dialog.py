@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -18,20 +18,14 @@ from engine.services.goals.port import Goals
 from engine.text import one_line
 from screens.goals.columns import member_columns
 from screens.shell.dialogs import Dialog, ErrorDialog, hint_line
+from screens.shell.routes import ReadingOrder
 from screens.widgets.background import background
 from screens.widgets.row_table import RowTable
 
 NEAREST = 50
 
 
-class Answer(NamedTuple):
-    """The conversations in order, and the place of the one that was chosen."""
-
-    order: array[int]
-    at: int
-
-
-class AlikeDialog(Dialog[Answer | None]):
+class AlikeDialog(Dialog[ReadingOrder | None]):
     """Lists the conversations nearest to one; answers with them and with the one to read."""
 
     PLACE = "alike"
@@ -79,4 +73,4 @@ class AlikeDialog(Dialog[Answer | None]):
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter answers."""
-        self.dismiss(Answer(self.table.ids, self.table.cursor_index))
+        self.dismiss(ReadingOrder(self.table.ids, self.table.cursor_index))

@@ -17,7 +17,6 @@ from engine.records.goals import GoalDecision, GoalGroup
 from engine.services.ports import Services
 from engine.text import one_line
 from screens.goals import formatting
-from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.undo import GoalActsScreen
 from screens.merge_review.replay import ReplayedState, replay
 from screens.shell.clipboard import copy
@@ -158,8 +157,7 @@ class DeskHistoryScreen(GoalActsScreen):
         act = found[1]
         groups = (*act.made, *act.sides)
         if groups:
-            screen = GoalMembersScreen(self.services, self.feed, groups[0], self.MODE)
-            self.app.push_screen(screen)
+            self.app.push_screen(self.routes.members(groups[0], self.MODE))
 
     def action_step(self, by: int) -> None:
         """Steps to the act before or after."""

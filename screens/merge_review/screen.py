@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -18,9 +18,9 @@ from screens.goals.dialogs import (
     SideDialog,
     split_group,
 )
-from screens.goals.members_screen import GoalMembersScreen
 from screens.merge_review.bulk_dialogs import (
     AcceptDialog,
+    ListedPairs,
     RefuseDialog,
     SweepDialog,
     probability_from,
@@ -98,18 +98,18 @@ class MergeDeskScreen(DeskView):
         label = self.place.label
         self._decide(
             lambda p: partial(
-                self.goals.merge, *p.pair, label if label is not None else formatting.label_for(p)
+                self.goals.merge, p, label if label is not None else formatting.label_for(p)
             ),
             merged=True,
         )
 
     def action_apart(self) -> None:
         """Refuses the pair."""
-        self._decide(lambda p: partial(self.goals.apart, *p.pair), merged=False)
+        self._decide(lambda p: partial(self.goals.apart, p), merged=False)
 
     def action_never(self) -> None:
         """Refuses the pair for all clusterings to come."""
-        self._decide(lambda p: partial(self.goals.apart, *p.pair, never=True), merged=False)
+        self._decide(lambda p: partial(self.goals.apart, p, never=True), merged=False)
 
     def action_skip(self) -> None:
         """Goes on without a decision."""
@@ -130,11 +130,11 @@ class MergeDeskScreen(DeskView):
 
     def action_accept(self) -> None:
         """Lists the pairs above a probability, to merge them all."""
-        self._sweep(AcceptDialog, self.goals.merge_above, "Merged")
+        self._sweep(AcceptDialog, self.goals.merge_all, "Merged")
 
     def action_refuse(self) -> None:
         """Lists the pairs below a probability, to refuse them all."""
-        self._sweep(RefuseDialog, self.goals.refuse_below, "Refused")
+        self._sweep(RefuseDialog, self.goals.refuse_all, "Refused")
 
     def action_settle(self) -> None:
         """Shows which conversations lie among members of another group, to move them there."""
@@ -153,15 +153,20 @@ class MergeDeskScreen(DeskView):
 
         self.app.push_screen(SettleDialog(self.goals), chosen)
 
-    def _sweep(self, dialog: type[SweepDialog], decide: Callable[[float], int], done: str) -> None:
+    def _sweep(
+        self,
+        dialog: type[SweepDialog],
+        decide: Callable[[Sequence[Proposal], float], int],
+        done: str,
+    ) -> None:
         if not self.may_write():
             return
 
-        def chosen(probability: float | None) -> None:
-            if probability is not None:
+        def chosen(answer: ListedPairs | None) -> None:
+            if answer is not None:
                 self.place.put(None)  # it may be among them
                 self.write(
-                    lambda: decide(probability),
+                    lambda: decide(answer.pairs, answer.probability),
                     lambda count: self.notify(
                         f"{done} {number_format.counted(count, 'pair')}; u takes all of it back.",
                         markup=False,
@@ -353,7 +358,7 @@ class MergeDeskScreen(DeskView):
         page = self.place.front
         if page is not None:
             group = page.proposal.a if side == "a" else page.proposal.b
-            self.app.push_screen(GoalMembersScreen(self.services, self.feed, group.id, self.MODE))
+            self.app.push_screen(self.routes.members(group.id, self.MODE))
 
     def action_history(self) -> None:
         """Shows what was decided, and what stood after each act."""

@@ -38,10 +38,10 @@ from screens.overview.facts import (
 from screens.overview.histogram import Histogram
 from screens.overview.next_steps import ProjectProgress, Step, next_steps
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.triage.queue import Pace
 from screens.widgets.choices import Choices
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.keyed import Keyed
+from screens.widgets.pace import Pace
 
 
 class Card(Keyed, Vertical, can_focus=True):
@@ -289,9 +289,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def action_calibration(self) -> None:
         """Shows what the verdicts say about the scores."""
-        from screens.triage.calibration_screen import CalibrationScreen
-
-        self.app.push_screen(CalibrationScreen(self.services, self.feed, self.MODE))
+        self.app.push_screen(self.routes.calibration(self.MODE))
 
     def on_card_opened(self, message: Card.Opened) -> None:
         """Figures lead to where they come from."""

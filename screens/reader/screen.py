@@ -16,12 +16,11 @@ from engine import number_format
 from engine.records.conversations import CurvePoint
 from engine.services.ports import Services
 from engine.text import one_line
-from screens.goals.similar_dialog import AlikeDialog, Answer
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
 from screens.reader.taking_text import TAKING_KEYS, TakingText
 from screens.shell.dialogs import TextDialog
+from screens.shell.routes import ReadingOrder
 from screens.shell.workbench_screen import TitleLine
-from screens.trees.screen import TreeScreen
 from screens.widgets.conversation_facts import Facts, load_facts
 from screens.widgets.curve import Curve
 from screens.widgets.engine_feed import EngineFeed
@@ -316,22 +315,20 @@ class ReaderScreen(TakingText):
                 )
                 return
             nearest = min(steps, key=lambda found: abs(found - step))
-            self.app.push_screen(TreeScreen(self.services, self.feed, shown, nearest, self.MODE))
+            self.app.push_screen(self.routes.tree(shown, nearest, self.MODE))
 
         self.in_background(lambda: self.services.trees.steps(shown), arrived, group="trees")
 
     def action_alike(self) -> None:
         """Shows the conversations whose goals are nearest, and reads on in them."""
 
-        def chosen(answer: Answer | None) -> None:
+        def chosen(answer: ReadingOrder | None) -> None:
             if answer is not None:
-                self.app.push_screen(ReaderScreen(self.services, self.feed, *answer, self.MODE))
+                self.open_reader(*answer)
 
         if self._facts is not None:
             name = self._facts.row.external_id
-            self.app.push_screen(
-                AlikeDialog(self.services.goals, self.conversation_id, name), chosen
-            )
+            self.app.push_screen(self.routes.similar(self.conversation_id, name), chosen)
 
     def action_why(self) -> None:
         """Shows where the number comes from."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -25,7 +25,6 @@ from textual.screen import Screen
 from engine import number_format
 from engine.filters import FilterError, parse_filter
 from engine.text import one_line
-from screens.conversations.filtering import AskingScreen
 from screens.shell.key_table import shown_key
 from screens.shell.recent_projects import Shell
 from screens.shell.themes import THEMES
@@ -112,8 +111,8 @@ class WorkbenchCommands(Provider):
             self.app.notify(one_line(str(error)), severity="warning", markup=False)
             return
         await self.app.switch_mode("conversations")
-        if isinstance(self.app.screen, AskingScreen):
-            self.app.screen.ask(replace(self.app.screen.query_shown, filter=wanted))
+        if isinstance(self.app.screen, WorkbenchScreen):
+            self.app.screen.filter_by(wanted)
 
     async def discover(self) -> Hits:
         """Everything, before anything is typed."""

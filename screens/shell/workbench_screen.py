@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import ClassVar, TypeVar
+from array import array
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Protocol, TypeVar, cast
 
 from rich.cells import cell_len
 from textual import events
@@ -17,11 +18,13 @@ from textual.widgets import Footer
 
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event
+from engine.filters import Filter
 from engine.records.conversations import Mode, RunRow
 from engine.services.ports import Network, ProjectInfo, Services
 from engine.text import one_line
 from screens.shell.dialogs import ErrorDialog, TextDialog
 from screens.shell.offline import reason_of
+from screens.shell.routes import Routes
 from screens.shell.run_dialog import RunDialog
 from screens.widgets.background import background
 from screens.widgets.engine_feed import EngineFeed
@@ -142,6 +145,12 @@ def titles_of(mode: str, *, brief: bool) -> list[str]:
     ]
 
 
+class RoutedApp(Protocol):
+    """The app, as far as screens need it to open others."""
+
+    routes: Routes
+
+
 class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
     """Base of the screens: hears the engine, refreshes when it is in sight, shows errors."""
 
@@ -228,6 +237,27 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
             return True
         self.notify(one_line(reason), title="Read-only", severity="warning", markup=False)
         return False
+
+    # Other screens
+
+    @property
+    def routes(self) -> Routes:
+        """Makes the screens of other folders."""
+        return cast(RoutedApp, self.app).routes
+
+    def open_reader(
+        self,
+        order: array[int],
+        at: int,
+        back: Callable[[int | None], None] = lambda _: None,
+        *,
+        words: Sequence[str] = (),
+    ) -> None:
+        """Opens the reader on conversations by id; see `Routes.reader`. `back` gets the id of the last one read."""
+        self.app.push_screen(self.routes.reader(order, at, self.MODE, words), back)
+
+    def filter_by(self, wanted: Filter) -> None:
+        """Lists what a filter matches, where the screen is a list that can be filtered; others ignore it."""
 
     # Jobs that more than one screen starts
 

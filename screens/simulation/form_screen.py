@@ -23,7 +23,6 @@ from engine.services.simulation.records import (
     chosen_models,
 )
 from engine.text import display_safe, one_line
-from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ChoiceDialog, Dialog, hint_line
 from screens.shell.run_form import KEYS, field_line
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
@@ -218,9 +217,7 @@ class FormTalkScreen(WorkbenchScreen[None]):
         if key is None:
             self.notify("There is no conversation yet.", markup=False)
             return
-        self.app.push_screen(
-            ReaderScreen(self.services, self.feed, array("q", [key]), 0, self.MODE)
-        )
+        self.open_reader(array("q", [key]), 0)
 
 
 def dialogue_content(state: TalkState, width: int) -> Content:

@@ -16,7 +16,6 @@ from engine.records.simulation import TranscriptLine
 from engine.services.ports import Services
 from engine.services.simulation.records import PlayItem
 from engine.text import one_line
-from screens.reader.screen import ReaderScreen
 from screens.shell.clipboard import copy
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.simulation import formatting as words
@@ -107,9 +106,7 @@ class PlayScreen(WorkbenchScreen[None]):
         if key is None:
             self.notify("It is no conversation.", markup=False)
             return
-        self.app.push_screen(
-            ReaderScreen(self.services, self.feed, array("q", [key]), 0, self.MODE)
-        )
+        self.open_reader(array("q", [key]), 0)
 
     def action_copy(self) -> None:
         """Copies the call."""

@@ -26,7 +26,6 @@ from engine.services.simulation.records import (
     SimulationOffers,
     SimulationRequest,
 )
-from screens.reader.screen import ReaderScreen
 from screens.shell.clipboard import copy
 from screens.shell.dialogs import TextDialog, ask_order
 from screens.shell.save_dialogs import ask_file
@@ -318,7 +317,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         keys = [self._items[key].conversation_id for key in self.plays.ids if key in self._items]
         order = array("q", dict.fromkeys(key for key in keys if key is not None))
         at = order.index(item.conversation_id)
-        self.app.push_screen(ReaderScreen(self.services, self.feed, order, at, self.MODE))
+        self.open_reader(order, at)
 
     def action_shards(self) -> None:
         """Asks for a file of proposed shards, and shows them."""

@@ -10,13 +10,12 @@ from engine.records.calibration import (
     LEAST_OF_EACH,
     CalibrationReport,
     CompletionRate,
-
     Share,
 )
-from engine.records.interval import Interval
 from engine.records.conversations import Verdict
+from engine.records.interval import Interval
 from engine.text import one_line
-from screens.triage.formatting import agreement_words
+from screens.widgets.agreement import format_agreement
 from screens.widgets.states import VERDICT_LOOKS
 
 Piece = tuple[str, str] | str
@@ -68,9 +67,9 @@ def verdicts_content(report: CalibrationReport) -> Content:
             parts.append((": in triage, O chooses the calibration sample", "$tone-muted"))
         parts.append("\n")
     parts.append(("you and the model ", "$tone-muted"))
-    parts.append(agreement_words(report.model))
+    parts.append(format_agreement(report.model))
     parts.append(("\nyou and yourself, blind ", "$tone-muted"))
-    parts.append(agreement_words(report.itself))
+    parts.append(format_agreement(report.itself))
     return Content.assemble(*parts)
 
 

@@ -12,6 +12,7 @@ from engine.filters import Filter
 from engine.records.calibration import Agreement
 from engine.records.conversations import DecisionRule, QueueOrder, Verdict, VerdictRow
 from engine.text import one_line
+from screens.widgets.agreement import format_agreement
 from screens.widgets.states import VERDICT_LOOKS
 
 ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
@@ -49,20 +50,6 @@ def tally_pieces(tally: Mapping[Verdict, int]) -> list[Piece]:
     ]
 
 
-def agreement_words(agreement: Agreement) -> str:
-    """`86% (κ .71, n 34)`; a dash where nothing was compared."""
-    if agreement.same is None:
-        return "–"
-    kappa = "" if agreement.kappa is None else f"κ {signed(agreement.kappa)}, "
-    share = agreement.same.part / agreement.same.of
-    return f"{100 * share:.0f}% ({kappa}n {agreement.n})"
-
-
-def signed(value: float) -> str:
-    """A number in [-1, 1] as probabilities are written, with its sign where it is negative."""
-    return ("-" if value < -0.005 else "") + number_format.probability(abs(value))
-
-
 def standing_line(
     standing: TriageStatus, order: QueueOrder, wanted: Filter, *, with_tally: bool
 ) -> Content:
@@ -75,9 +62,9 @@ def standing_line(
     if not with_tally:
         parts.append((f" · {reason}", "$tone-muted"))
     if standing.model.n:
-        parts.append((f" · model agrees {agreement_words(standing.model)}", ""))
+        parts.append((f" · model agrees {format_agreement(standing.model)}", ""))
     if standing.itself.n:
-        parts.append((f" · you with yourself {agreement_words(standing.itself)}", ""))
+        parts.append((f" · you with yourself {format_agreement(standing.itself)}", ""))
     if wanted:
         parts.append((f" · ▽ {one_line(str(wanted))}", "bold $tone-accent"))
     return Content.assemble(*parts)

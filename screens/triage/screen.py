@@ -13,7 +13,6 @@ from engine.errors import WorkbenchError
 from engine.records.conversations import QueueOrder, TriagePlace, Verdict, VerdictRow
 from engine.services.ports import Services
 from engine.text import display_safe
-from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ChoiceDialog, TextDialog
 from screens.shell.filter_editing import edit_filter
 from screens.triage import formatting
@@ -21,6 +20,7 @@ from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.formatting import ORDERS, TriageStatus
 from screens.triage.queue import BlindRound, TriageQueue
 from screens.triage.view import TriageDesk
+from screens.widgets.agreement import format_agreement
 from screens.widgets.background import write_in_order
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.filter_line import FilterLine
@@ -295,7 +295,7 @@ class TriageScreen(TriageDesk):
         self.moved()
 
         def tell(standing: TriageStatus) -> None:
-            words = formatting.agreement_words(standing.itself)
+            words = format_agreement(standing.itself)
             self.notify(f"You agree with yourself: {words}", title="Blind repeats", markup=False)
             self.show_standing(standing)
 
@@ -312,6 +312,4 @@ class TriageScreen(TriageDesk):
         """Opens the conversation in the reader; the queue stays where it is."""
         if self.blind is None and self.queue.current is not None:
             order = array("q", self.queue.ids)
-            self.app.push_screen(
-                ReaderScreen(self.services, self.feed, order, self.queue.index, self.MODE)
-            )
+            self.open_reader(order, self.queue.index)

@@ -21,12 +21,13 @@ from engine.text import one_line
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.triage import formatting
 from screens.triage.formatting import ORDERS, TriageStatus
-from screens.triage.queue import BlindRound, Pace, TriageQueue
+from screens.triage.queue import BlindRound, TriageQueue
 from screens.widgets.background import write_in_order
 from screens.widgets.conversation_facts import Facts, load_facts
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.evidence import Evidence
 from screens.widgets.filter_line import FilterLine
+from screens.widgets.pace import Pace
 from screens.widgets.transcript import Transcript
 
 NO_STANDING = TriageStatus({}, Agreement(0), Agreement(0))

@@ -8,7 +8,8 @@ from engine.filters import ListQuery, parse_filter
 from engine.records.conversations import TriageItem, TriagePage, Verdict
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ErrorDialog
-from screens.triage.queue import Pace, TriageQueue
+from screens.triage.queue import TriageQueue
+from screens.widgets.pace import Pace
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.fakes import FakeProject, conversation, project
 

@@ -1,0 +1,38 @@
+"""How a screen opens a screen of another folder without importing it: the app says which class each one is."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from textual.screen import Screen
+
+
+class ReadingOrder(NamedTuple):
+    """Ids of conversations in order, and the index of the one to read first."""
+
+    order: array[int]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Makes the screens that several folders open. `mode` is that of the screen they are opened from.
+
+    Attributes:
+        reader: `(order, at, mode, words)`: reads through conversations by id from index `at`, with words
+            highlighted; answers with the id of the conversation that was read last.
+        tree: `(conversation_id, step, mode)`: the response tree at one step of a conversation.
+        calibration: `(mode)`: what the verdicts say about the scores.
+        members: `(group_id, mode)`: the conversations of a goal group, or with None the outliers.
+        similar: `(conversation_id, name)`: a dialog with the conversations of the nearest goals; answers with them
+            and the one to read, or None.
+    """
+
+    reader: Callable[[array[int], int, str, Sequence[str]], Screen[int]]
+    tree: Callable[[int, int, str], Screen[Any]]
+    calibration: Callable[[str], Screen[Any]]
+    members: Callable[[str | None, str], Screen[Any]]
+    similar: Callable[[int, str], Screen[ReadingOrder | None]]
