@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engine.run_directory.events import RunDirectory, is_running, read_events, state_of
-from tests.training.tiny_runs import STEPS, events, finished, start, tiny_run
+from tests.training.tiny_runs import STEPS, events, finished, launched, start, tiny_run
 from training.loop import last_checkpoint
 
 
@@ -20,7 +20,7 @@ from training.loop import last_checkpoint
 def whole(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     """A run that nothing disturbed."""
     run = tiny_run(tmp_path_factory.mktemp("whole") / "run")
-    assert finished(run) == 0, run.log.read_text()
+    assert launched(run).wait() == 0, run.log.read_text()
     return run
 
 
@@ -103,7 +103,7 @@ class TestSeveralProcesses:
         port = str(_free_port())
         launcher = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", port)
 
-        assert start(run, *launcher).wait() == 0, run.log.read_text()
+        assert launched(run, *launcher).wait() == 0, run.log.read_text()
 
         losses = figures(run, "step", "loss")
         assert list(losses) == list(range(1, STEPS + 1))
@@ -198,7 +198,7 @@ class TestRefused:
         run.valid.write_bytes(run.train.read_bytes())
 
         assert finished(run) == 1
-        assert "stand in train.jsonl and in valid.jsonl" in events(run, "error")[0]["message"]
+        assert "are in train.jsonl and in valid.jsonl" in events(run, "error")[0]["message"]
 
     def test_a_config_with_an_unknown_field(self, tmp_path: Path) -> None:
         """A field that nobody reads is an error, not silently passed over."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,8 +20,10 @@ from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import RunDirectory, read_events
 from tests.engine.model.tiny import SPECIAL
 from tests.training.tiny_bases import tiny_model, write_gguf
+from training.__main__ import main
 
 STEPS = 6
+CPU_ONLY = {"CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "true"}
 
 
 def item(number: int, turns: int) -> dict[str, Any]:
@@ -80,19 +85,54 @@ def tiny_run(folder: Path, **fields: Any) -> RunDirectory:
     return run
 
 
-def start(run: RunDirectory, *launcher: str) -> subprocess.Popen[bytes]:
-    """The process of a run, started by `python -m` another module where one is named."""
+def start(run: RunDirectory) -> Trainer:
+    """The process of a run. It is forked from one that has imported the training libraries, which takes five seconds of
+    a processor each time; `launched` starts one from nothing."""
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["training.run"])
+    process = server.Process(target=_train, args=(str(run.path), str(run.log)))
+    process.start()
+    return Trainer(process)
+
+
+def launched(run: RunDirectory, *launcher: str) -> subprocess.Popen[bytes]:
+    """The process of a run as people start it, by `python -m` another module where one is named."""
     with run.log.open("ab") as log:
         return subprocess.Popen(
             [sys.executable, *launcher, "-m", "training", str(run.path)],
             stdout=log,
             stderr=log,
-            env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "true"},
+            env={**os.environ, **CPU_ONLY},
         )
 
 
-def finished(run: RunDirectory) -> int:
-    """Runs it to its end and gives the exit code."""
+@dataclass(frozen=True, slots=True)
+class Trainer:
+    """A forked trainer, with what tests use of `subprocess.Popen`."""
+
+    process: ForkServerProcess
+
+    def send_signal(self, number: int) -> None:
+        """Sends a signal to it."""
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
+
+    def wait(self) -> int | None:
+        """Waits for its end and returns its exit code."""
+        self.process.join()
+        return self.process.exitcode
+
+
+def _train(path: str, log: str) -> None:
+    with open(log, "ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    os.environ.update(CPU_ONLY)
+    sys.exit(main([path]))
+
+
+def finished(run: RunDirectory) -> int | None:
+    """Runs it to its end and returns the exit code."""
     return start(run).wait()
 
 
