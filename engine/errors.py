@@ -1,4 +1,4 @@
-"""The errors a person may see, each with what happened, where, and what to do.
+"""Errors that a person may see: each says what happened, where, and what to do.
 
 WorkbenchError
 ├── ProjectError      the project file cannot be opened, read or written
@@ -10,7 +10,7 @@ WorkbenchError
 │   ├── ModelCrashed      the model process died while working on a request
 │   └── RequestRefused    one request cannot be answered; others may be
 ├── NetworkRefused    something tried to reach another machine
-├── Cancelled         a person cancelled the work; not a fault
+├── Cancelled         a person cancelled the work; not an error
 └── UsageError        the words of a command do not fit together
 """
 

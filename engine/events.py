@@ -1,4 +1,4 @@
-"""What the engine tells whoever listens: frozen facts, emitted through a plain callable."""
+"""Events that the engine sends to a listener, which is a plain callable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Outcome = Literal["done", "cancelled", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
-    """Where a job stands.
+    """Progress of a job.
 
     Attributes:
         done, total: In the unit the stage counts in; total is None while it is not known.

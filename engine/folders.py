@@ -1,4 +1,4 @@
-"""Where the program keeps what does not belong to a project. Standard library and platformdirs only."""
+"""Folders for what belongs to no project: models, caches, logs, preferences. Standard library and platformdirs only."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ def config_dir() -> Path:
 
 
 def preferences_file() -> Path:
-    """What a person chose, written by the program."""
+    """Path of the preferences, which the program writes."""
     return config_dir() / "preferences.json"
 
 
 def keymap_file() -> Path:
-    """The keys a person wants, written by them."""
+    """Path of the key bindings, which a person writes."""
     return config_dir() / "keymap.toml"
 
 
 def log_dir() -> Path:
-    """Folder of logs; inside the cache folder."""
+    """Folder of log files, inside the cache folder."""
     return cache_dir() / "logs"
 
 
 def log_to_file() -> Path:
-    """Sends logs to a file, because the terminal belongs to the screens or to a command's narration; its path."""
+    """Sends log records to a file, because the terminal belongs to the screens or to a command; returns its path."""
     import logging
 
     log = log_dir() / "workbench.log"

@@ -12,10 +12,10 @@ import unicodedata
 from functools import cache
 from typing import Any
 
-SIGNS = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
-"""Signs of scripts without spaces between words (Chinese, Japanese), to be put into the class of a pattern."""
-STACKED = 8
-"""Combining marks that a letter keeps; no living script needs more."""
+CJK = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
+"""Chinese and Japanese characters, as ranges for a character class of a regular expression."""
+MAX_COMBINING_MARKS = 8
+"""Combining marks that a letter keeps; no script in use needs more."""
 
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and newline, DEL, C1
@@ -30,7 +30,7 @@ _WIDTH_DEPENDS = re.compile(
 )
 _MANY_MARKS = re.compile(
     "[\u0300-\u1dff\u20d0-\u20ff\u2cef-\u2dff\u302a-\u309a\ua66f-\uabff\ud7b0-\ud7ff\ufb1e\ufe20-\ufe2f"
-    f"\U00010000-\U0001ffff]{{{STACKED + 1}}}"
+    f"\U00010000-\U0001ffff]{{{MAX_COMBINING_MARKS + 1}}}"
 )
 _FLAG_A = 0x1F1E6
 
@@ -76,7 +76,7 @@ def _plain(match: re.Match[str]) -> str:
 
 @cache
 def _flood() -> re.Pattern[str]:
-    """More marks in a row than may stand on one letter. Made when it is first needed: it asks for every character."""
+    """Pattern of more combining marks than a letter may have. Built on first use: it asks for every character."""
     ranges: list[list[int]] = [
         [0x1160, 0x11FF],
         [0xD7B0, 0xD7FF],
@@ -88,7 +88,7 @@ def _flood() -> re.Pattern[str]:
             else:
                 ranges.append([code, code])
     marks = f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in ranges)}]"
-    return re.compile(f"({marks}{{{STACKED}}}){marks}+")
+    return re.compile(f"({marks}{{{MAX_COMBINING_MARKS}}}){marks}+")
 
 
 def one_line(text: str, limit: int = 200) -> str:

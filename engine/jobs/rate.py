@@ -1,4 +1,4 @@
-"""How fast long work goes and when it will be done."""
+"""Rate and remaining time of a running job."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections import deque
 from collections.abc import Callable
 
 Clock = Callable[[], float]
-"""Seconds that only grow."""
+"""A monotonic clock, in seconds."""
 
 WINDOW_SECONDS = 20.0
-"""How far back the rate looks."""
+"""Length of the window over which the rate is measured."""
 
 
-class Pace:
-    """How fast a job goes, over the recent past."""
+class RateMeter:
+    """Measures the rate of a job over the last `WINDOW_SECONDS`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._marks: deque[tuple[float, int]] = deque()
 
     def mark(self, done: int) -> None:
-        """Notes that `done` units are done now."""
+        """Records that `done` units are done now."""
         now = self._clock()
         self._marks.append((now, done))
         while len(self._marks) > 2 and self._marks[1][0] <= now - WINDOW_SECONDS:

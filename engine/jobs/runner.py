@@ -6,15 +6,12 @@ and yields its progress; so a process that dies loses at most one batch, and to 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
 
 from engine.errors import Cancelled, ProjectError, WorkbenchError
 from engine.events import (
@@ -26,63 +23,19 @@ from engine.events import (
     Listener,
     Outcome,
 )
-from engine.jobs.rate import Clock, Pace
+from engine.jobs.contract import Lane, Progress, Stage, config_hash
+from engine.jobs.rate import Clock, RateMeter
 from engine.records.conversations import RunRow
 from engine.store import runs
 from engine.store.project import Project
 
 _log = logging.getLogger(__name__)
 
-Lane = Literal["model", "cpu"]
-
 PROGRESS_SECONDS = 0.1
 """Between two progress events of one job."""
 
 CHANGED_SECONDS = 1.0
 """Between two `DataChanged` of one job: each makes open screens read again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a stage stands after a batch, in its own unit; `total` is None while it is not known."""
-
-    done: int
-    total: int | None
-    note: str = ""
-
-
-class Stage(Protocol):
-    """One execution of one kind of work.
-
-    Attributes:
-        name: Names the kind in run records, e.g. `import`.
-        title: What a person reads, e.g. `Importing star.jsonl.gz`.
-        unit: What progress counts, e.g. `bytes`.
-        params, fingerprints: Everything that determines the result, as JSON values.
-        lane: Stages of one lane run one after another.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def params(self) -> Mapping[str, Any]: ...
-    @property
-    def fingerprints(self) -> Mapping[str, Any]: ...
-    @property
-    def lane(self) -> Lane: ...
-
-    def run(self, run_id: int) -> Iterator[Progress]:
-        """Does a bounded batch, commits it with the counter of run `run_id` in one transaction, yields."""
-
-    def interrupt(self) -> None:
-        """Called from another thread, once and for good: makes a blocking call of `run` raise Cancelled soon."""
-
-    def summary(self) -> str:
-        """What came of it in one sentence with counts; also asked for after a cancel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,24 +73,13 @@ _OUTCOME: dict[type[RunOutcome], Outcome] = {
 }
 
 
-def config_hash(stage_name: str, params: Mapping[str, Any], fingerprints: Mapping[str, Any]) -> str:
-    """The key under which results are stored: 16 hex digits over everything that determines them."""
-    canonical = json.dumps(
-        [stage_name, dict(params), dict(fingerprints)],
-        sort_keys=True,
-        separators=(",", ":"),
-        ensure_ascii=True,
-    )
-    return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:16]
-
-
 class _Running:
     """One stage of a job with its run record."""
 
     def __init__(self, stage: Stage, run_id: int, clock: Clock) -> None:
         self.stage = stage
         self.run_id = run_id
-        self.pace = Pace(clock)
+        self.pace = RateMeter(clock)
         self.last = Progress(0, None, "waiting")
 
     def progress(self) -> JobProgress:

@@ -1,4 +1,4 @@
-"""What a reader hands on: conversations with their bytes, and records that could not be read."""
+"""What a reader yields: conversations with their bytes, and records that could not be read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Parsed:
 
     Attributes:
         line: Line (JSON Lines) or position in the list (JSON array), from 1; None for a single object.
-        raw: The bytes of the record as they stood in the decompressed input.
+        raw: The bytes of the record in the decompressed input.
     """
 
     line: int | None
@@ -44,7 +44,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """What an input was taken for and why."""
+    """The format that was detected, and the reason in words."""
 
     format: str
     why: str
@@ -63,7 +63,7 @@ class Input(Protocol):
 
     @property
     def detection(self) -> Detection:
-        """What the input is read as."""
+        """The detected format."""
 
     def position(self) -> int:
         """Bytes of `size` read so far."""

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from typing import Any, Literal
 
 from engine.formats import Rejected, parse_made
-from engine.jobs.runner import Progress, config_hash
+from engine.jobs.contract import Progress, config_hash
 from engine.model.catalog import RunnableModel
 from engine.model.talking import Completion, Role
 from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
@@ -107,7 +107,7 @@ class PlayStage:
     def missing(self) -> list[Scenario]:
         """What a run would play now."""
         with self._project.reading() as conn:
-            ended = plays.ended(conn, self.config_hash)
+            ended = plays.ended_keys(conn, self.config_hash)
         return [scenario for scenario in self.scenarios if scenario.key not in ended]
 
     def estimate(self) -> PlayEstimate:
@@ -144,7 +144,7 @@ class PlayStage:
         setting = PlaySetting(self.config_hash, self._kind, self.params, self._models)
         self._project.write(lambda conn: plays.register(conn, setting))
         with self._project.reading() as conn:
-            settled = plays.settled(conn, self.config_hash)
+            settled = plays.ended_keys_of_done_runs(conn, self.config_hash)
         scenarios = [scenario for scenario in self.scenarios if scenario.key not in settled]
         playing = Playing(
             scenarios,
@@ -218,7 +218,7 @@ class PlayStage:
                 reason = f"its record is no conversation: {found.reason}"
             else:
                 imports.add(conn, source_id, [found])
-                conversation_id = imports.holding(conn, found.conversation.messages)
+                conversation_id = imports.find_by_messages(conn, found.conversation.messages)
         transcript = [_line(line) for line in played.transcript]
         entry = PlayEntry(played.key, conversation_id, reason, ending.result, transcript)
         plays.add(conn, self.config_hash, run_id, entry)

@@ -10,7 +10,7 @@ from typing import Any
 from engine.completeness.block import WrittenOn
 from engine.completeness.remaining import remaining_tasks
 from engine.conversation import Message, render_log
-from engine.jobs.runner import Progress
+from engine.jobs.contract import Progress
 from engine.model.catalog import RunnableModel
 from engine.model.prompting import Prompt
 from engine.stages.block_stage import BlockStage
@@ -68,7 +68,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
         """
         with self._project.reading() as conn:
             below = scores.below_threshold(conn, self._scores_key())
-            missing = set(scores.lacking_remaining(conn, self.config_hash, self._scores_key()))
+            missing = set(scores.ids_without_remaining(conn, self.config_hash, self._scores_key()))
             chars = [row.chars for row in conversations.rows(conn, below)]
         if not missing:
             return

@@ -13,7 +13,7 @@ from engine.completeness.inline_remaining import RemainingRequest
 from engine.conversation import LogPiece, Message, render_log
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from engine.jobs.runner import Progress
+from engine.jobs.contract import Progress
 from engine.model.catalog import RunnableModel
 from engine.model.prompting import Prompt
 from engine.records.conversations import Mode
@@ -109,7 +109,9 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
 
     def waiting(self, conn: sqlite3.Connection) -> set[int]:
         """Ids of the conversations that a run would score now."""
-        return set(scores.lacking(conn, self.config_hash)).intersection(self._selected(conn))
+        return set(scores.ids_without_score(conn, self.config_hash)).intersection(
+            self._selected(conn)
+        )
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Scores block by block; each is one transaction, with the run's counter.
@@ -121,7 +123,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         key = self.config_hash
         with self._project.reading() as conn:
             every = self._selected(conn)
-            missing = set(scores.lacking(conn, key)).intersection(every)
+            missing = set(scores.ids_without_score(conn, key)).intersection(every)
             chars = [row.chars for row in conversations.rows(conn, every)]
         self.skipped = len(every) - len(missing)
         total = len(missing)
@@ -154,7 +156,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         """Ids of all conversations that the run is about, scored or not, in id order."""
         found = conversations.ids(conn, self._query)
         if self._names is not None:
-            found = conversations.called(conn, found, self._names)
+            found = conversations.with_external_ids(conn, found, self._names)
         return found[: self._limit]
 
     def _measure(self, ids: Sequence[int]) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 from engine.conversation import render_log
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from engine.jobs.runner import Progress
+from engine.jobs.contract import Progress
 from engine.model.catalog import RunnableModel
 from engine.records.conversations import TreeRow
 from engine.stages.block_stage import BlockStage
@@ -100,7 +100,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         key = self.config_hash
         with self._project.reading() as conn:
             every = self._only or conversations.ids(conn, self._query)[: self._limit]
-            missing = set(trees.lacking(conn, key)).intersection(every)
+            missing = set(trees.ids_without_tree(conn, key)).intersection(every)
             chars = [row.chars for row in conversations.rows(conn, every)]
         total = len(missing)
         yield Progress(0, total, "loading the model")

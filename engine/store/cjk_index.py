@@ -1,10 +1,10 @@
-"""The index of texts in scripts without spaces between words: each sign is a word of its own there.
+"""Full-text index of Chinese and Japanese text, which has no spaces between words: each character is one word.
 
-The main index takes a run of such signs for one word, so that the name of a dish inside a sentence would not be found.
-Here a search for `音乐` is one for the phrase of its two signs. Only messages with such signs are in it.
+The main index takes a run of such characters for one word, so that the name of a dish inside a sentence is not found.
+Here a search for `音乐` looks for the phrase of its two characters. Only messages with such characters are in it.
 
 Not covered: other scripts without spaces (Thai, Lao, Khmer, Burmese), where a word is found at the beginning of a run
-only, and variants of one sign (simplified and traditional, full and half width), which are different signs.
+only, and variants of one character (simplified and traditional, full and half width), which are different ones.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 
-from engine.text import SIGNS
+from engine.text import CJK
 
 INDEX = "message_fts_signs"
 
-_SIGN = re.compile(f"[{SIGNS}]")
+_CJK = re.compile(f"[{CJK}]")
 _INSERT = f"INSERT INTO {INDEX} (rowid, content, tool_calls) VALUES (?, ?, ?)"
 
 Text = tuple[int, str, str | None]
@@ -35,21 +35,21 @@ def fill(conn: sqlite3.Connection) -> None:
 
 
 def add(conn: sqlite3.Connection, texts: Iterable[Text]) -> None:
-    """Adds those of some messages that have such signs."""
-    conn.executemany(_INSERT, _with_signs(texts))
+    """Adds those of the messages that contain Chinese or Japanese characters."""
+    conn.executemany(_INSERT, _with_cjk(texts))
 
 
-def has_signs(text: str) -> bool:
-    """Whether a sign of a script without spaces is in the text."""
-    return not text.isascii() and _SIGN.search(text) is not None
+def has_cjk(text: str) -> bool:
+    """Whether the text contains a Chinese or Japanese character."""
+    return not text.isascii() and _CJK.search(text) is not None
 
 
 def spaced(text: str) -> str:
-    """The text with a space on both sides of each such sign."""
-    return _SIGN.sub(r" \g<0> ", text)
+    """The text with a space on both sides of each Chinese or Japanese character."""
+    return _CJK.sub(r" \g<0> ", text)
 
 
-def _with_signs(texts: Iterable[Text]) -> Iterator[Text]:
+def _with_cjk(texts: Iterable[Text]) -> Iterator[Text]:
     for key, content, calls in texts:
-        if has_signs(content) or (calls and has_signs(calls)):
+        if has_cjk(content) or (calls and has_cjk(calls)):
             yield key, spaced(content), spaced(calls) if calls else None

@@ -25,7 +25,7 @@ from engine.records.conversations import (
 from engine.store import counting, imports, listing, scores, settings
 from engine.store.project import Project
 from engine.store.query import matching, ordered
-from engine.store.sql import chunks, id_pages, marks, message_ids, snapshot
+from engine.store.sql import chunks, id_pages, message_ids, placeholders, snapshot
 from engine.store.verdicts import verdict_sql
 
 _MESSAGE = "conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden"
@@ -46,8 +46,10 @@ def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
         return result
 
 
-def called(conn: sqlite3.Connection, wanted: array[int], names: Collection[str]) -> array[int]:
-    """Those of the ids, in their order, whose conversations are called so in their source."""
+def with_external_ids(
+    conn: sqlite3.Connection, wanted: array[int], names: Collection[str]
+) -> array[int]:
+    """Those of the ids, in their order, whose conversations have one of these ids in their source."""
     found = {
         key
         for key, name in conn.execute("SELECT id, external_id FROM conversation")
@@ -70,7 +72,7 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
                 f" {verdict_sql('c.id')}"
                 " FROM conversation AS c JOIN source ON source.id = c.source_id"
                 " LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = ?"
-                f" WHERE c.id IN ({marks(keys)})",
+                f" WHERE c.id IN ({placeholders(keys)})",
                 (config, *keys),
             ):
                 found[row[0]] = _conversation_row(row, rule, tags.get(row[0], ()))
@@ -144,7 +146,7 @@ def export_conversations(
                     "SELECT c.id, source.label, c.external_id, c.meta, truth.truth, c.created_at"
                     " FROM conversation AS c JOIN source ON source.id = c.source_id"
                     " LEFT JOIN truth ON truth.conversation_id = c.id"
-                    f" WHERE c.id IN ({marks(page)})",
+                    f" WHERE c.id IN ({placeholders(page)})",
                     tuple(page),
                 )
             }
@@ -200,7 +202,7 @@ def _message(row: tuple[Any, ...]) -> Message:
 
 
 class ConversationStore:
-    """Reading one project; satisfies `engine.services.ports.Conversations`."""
+    """Reads the conversations of one open project, from any thread."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -251,17 +253,17 @@ class ConversationStore:
             return imports.source_labels(conn)
 
     def rule(self) -> DecisionRule:
-        """The decision rule in force."""
+        """The current decision rule."""
         with self._project.reading() as conn:
             return settings.rule(conn)
 
     def tags(self) -> list[tuple[str, int]]:
-        """The tags that stand, in order, each with its number of conversations."""
+        """Tags in force in alphabetical order, each with its number of conversations."""
         with self._project.reading() as conn:
             return listing.tags(conn)
 
     def histogram(self, query: ListQuery | None, bins: int) -> Histogram:
-        """How the normalised scores spread, over the project or over what matches a query."""
+        """Histogram of the normalised scores of the project, or of what matches a query."""
         with self._project.reading() as conn:
             return counting.histogram(conn, query, bins)
 

@@ -1,4 +1,4 @@
-"""How many conversations there are of each kind, and how their scores spread; of a project or of what matches."""
+"""Counts of conversations by state and histograms of their scores, of a project or of what a query matches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.store import imports, settings
 from engine.store.idset import IdSet
 from engine.store.query import in_state, matching
 from engine.store.sql import snapshot
-from engine.store.verdicts import STANDING_VERDICTS
+from engine.store.verdicts import CURRENT_VERDICTS
 
 
 def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
@@ -44,13 +44,13 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
             unscored=len(within) - sum(states.values()),
             duplicates=_count(conn, within, "SELECT conversation_id FROM alias"),
             leaks=_count(conn, within, "SELECT conversation_id FROM leak"),
-            verdicts=_count(conn, within, f"SELECT conversation_id FROM ({STANDING_VERDICTS})"),
+            verdicts=_count(conn, within, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"),
             quarantined=imports.count_quarantined(conn),
         )
 
 
 def histogram(conn: sqlite3.Connection, query: ListQuery | None, bins: int) -> Histogram:
-    """How the normalised scores spread over `bins` equal parts, over the project or over what matches.
+    """Histogram of the normalised scores in `bins` equal parts, over the project or over what a query matches.
 
     Raises:
         ValueError: `bins` is not positive.
@@ -74,7 +74,7 @@ def histogram(conn: sqlite3.Connection, query: ListQuery | None, bins: int) -> H
 
 
 def _count(conn: sqlite3.Connection, within: IdSet, ids: str, values: Sequence[Any] = ()) -> int:
-    """How many of the conversations that a statement selects, each as often as it does, are in a set."""
+    """Number of rows of a statement whose conversation is in a set; a conversation selected twice counts twice."""
     chosen, flags = within.condition("conversation_id")
     sql = f"SELECT count(*) FROM ({ids}) WHERE {chosen}"
     return int(conn.execute(sql, (*values, *flags)).fetchone()[0])

@@ -1,4 +1,4 @@
-"""What SQLite and the system report, said so that a person knows what to do."""
+"""Translates errors of SQLite and of the system into messages that say what to do."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.store.sql import chunks, marks
+from engine.store.sql import chunks, placeholders
 
 Repetition = tuple[Literal["seed", "bootstrap"], int]
 """A kind of resampling and its number, from 0."""
@@ -69,7 +69,7 @@ def answers(
     found: dict[str, PairAnswer] = {}
     for keys in chunks(sides):
         for row in conn.execute(
-            f"SELECT {_ANSWER} FROM pair_answer WHERE config_hash = ? AND sides IN ({marks(keys)})",
+            f"SELECT {_ANSWER} FROM pair_answer WHERE config_hash = ? AND sides IN ({placeholders(keys)})",
             (config_hash, *keys),
         ):
             found[row[0]] = PairAnswer(*row)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from engine.records.goals import GoalText
 from engine.store.idset import read_ids
-from engine.store.sql import chunks, marks, message_ids
+from engine.store.sql import chunks, message_ids, placeholders
 
 NOTHING_WRITTEN = "the user wrote nothing"
 NO_SUMMARY = "no run has summarised it"
@@ -77,7 +77,7 @@ def _summaries(
     for keys in chunks(ids):
         for row in conn.execute(
             "SELECT conversation_id, text, reason FROM goal_text WHERE config_hash = ?"
-            f" AND conversation_id IN ({marks(keys)})",
+            f" AND conversation_id IN ({placeholders(keys)})",
             (config_hash, *keys),
         ):
             found[row[0]] = GoalEntry(*row)

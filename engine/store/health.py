@@ -7,7 +7,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from engine.store import runs
-from engine.store.lock import lives
+from engine.store.lock import is_running
 from engine.store.project import Project
 
 _FINDINGS = 5
@@ -15,7 +15,7 @@ _FINDINGS = 5
 
 @dataclass(frozen=True, slots=True)
 class SQLiteFacts:
-    """What the SQLite that Python uses can do."""
+    """Version and features of the SQLite library that Python uses."""
 
     version: str
     full_text: bool
@@ -24,11 +24,11 @@ class SQLiteFacts:
 
 @dataclass(frozen=True, slots=True)
 class ProjectHealth:
-    """What a look into a project file found.
+    """Result of checking a project file.
 
     Attributes:
-        problems: What SQLite's check says is wrong, a few sentences at most; empty for a sound file.
-        interrupted: Names of the stages of runs that nobody finished or took up again.
+        problems: At most five messages of SQLite's `quick_check`; empty for a sound file.
+        interrupted: Names of the stages whose runs were interrupted and not resumed.
     """
 
     conversations: int
@@ -61,7 +61,7 @@ def examine(path: str | os.PathLike[str]) -> ProjectHealth:
         left += [
             stage
             for stage, pid in conn.execute("SELECT stage, pid FROM run WHERE state = 'running'")
-            if not lives(pid)
+            if not is_running(pid)
         ]
     return ProjectHealth(conversations, problems, tuple(left))
 

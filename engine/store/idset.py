@@ -1,4 +1,4 @@
-"""Sets of conversations as one flag each: a million of them in a megabyte, combined in a millisecond."""
+"""Sets of conversations with one byte each: a million take a megabyte and are combined in a millisecond."""
 
 from __future__ import annotations
 

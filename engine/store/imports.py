@@ -1,4 +1,4 @@
-"""What an import writes: sources, conversations, their twins, leaks, truth and the quarantine."""
+"""Writes what an import reads: sources, conversations, duplicates, leaks, truth and the quarantine."""
 
 from __future__ import annotations
 
@@ -7,54 +7,20 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from engine.conversation import Conversation, Message, content_hash, count_turns
+from engine.conversation import Message, content_hash, count_turns
 from engine.records.conversations import LeakRow, QuarantineRow
+from engine.records.imports import Parsed, Rejected
 from engine.store import cjk_index
-from engine.store.sql import MESSAGE_BITS, chunks, marks, to_json
+from engine.store.sql import MESSAGE_BITS, chunks, placeholders, to_json
 
 OPENING_CHARS = 300
 
 
-class Leak(Protocol):
-    """As `engine.records.imports.Leak`."""
-
-    @property
-    def message(self) -> int | None: ...
-    @property
-    def rule(self) -> str: ...
-    @property
-    def found(self) -> str: ...
-
-
-class Record(Protocol):
-    """As `engine.records.imports.Parsed`."""
-
-    @property
-    def line(self) -> int | None: ...
-    @property
-    def raw(self) -> bytes: ...
-    @property
-    def conversation(self) -> Conversation: ...
-    @property
-    def leaks(self) -> Sequence[Leak]: ...
-
-
-class BadRecord(Protocol):
-    """As `engine.records.imports.Rejected`."""
-
-    @property
-    def line(self) -> int | None: ...
-    @property
-    def raw(self) -> bytes: ...
-    @property
-    def reason(self) -> str: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What became of a batch: each record is new, a duplicate of another one, or there already."""
+    """Counts of one batch: new records, duplicates of another record, records stored before."""
 
     new: int
     duplicate: int
@@ -80,7 +46,7 @@ def source_labels(conn: sqlite3.Connection) -> list[str]:
     )
 
 
-def add(conn: sqlite3.Connection, source_id: int, records: Sequence[Record]) -> Added:
+def add(conn: sqlite3.Connection, source_id: int, records: Sequence[Parsed]) -> Added:
     """Stores a batch of records of one source.
 
     A record whose messages are there already is unchanged when it is the same record of the same source, and
@@ -90,7 +56,7 @@ def add(conn: sqlite3.Connection, source_id: int, records: Sequence[Record]) -> 
     known = _known(conn, hashes)
     next_id = _next(conn, "conversation")
     batch = _Batch()
-    twins: list[tuple[int, Record]] = []
+    twins: list[tuple[int, Parsed]] = []
     for record, digest in zip(records, hashes, strict=True):
         twin = known.get(digest)
         if twin is not None:
@@ -119,7 +85,7 @@ class _Batch:
         self.truths: list[tuple[Any, ...]] = []
         self.leaks: list[tuple[Any, ...]] = []
 
-    def take(self, source_id: int, key: int, digest: bytes, record: Record) -> None:
+    def take(self, source_id: int, key: int, digest: bytes, record: Parsed) -> None:
         """Adds a record under the id `key`."""
         first = key << MESSAGE_BITS
         conversation = record.conversation
@@ -196,7 +162,7 @@ class _Batch:
         )
 
 
-def quarantine(conn: sqlite3.Connection, source_id: int, records: Sequence[BadRecord]) -> int:
+def quarantine(conn: sqlite3.Connection, source_id: int, records: Sequence[Rejected]) -> int:
     """Keeps records that could not be read; returns how many were not there yet."""
     before = conn.total_changes
     conn.executemany(
@@ -268,15 +234,14 @@ def recorded_truths(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, A
         yield key, json.loads(truth)
 
 
-def holding(conn: sqlite3.Connection, messages: Sequence[Message]) -> int | None:
-    """The conversation that has exactly these messages."""
+def find_by_messages(conn: sqlite3.Connection, messages: Sequence[Message]) -> int | None:
+    """Id of the conversation that has exactly these messages, or None."""
     digest = content_hash(messages)
     return _known(conn, [digest]).get(digest)
 
 
-def twins(conn: sqlite3.Connection) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
-    """(id, external id, truth) of every record whose text was there already, in the order of import. For tables of
-    what is known."""
+def duplicates(conn: sqlite3.Connection) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
+    """(conversation id, external id, truth) of every record that repeats a stored one, in order of import."""
     for key, external_id, truth in conn.execute(
         "SELECT conversation_id, external_id, truth FROM alias ORDER BY id"
     ):
@@ -287,7 +252,9 @@ def _known(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int
     found: dict[bytes, int] = {}
     for keys in chunks(hashes):
         found.update(
-            conn.execute(f"SELECT hash, id FROM conversation WHERE hash IN ({marks(keys)})", keys)
+            conn.execute(
+                f"SELECT hash, id FROM conversation WHERE hash IN ({placeholders(keys)})", keys
+            )
         )
     return found
 
@@ -297,7 +264,7 @@ def _next(conn: sqlite3.Connection, table: str) -> int:
     return int(row[0])
 
 
-def _add_alias(conn: sqlite3.Connection, source_id: int, twin: int, record: Record) -> bool:
+def _add_alias(conn: sqlite3.Connection, source_id: int, twin: int, record: Parsed) -> bool:
     """Keeps a record beside its twin unless it is there already; True when it was new."""
     external_id = record.conversation.external_id
     there = conn.execute(

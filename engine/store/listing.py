@@ -8,27 +8,27 @@ from contextlib import closing
 
 from engine.filters import TEXT, Filter, Term
 from engine.store import cjk_index
-from engine.store.query import MAIN_INDEX, counted, matches
-from engine.store.sql import chunks, marks, message_ids
-from engine.store.verdicts import STANDING_TAGS
+from engine.store.query import MAIN_INDEX, full_text_queries, searchable
+from engine.store.sql import chunks, message_ids, placeholders
+from engine.store.verdicts import CURRENT_TAGS
 
 FEW_MESSAGES = 1_000
 
 
 def tags(conn: sqlite3.Connection) -> list[tuple[str, int]]:
-    """The tags that stand, in order, each with its number of conversations."""
+    """Tags in force in alphabetical order, each with its number of conversations."""
     return conn.execute(
-        f"SELECT tag, count(*) FROM ({STANDING_TAGS}) GROUP BY tag ORDER BY tag"
+        f"SELECT tag, count(*) FROM ({CURRENT_TAGS}) GROUP BY tag ORDER BY tag"
     ).fetchall()
 
 
 def tags_of(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, tuple[str, ...]]:
-    """The tags that stand, in order, of those of these conversations that have any."""
+    """Tags in force of these conversations, in alphabetical order; conversations without any are left out."""
     found: dict[int, tuple[str, ...]] = {}
     for keys in chunks(wanted):
         for key, tag in conn.execute(
-            f"SELECT conversation_id, tag FROM ({STANDING_TAGS})"
-            f" WHERE conversation_id IN ({marks(keys)}) ORDER BY tag",
+            f"SELECT conversation_id, tag FROM ({CURRENT_TAGS})"
+            f" WHERE conversation_id IN ({placeholders(keys)}) ORDER BY tag",
             keys,
         ):
             found[key] = (*found.get(key, ()), tag)
@@ -52,7 +52,7 @@ def hits(
     conversation (0.1 s for a letter, of 500,000 messages), so a conversation of at most `few` messages gets an
     index of its own.
     """
-    terms = [term for term in counted(wanted).of(TEXT) if not term.negated]
+    terms = [term for term in searchable(wanted).of(TEXT) if not term.negated]
     first, last = message_ids(conversation_id)
     texts = conn.execute(
         "SELECT id, content, tool_calls FROM message WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?",
@@ -72,7 +72,7 @@ def hits(
 
 def _found(conn: sqlite3.Connection, terms: Sequence[Term], first: int, last: int) -> list[int]:
     found: set[int] = set()
-    for index, words in (one for term in terms for one in matches(term)):
+    for index, words in (one for term in terms for one in full_text_queries(term)):
         found.update(
             row[0] - first
             for row in conn.execute(

@@ -16,7 +16,7 @@ from engine.errors import ProjectLocked
 from engine.store.sql import utc_now
 
 PASSING_SECONDS = 2.0
-"""How long a lock is waited for whose holder is dead: a process that it was starting holds it until it has begun."""
+"""How long to wait for a lock whose holder is dead: a child that it was starting holds the lock until it has begun."""
 
 
 class WriteLock:
@@ -91,8 +91,8 @@ def is_held(project_path: str) -> bool:
     return False
 
 
-def lives(pid: int) -> bool:
-    """Whether a process of this machine runs."""
+def is_running(pid: int) -> bool:
+    """Whether a process with this id runs on this machine."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -108,6 +108,6 @@ def _holder(fd: int) -> tuple[str, bool]:
         owner = json.loads(os.pread(fd, 1000, 0))
         pid, here = int(owner["pid"]), owner["host"] == socket.gethostname()
         where = "" if here else f" on {owner['host']}"
-        return f"another workbench (pid {pid}{where})", here and not lives(pid)
+        return f"another workbench (pid {pid}{where})", here and not is_running(pid)
     except (OSError, OverflowError, ValueError, KeyError, TypeError):
         return "another workbench", False

@@ -1,4 +1,4 @@
-"""Conversations that were simulated, with their transcripts, and every reply of a model by what was asked."""
+"""Simulated conversations (plays) with their transcripts, and model replies by a hash of the call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engine.records.simulation import PlayRow, PlaySetting, TranscriptLine
-from engine.store.sql import chunks, marks, to_json
+from engine.store.sql import chunks, placeholders, to_json
 
 Reply = tuple[str, str, str | None]
 """Text, how it stopped, and a note or None."""
@@ -62,7 +62,7 @@ def add(conn: sqlite3.Connection, config_hash: str, run_id: int, entry: PlayEntr
     )
 
 
-def ended(conn: sqlite3.Connection, config_hash: str) -> set[str]:
+def ended_keys(conn: sqlite3.Connection, config_hash: str) -> set[str]:
     """Keys of the plays of a setting that ended."""
     rows = conn.execute(
         "SELECT key FROM play WHERE config_hash = ? AND reason IS NULL", (config_hash,)
@@ -70,8 +70,8 @@ def ended(conn: sqlite3.Connection, config_hash: str) -> set[str]:
     return {row[0] for row in rows}
 
 
-def settled(conn: sqlite3.Connection, config_hash: str) -> set[str]:
-    """Keys of those that ended in runs which came to their end."""
+def ended_keys_of_done_runs(conn: sqlite3.Connection, config_hash: str) -> set[str]:
+    """Keys of the plays of a setting that ended in a run whose state is `done`."""
     rows = conn.execute(
         "SELECT key FROM play JOIN run ON run.id = run_id"
         " WHERE play.config_hash = ? AND reason IS NULL AND state = 'done'",
@@ -100,14 +100,14 @@ def rows(conn: sqlite3.Connection, config_hash: str) -> list[PlayRow]:
     return sorted(map(_row, found), key=lambda row: _with_numbers(row.key))
 
 
-def every(conn: sqlite3.Connection, kind: str | None = None) -> Iterator[PlayRow]:
+def all_plays(conn: sqlite3.Connection, kind: str | None = None) -> Iterator[PlayRow]:
     """All plays of one kind or of all, in the order in which they were stored."""
     for row in conn.execute(f"{_ROW} WHERE ?1 IS NULL OR kind = ?1 ORDER BY play.id", (kind,)):
         yield _row(row)
 
 
 def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[PlayRow]:
-    """The plays that came out as this conversation; several where models said the same."""
+    """Plays that resulted in this conversation; several where models wrote the same text."""
     found = conn.execute(f"{_ROW} WHERE conversation_id = ? ORDER BY play.id", (conversation_id,))
     return [_row(row) for row in found]
 
@@ -115,8 +115,7 @@ def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[Play
 def latest_run(
     conn: sqlite3.Connection, kind: str, models: Mapping[str, str]
 ) -> tuple[int, int, float] | None:
-    """The latest run of a kind with these models that is over and asked for something: plays that ended in it, replies
-    that it asked for, seconds."""
+    """(plays ended, replies asked for, seconds) of the latest finished run of a kind with these models, or None."""
     row = conn.execute(
         "SELECT count(play.id), run.done, 86400 * (julianday(finished_at) - julianday(started_at))"
         " FROM run JOIN play ON run_id = run.id AND reason IS NULL"
@@ -137,18 +136,19 @@ def transcript(conn: sqlite3.Connection, play_id: int) -> list[TranscriptLine]:
 
 
 def replies(conn: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Reply]:
-    """What was said to these calls, by key; one that was not asked is absent."""
+    """Stored replies by key of the call; calls without a stored reply are absent."""
     found: dict[str, Reply] = {}
     for some in chunks([bytes.fromhex(key) for key in keys]):
         for key, text, stopped, note in conn.execute(
-            f"SELECT key, text, stopped, note FROM call_reply WHERE key IN ({marks(some)})", some
+            f"SELECT key, text, stopped, note FROM call_reply WHERE key IN ({placeholders(some)})",
+            some,
         ):
             found[key.hex()] = text, stopped, note
     return found
 
 
 def add_replies(conn: sqlite3.Connection, said: Iterable[tuple[str, Reply]]) -> None:
-    """Keeps replies by key; what is there already stays."""
+    """Stores replies by key; an existing reply is kept."""
     conn.executemany(
         "INSERT INTO call_reply (key, text, stopped, note) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (key) DO NOTHING",

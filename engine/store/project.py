@@ -16,7 +16,8 @@ from engine.errors import ProjectError, ProjectLocked, ProjectReadOnly
 from engine.store import runs
 from engine.store.failures import translate_file_errors, translate_sqlite_errors
 from engine.store.lock import WriteLock, is_held
-from engine.store.migrations.migrations import APPLICATION_ID, SCHEMA, migrate
+from engine.store.migrations.m001_conversations import APPLICATION_ID
+from engine.store.migrations.schema import SCHEMA, migrate
 from engine.store.writer import Writer
 
 T = TypeVar("T")
@@ -191,7 +192,7 @@ class Project:
             return self._writer.submit(fn).result()
 
     def reader(self) -> sqlite3.Connection:
-        """This thread's own connection, which cannot write.
+        """This thread's read-only connection.
 
         It is closed with the project if its thread has ended by then or is the one that closes; a thread that
         lives on is better served by `reading`.

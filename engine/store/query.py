@@ -1,4 +1,4 @@
-"""What a ListQuery is made of, answered: which conversations match, and in which order.
+"""Answers a ListQuery: which conversations match, and in which order.
 
 Each term is answered by itself off one index, as a set of ids, and the sets are combined in memory. A plan of
 SQLite's own over several terms would look at the wide rows of the conversations, some of them far from the others.
@@ -21,13 +21,13 @@ from engine.records.conversations import DecisionRule, State
 from engine.store import cjk_index, settings
 from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql
-from engine.store.sql import MESSAGE_BITS, marks
-from engine.store.verdicts import STANDING_NOTES, STANDING_TAGS, STANDING_VERDICTS
+from engine.store.sql import MESSAGE_BITS, placeholders
+from engine.store.verdicts import CURRENT_NOTES, CURRENT_TAGS, CURRENT_VERDICTS
 
 MAIN_INDEX = "message_fts"
 _MOST_WORDS = 50
 _ROUNDING = 1e-9
-"""More than adding and subtracting scores can be wrong by."""
+"""More than the rounding error of adding and subtracting scores."""
 
 _COLUMNS = {
     "name": "external_id",
@@ -36,12 +36,12 @@ _COLUMNS = {
     "messages": "messages",
     "length": "chars",
 }
-_STANDING = {
-    "verdict": (STANDING_VERDICTS, "verdict"),
-    "tag": (STANDING_TAGS, "tag"),
-    "note": (STANDING_NOTES, "note"),
+_JUDGED = {
+    "verdict": (CURRENT_VERDICTS, "verdict"),
+    "tag": (CURRENT_TAGS, "tag"),
+    "note": (CURRENT_NOTES, "note"),
 }
-_OF_FEW = {TEXT, *_STANDING}
+_OF_FEW = {TEXT, *_JUDGED}
 _COMPARED: Mapping[Op, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
@@ -64,7 +64,7 @@ def matching(conn: sqlite3.Connection, wanted: Filter) -> IdSet:
     rule, config = settings.rule(conn), settings.score_config(conn)
     found = IdSet.every(conn)
     # what is true of few conversations first: the others are then asked of those only
-    for term in sorted(counted(wanted).terms, key=lambda term: term.field not in _OF_FEW):
+    for term in sorted(searchable(wanted).terms, key=lambda term: term.field not in _OF_FEW):
         if not found:
             break
         holds = _holds(conn, term, found, rule, config)
@@ -94,8 +94,8 @@ def _ascending(conn: sqlite3.Connection, sort: SortKey, among: IdSet) -> array[i
             f" IS NOT NULL AND {chosen} ORDER BY p_end_normalised, conversation_id",
             (settings.score_config(conn), *flags),
         )
-    if sort in _STANDING:
-        rows, column = _STANDING[sort]
+    if sort in _JUDGED:
+        rows, column = _JUDGED[sort]
         chosen, flags = among.condition("conversation_id")
         return read_ids(
             conn,
@@ -129,7 +129,7 @@ def _by_source(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     return found
 
 
-def counted(wanted: Filter) -> Filter:
+def searchable(wanted: Filter) -> Filter:
     """The filter without words that hold neither a letter nor a digit, which the text index does not know.
 
     Raises:
@@ -143,14 +143,14 @@ def counted(wanted: Filter) -> Filter:
     return Filter(terms)
 
 
-def matches(term: Term) -> list[tuple[str, str]]:
+def full_text_queries(term: Term) -> list[tuple[str, str]]:
     """The indexes in which a term of text is looked for, each with the term in the index's language.
 
-    A term with signs is in the index of signs only. Other words may also stand between signs, where the main index
-    does not see them, so they are looked for in both.
+    A term with Chinese or Japanese characters is in `cjk_index` only. Other words may also be between such characters,
+    where the main index does not see them, so they are looked for in both.
     """
     text = _storable(term.values[0]).replace("\0", " ")
-    indexes = [cjk_index.INDEX] if cjk_index.has_signs(text) else [MAIN_INDEX, cjk_index.INDEX]
+    indexes = [cjk_index.INDEX] if cjk_index.has_cjk(text) else [MAIN_INDEX, cjk_index.INDEX]
     words = '"' + cjk_index.spaced(text).replace('"', '""') + '"'
     return [(index, words if term.whole else words + "*") for index in indexes]
 
@@ -185,13 +185,13 @@ def _holds(
             scored = _select(conn, among, *in_state(rule, config, State(value)))
             found |= among - scored if value == State.UNSCORED else scored
         return found
-    if term.field in _STANDING:
-        return _standing(conn, term, among)
+    if term.field in _JUDGED:
+        return _judged(conn, term, among)
     if term.field == "draw":
         return _drawn(term, among)
     if term.field == TEXT:
         hits = among - among
-        for index, words in matches(term):
+        for index, words in full_text_queries(term):
             sql = f"SELECT rowid >> {MESSAGE_BITS} FROM {index} WHERE {index} MATCH ?"
             hits |= among.of(read_ids(conn, sql, (words,)))
         return among & hits
@@ -211,7 +211,7 @@ def _holds(
 
 
 def _drawn(term: Term, among: IdSet) -> IdSet:
-    """By the number of each conversation: the one at the place of its id in a row that is the same in every project."""
+    """Compares with a random number per conversation, drawn from a fixed seed, that depends on the id alone."""
     numbers = sorted(map(float, term.values))
 
     def holds(drawn: float) -> bool:
@@ -223,13 +223,13 @@ def _drawn(term: Term, among: IdSet) -> IdSet:
     return IdSet(bytes(holds(draw()) and flag for flag in among.flags))
 
 
-def _standing(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Against what a person said; there are few such rows beside conversations."""
-    rows, column = _STANDING[term.field]
+def _judged(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Conversations by verdict, tag or note, of which there are few compared with conversations."""
+    rows, column = _JUDGED[term.field]
     found = among - among
     named = tuple(_storable(value) for value in term.values if value not in (ANY, NONE))
     if named:
-        sql = f"SELECT conversation_id FROM ({rows}) WHERE {column} IN ({marks(named)})"
+        sql = f"SELECT conversation_id FROM ({rows}) WHERE {column} IN ({placeholders(named)})"
         found |= _select(conn, among, sql, named)
     if len(named) < len(term.values):
         anything = _select(conn, among, f"SELECT conversation_id FROM ({rows})", ())
@@ -252,7 +252,7 @@ def _number(column: str, term: Term) -> _Sql:
     if term.span:
         return _Sql(f"{column} BETWEEN ? AND ?", (min(numbers), max(numbers)))
     if term.op == ":":
-        return _Sql(f"{column} IN ({marks(numbers)})", numbers)
+        return _Sql(f"{column} IN ({placeholders(numbers)})", numbers)
     return _Sql(f"{column} {term.op} ?", numbers)
 
 

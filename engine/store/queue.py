@@ -1,11 +1,12 @@
-"""Which conversations wait for a verdict, in an order that says what a verdict is worth.
+"""The triage queue: conversations that wait for a verdict, in one of six orders.
 
 - `threshold`: nearest the threshold first, then incomplete ones by falling score, then unscored ones. Complete ones
   are left out unless the filter asks for a state.
 - `lowest`: the lowest score first, unscored ones last.
 - `disagreement`: what two ways of scoring put into different states, the biggest difference first.
-- `unsure`: by response trees. First what lies in the top tenth of both leaves and minus the best log-probability (as in
-  Appendix C.2.2 of the paper on these metrics), then of one of them, then the rest, by the sum of both ranks.
+- `unsure`: by response trees. First what lies in the top tenth of both leaves and minus the best log-probability, then of
+  one of them, then the rest, by the sum of both ranks. As in Appendix C.2.2 of Soroka et al., "Unsupervised Evaluation
+  of Multi-Turn Objective-Driven Interactions".
 - `sample`: for calibration. Scored conversations are cut by the rank of their score into `SAMPLE_GROUPS` groups of
   equal size, and each group in turn gives one at random (seeded), so that verdicts stand for every score.
 - `list`: as the list shows them.
@@ -28,14 +29,14 @@ from engine.records.conversations import DecisionRule, QueueOrder, State, Triage
 from engine.store import conversations, settings, trees
 from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql
-from engine.store.sql import chunks, marks, snapshot
-from engine.store.verdicts import STANDING_VERDICTS, scored_values
+from engine.store.sql import chunks, placeholders, snapshot
+from engine.store.verdicts import CURRENT_VERDICTS, scored_values
 
 PAGE = 5_000
 SAMPLE_GROUPS = 20
 SAMPLE_SEED = 7
 DRAWN = 1_000
-"""Of each group; more than anybody judges."""
+"""Conversations drawn of each group; more than anybody judges."""
 
 _SCORED = (
     "SELECT conversation_id, p_end_normalised FROM score"
@@ -135,7 +136,7 @@ def _unscored(
         reasons.update(
             conn.execute(
                 "SELECT conversation_id, coalesce(reason, 'not scored yet') FROM score"
-                f" WHERE config_hash = ? AND conversation_id IN ({marks(some)})",
+                f" WHERE config_hash = ? AND conversation_id IN ({placeholders(some)})",
                 (config, *some),
             ).fetchall()
         )
@@ -150,7 +151,7 @@ def _as_listed(
         scores.update(
             conn.execute(
                 "SELECT conversation_id, p_end_normalised FROM score"
-                f" WHERE config_hash = ? AND conversation_id IN ({marks(some)})",
+                f" WHERE config_hash = ? AND conversation_id IN ({placeholders(some)})",
                 (config, *some),
             ).fetchall()
         )
@@ -232,9 +233,9 @@ def _unsure_why(leaves: int, in_most: bool, in_least: bool) -> str:
 
 
 def _sample(conn: sqlite3.Connection, waiting: IdSet, page: int) -> tuple[list[TriageItem], int]:
-    """Round by round one of each group; what has a verdict has used its turn, so the order never changes."""
+    """One conversation of each group per round; a judged one keeps its place, so the order never changes."""
     ids, _ = scored_values(conn)
-    judged = read_ids(conn, f"SELECT conversation_id FROM ({STANDING_VERDICTS})")
+    judged = read_ids(conn, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})")
     drawable = (waiting | IdSet.every(conn).of(judged)).flags
     in_filter = array("q", [key for key in ids if drawable[key]])
     groups = min(SAMPLE_GROUPS, len(in_filter))

@@ -1,5 +1,7 @@
-"""Replies of endpoints, kept by what was asked, so that nothing is asked and paid for twice. A file of the cache folder
-that may be deleted at any time."""
+"""Cache of the replies of endpoints by request, so that nothing is paid for twice.
+
+It is a file in the cache folder and may be deleted at any time.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import time
 from pathlib import Path
 
 MOST_BYTES = 2_000_000_000
-"""Replies over this are let go when the file is opened, those first that were not used for longest."""
+"""Size above which the least recently used replies are deleted when the file is opened."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS reply (
@@ -22,7 +24,7 @@ class ReplyCache:
     """Satisfies `engine.model.http.fleet.Replies`; any thread may use it."""
 
     def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
-        """Opens the file; one that is no such file is begun anew, for it is only a cache."""
+        """Opens the file; replaces a file that is not such a cache."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._guard = threading.Lock()
         try:
@@ -33,7 +35,7 @@ class ReplyCache:
         self._let_go(most_bytes)
 
     def get(self, key: str) -> str | None:
-        """What was kept under a key."""
+        """The reply stored under a key, or None."""
         with self._guard:
             found = self._conn.execute("SELECT value FROM reply WHERE key = ?", (key,)).fetchone()
             if found is None:
@@ -42,7 +44,7 @@ class ReplyCache:
         return str(found[0])
 
     def put(self, key: str, value: str) -> None:
-        """Keeps a reply."""
+        """Stores a reply."""
         row = (key, value, len(value), time.time())
         with self._guard:
             self._conn.execute("INSERT OR REPLACE INTO reply VALUES (?, ?, ?, ?)", row)

@@ -1,4 +1,4 @@
-"""Runs: every execution of every stage with what determined its result."""
+"""Runs: every execution of every stage, with everything that determines its result."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def finish(conn: sqlite3.Connection, run_id: int, state: RunState, message: str)
 
 
 def interrupt_running(conn: sqlite3.Connection) -> int:
-    """Marks runs as interrupted that their process never ended; returns how many.
+    """Marks runs that are still `running` as interrupted; returns how many.
 
     Only for the holder of the write lock, who knows that no other process runs any.
     """
@@ -76,7 +76,7 @@ def all_runs(conn: sqlite3.Connection) -> list[RunRow]:
 
 
 def interrupted(conn: sqlite3.Connection) -> list[RunRow]:
-    """Interrupted runs that no later run of the same stage and configuration has taken up, newest first."""
+    """Interrupted runs that no later run of the same stage and configuration resumed, newest first."""
     return [
         _row(row)
         for row in conn.execute(

@@ -1,4 +1,4 @@
-"""How the list of a project is looked at: saved filters, the columns shown, and what it showed last."""
+"""Saved filters, the chosen columns and the last view of the conversation list."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _FILTERS, _COLUMNS, _VIEW = "filters", "list.columns", "list.view"
 
 
 class SavedStore:
-    """What one project remembers of its list; satisfies `engine.services.ports.Saved`.
+    """Saved filters and view settings of one project.
 
-    Another version of the program may have written other things; what is not understood counts as absent.
+    Another version of the program may have written other values; a value that is not understood counts as absent.
     """
 
     def __init__(self, project: Project) -> None:
@@ -36,7 +36,7 @@ class SavedStore:
         self._project.write(add)
 
     def delete_filter(self, name: str) -> None:
-        """Forgets a filter; one that is not there already is no error."""
+        """Deletes a filter; does nothing where there is none of that name."""
 
         def take(conn: sqlite3.Connection) -> None:
             kept = _texts(settings.get(conn, _FILTERS))

@@ -17,7 +17,7 @@ from engine.records.conversations import (
     ScoreRow,
 )
 from engine.store import settings
-from engine.store.sql import chunks, id_pages, marks, snapshot
+from engine.store.sql import chunks, id_pages, placeholders, snapshot
 
 NO_PROBABILITY = "the model gives neither an end nor a continuation any probability"
 
@@ -90,7 +90,7 @@ def state_sql(rule: DecisionRule, column: str = "s.p_end_normalised") -> tuple[s
 
 
 def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
-    """Makes a configuration known, before its first scores; a noise measured later replaces None."""
+    """Stores a configuration, before its first scores; a noise measured later replaces None."""
     conn.execute(
         "INSERT INTO score_config (config_hash, mode, model, adapter, noise) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (config_hash) DO UPDATE SET noise = coalesce(excluded.noise, noise)",
@@ -99,7 +99,7 @@ def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
 
 
 def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
-    """All that have scores, in the order in which they were first run."""
+    """Configurations that have scores, in the order in which they were first run."""
     rows = conn.execute(
         "SELECT g.config_hash, g.mode, g.model, g.adapter, g.noise FROM score_config AS g"
         " LEFT JOIN (SELECT config_hash, min(id) AS first FROM run GROUP BY config_hash)"
@@ -158,7 +158,7 @@ def add(
     )
 
 
-def lacking(conn: sqlite3.Connection, config_hash: str) -> array[int]:
+def ids_without_score(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Ids of the conversations that have no score, nor a reason for none, under a configuration; in id order."""
     rows = conn.execute(
         "SELECT id FROM conversation WHERE NOT EXISTS (SELECT 1 FROM score"
@@ -196,7 +196,7 @@ def add_remaining(
     )
 
 
-def lacking_remaining(
+def ids_without_remaining(
     conn: sqlite3.Connection, config_hash: str, score_config_hash: str
 ) -> array[int]:
     """Ids of conversations below the threshold without remaining tasks under `config_hash`; in id order."""
@@ -236,7 +236,7 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
                 "SELECT s.conversation_id, s.run_id, s.reason, s.p_end, s.p_end_normalised,"
                 " g.mode, g.model, g.adapter, g.noise"
                 " FROM score AS s JOIN score_config AS g USING (config_hash)"
-                f" WHERE s.config_hash = ? AND s.conversation_id IN ({marks(keys)})",
+                f" WHERE s.config_hash = ? AND s.conversation_id IN ({placeholders(keys)})",
                 (config, *keys),
             ):
                 found[row[0]] = ScoreRow(
@@ -262,7 +262,7 @@ def _curves(
     curves: dict[int, list[CurvePoint]] = {}
     for row in conn.execute(
         "SELECT conversation_id, message, step, turn, p_end, p_continue FROM boundary_score"
-        f" WHERE config_hash = ? AND conversation_id IN ({marks(keys)})"
+        f" WHERE config_hash = ? AND conversation_id IN ({placeholders(keys)})"
         " ORDER BY conversation_id, message",
         (config, *keys),
     ):
@@ -276,13 +276,15 @@ def _curves(
 def values(
     conn: sqlite3.Connection, config_hash: str, wanted: Sequence[int]
 ) -> dict[int, dict[int, float | None]]:
-    """For each of these conversations that has a score the normalised value after each message that is a boundary, in
-    their order; None where there is no honest number."""
+    """Curves under a configuration: conversation id to (message index to normalised score).
+
+    Conversations without a score are left out; the value is None where neither end nor continuation has a probability.
+    """
     found: dict[int, dict[int, float | None]] = {}
     for keys in chunks(wanted):
         for key, message, p_end, p_continue in conn.execute(
             "SELECT conversation_id, message, p_end, p_continue FROM boundary_score"
-            f" WHERE config_hash = ? AND conversation_id IN ({marks(keys)})"
+            f" WHERE config_hash = ? AND conversation_id IN ({placeholders(keys)})"
             " ORDER BY conversation_id, message",
             (config_hash, *keys),
         ):
@@ -293,8 +295,11 @@ def values(
 def export_scores(
     conn: sqlite3.Connection, wanted: Sequence[int] | None = None
 ) -> Iterator[ScoredId]:
-    """A line for each imported id of what is wanted, in its order, or of all in the order of import; an alias has
-    its own id and its twin's score."""
+    """One line for each imported id; a duplicate has its own id and the score of the conversation that is kept.
+
+    Args:
+        wanted: Ids of conversations, in the order of the result; None for all, in the order of import.
+    """
     with snapshot(conn):
         for page in id_pages(conn, wanted):
             scored = current(conn, page)
@@ -303,8 +308,8 @@ def export_scores(
 
 
 def imported_ids(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[tuple[int, str, str]]:
-    """(id, external id, source) for everything imported as these conversations, in their order, aliases after
-    their twin.
+    """(id, external id, source) for everything imported as these conversations, in their order, duplicates after
+    the conversation that is kept.
 
     The same external id of one conversation is given once, whatever number of files it came from.
     """
@@ -312,9 +317,9 @@ def imported_ids(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[tuple
     rows = conn.execute(
         "SELECT n.conversation_id, n.external_id, source.label FROM ("
         " SELECT id AS conversation_id, external_id, source_id, 0 AS nth FROM conversation"
-        f" WHERE id IN ({marks(ids)}) UNION ALL"
+        f" WHERE id IN ({placeholders(ids)}) UNION ALL"
         " SELECT conversation_id, external_id, source_id, id AS nth FROM alias"
-        f" WHERE conversation_id IN ({marks(ids)})"
+        f" WHERE conversation_id IN ({placeholders(ids)})"
         ") AS n JOIN source ON source.id = n.source_id ORDER BY n.conversation_id, n.nth",
         (*ids, *ids),
     ).fetchall()

@@ -1,4 +1,4 @@
-"""What a project remembers about how it is to be read: JSON values by name."""
+"""Settings of a project: JSON values by name."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def put(conn: sqlite3.Connection, key: str, value: Any) -> None:
 
 
 def rule(conn: sqlite3.Connection) -> DecisionRule:
-    """The decision rule in force."""
+    """The current decision rule."""
     return DecisionRule(**get(conn, "rule", {}))
 
 
 def put_rule(conn: sqlite3.Connection, new: DecisionRule) -> None:
-    """Puts another decision rule in force; states follow at once, because they are derived when read.
+    """Changes the decision rule; states follow at once, because they are derived when read.
 
     Raises:
         ValueError: the threshold is outside [0, 1] or the band is negative.

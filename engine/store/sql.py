@@ -54,7 +54,7 @@ def id_pages(
         yield [row[0] for row in page]
 
 
-def marks(values: Sequence[object]) -> str:
+def placeholders(values: Sequence[object]) -> str:
     """A placeholder for each value: `?,?,?`."""
     return ",".join("?" * len(values))
 

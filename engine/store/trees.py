@@ -1,4 +1,4 @@
-"""Response trees: measures as columns, so that they can be compared, and the tree itself packed beside them."""
+"""Response trees: measures as columns, so that they can be compared, and the tree itself as compressed JSON."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TreeEntry:
 
 
 def register(conn: sqlite3.Connection, config: TreeConfig, *, show: bool = True) -> None:
-    """Makes a configuration known, before its first trees; `show` makes it the one that is shown."""
+    """Stores a configuration, before its first trees; `show` makes it the one that is shown."""
     conn.execute(
         "INSERT INTO tree_config (config_hash, alpha, mode, place, model, adapter)"
         " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (config_hash) DO NOTHING",
@@ -88,7 +88,7 @@ def configs(
     return [(TreeConfig(*row[:-1]), row[-1]) for row in rows]
 
 
-def lacking(conn: sqlite3.Connection, config_hash: str) -> array[int]:
+def ids_without_tree(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Ids of the conversations that have neither a tree nor a reason for none under a configuration; in id order."""
     rows = conn.execute(
         "SELECT c.id FROM conversation AS c WHERE NOT EXISTS (SELECT 1 FROM tree AS t"
@@ -99,7 +99,7 @@ def lacking(conn: sqlite3.Connection, config_hash: str) -> array[int]:
 
 
 def add(conn: sqlite3.Connection, config_hash: str, entries: Sequence[TreeEntry]) -> None:
-    """Stores trees of a registered configuration; one that is there already is replaced, because it was grown on."""
+    """Stores trees of a registered configuration; one that exists is replaced, because it was grown further."""
     conn.executemany(
         "INSERT OR REPLACE INTO tree (conversation_id, config_hash, step, run_id, reason, prompt_tokens,"
         " note, leaves, answers, nodes, max_log_prob, max_log_prob_per_token, covered, pruned, unexpanded,"
@@ -187,7 +187,7 @@ def measures(conn: sqlite3.Connection, config_hash: str | None = None) -> list[T
 
 
 def seconds(conn: sqlite3.Connection, alpha: float, mode: str, place: str) -> float | None:
-    """Seconds that a conversation took on the average of the trees grown so; None without any."""
+    """Mean seconds per conversation of the trees grown with these settings; None without any."""
     row = conn.execute(
         "SELECT sum(t.seconds) / count(DISTINCT t.conversation_id) FROM tree AS t"
         " JOIN tree_config AS c ON c.config_hash = t.config_hash"
@@ -198,8 +198,10 @@ def seconds(conn: sqlite3.Connection, alpha: float, mode: str, place: str) -> fl
 
 
 def unsure(conn: sqlite3.Connection) -> list[tuple[int, int, float]]:
-    """(conversation, leaves, best log-probability) of what has trees that are shown: the most leaves of its trees, and
-    the lowest of their best log-probabilities; in id order."""
+    """(conversation, leaves, best log-probability) of every conversation with trees under the shown configuration.
+
+    Of several trees: the most leaves, and the lowest of their best log-probabilities. In id order.
+    """
     return conn.execute(
         "SELECT conversation_id, max(leaves), min(max_log_prob) FROM tree"
         " WHERE config_hash = ? AND max_log_prob IS NOT NULL"

@@ -1,4 +1,4 @@
-"""Triage as the screens see it, bound to a project."""
+"""The triage queue, verdicts, notes and tags of one open project."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from engine.store.project import Project
 
 PLACE = "triage.place"
 RECENT = 10
-"""The newest verdicts, which a person may still remember and which are not asked again."""
+"""Number of newest verdicts that are not asked again, because a person may still remember them."""
 
 
 class TriageStore:
-    """The queue and the verdicts of one project; satisfies `engine.services.ports.Triage`."""
+    """The triage queue and the verdicts of one project."""
 
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
         """`changed` is called after every act of a person that was stored."""
@@ -25,7 +25,7 @@ class TriageStore:
         self._changed = changed
 
     def queue(self, order: QueueOrder = "threshold", query: ListQuery | None = None) -> TriagePage:
-        """What waits for a verdict, what is worth most first; see `engine.store.queue`."""
+        """Conversations that wait for a verdict, the most valuable first; `engine.store.queue` explains the orders."""
         with self._project.reading() as conn:
             return queue.queue(conn, order, query)
 
@@ -36,7 +36,7 @@ class TriageStore:
         return row
 
     def repeat(self, conversation_id: int, verdict: Verdict) -> VerdictRow:
-        """Records a second verdict, given blind; what stands is as it was."""
+        """Records a second verdict, given blind; the current verdict does not change."""
         row = self._project.write(lambda conn: verdicts.repeat(conn, conversation_id, verdict))
         self._changed()
         return row
@@ -58,29 +58,29 @@ class TriageStore:
         self._changed()
 
     def undo(self) -> VerdictRow | None:
-        """Takes back the newest act that stands."""
+        """Undoes the newest act in force and returns it; None when nothing is left."""
         row = self._project.write(verdicts.undo)
         self._changed()
         return row
 
     def redo(self) -> VerdictRow | None:
-        """Makes stand again what the newest undo took back."""
+        """Redoes the act that the newest undo took back; None when there is none."""
         row = self._project.write(verdicts.redo)
         self._changed()
         return row
 
     def current(self, conversation_id: int) -> VerdictRow | None:
-        """What stands for this conversation."""
+        """The current verdict, note and tags of a conversation; None when it has none of them."""
         with self._project.reading() as conn:
             return verdicts.current(conn, conversation_id)
 
     def tally(self) -> dict[Verdict, int]:
-        """How many verdicts of each kind stand."""
+        """Number of conversations with each verdict; every verdict is a key."""
         with self._project.reading() as conn:
             return verdicts.tally(conn)
 
     def to_repeat(self, count: int) -> list[int]:
-        """Conversations to judge again, at random among those that stand and were not asked again yet."""
+        """Ids of at most `count` conversations to judge again, at random among those judged once and not recently."""
         with self._project.reading() as conn:
             return verdicts.to_repeat(conn, count, RECENT, random.Random(count))
 

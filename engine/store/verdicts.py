@@ -1,7 +1,7 @@
-"""Verdicts, notes and tags: appended, never changed. What stands is derived, and undo appends an inverse.
+"""Verdicts, notes and tags. Rows are appended and never changed; the current state is derived; undo appends a row.
 
-A row that says something (`SAYS`) stands unless the newest row that targets it is an `undo`. A bulk tag is one act:
-its rows lie together under one time, and are undone and redone together.
+A row of a kind in `STATEMENT_KINDS` is in force unless the newest row that targets it is an `undo`. A bulk tag is one
+act: its rows are adjacent, have one time, and are undone and redone together.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ from typing import Any, Literal
 from engine.errors import UsageError
 from engine.records.conversations import JudgedId, Verdict, VerdictKind, VerdictRow
 from engine.store import scores, settings
-from engine.store.sql import chunks, marks, snapshot, utc_now
+from engine.store.sql import chunks, placeholders, snapshot, utc_now
 
-_STANDS = (
+_IS_CURRENT = (
     "coalesce((SELECT act.kind FROM verdict AS act WHERE act.target = v.id"
     " ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo'"
 )
 
 _COLUMNS = "v.id, v.conversation_id, v.verdict, v.note, v.given_at, v.kind"
-SAYS = "('give', 'repeat', 'note', 'tag', 'untag')"
-"""The kinds of rows that say something of a conversation, and can be undone."""
+STATEMENT_KINDS = "('give', 'repeat', 'note', 'tag', 'untag')"
+"""Kinds of rows that state something about a conversation and can be undone."""
 
-STANDING_VERDICTS = (
+CURRENT_VERDICTS = (
     "SELECT v.conversation_id AS conversation_id, v.verdict AS verdict, max(v.id) FROM verdict AS v"
-    f" WHERE v.kind = 'give' AND {_STANDS} GROUP BY v.conversation_id"
+    f" WHERE v.kind = 'give' AND {_IS_CURRENT} GROUP BY v.conversation_id"
 )
 """(conversation_id, verdict) of every conversation that has one, as a query to select from."""
 
-STANDING_NOTES = (
+CURRENT_NOTES = (
     "SELECT conversation_id, note FROM (SELECT v.conversation_id AS conversation_id,"
     f" v.note AS note, max(v.id) FROM verdict AS v WHERE v.kind IN ('give', 'note')"
-    f" AND (v.kind = 'note' OR v.note <> '') AND {_STANDS} GROUP BY v.conversation_id)"
+    f" AND (v.kind = 'note' OR v.note <> '') AND {_IS_CURRENT} GROUP BY v.conversation_id)"
     " WHERE note <> ''"
 )
 """(conversation_id, note) of every conversation that has one."""
 
-STANDING_TAGS = (
+CURRENT_TAGS = (
     "SELECT conversation_id, tag FROM (SELECT v.conversation_id AS conversation_id,"
     f" v.note AS tag, v.kind AS kind, max(v.id) FROM verdict AS v WHERE v.kind IN ('tag', 'untag')"
-    f" AND {_STANDS} GROUP BY v.conversation_id, v.note) WHERE kind = 'tag'"
+    f" AND {_IS_CURRENT} GROUP BY v.conversation_id, v.note) WHERE kind = 'tag'"
 )
-"""(conversation_id, tag) of every tag that stands."""
+"""(conversation_id, tag) of every tag in force."""
 
 
 def verdict_sql(conversation: str) -> str:
-    """The standing verdict of the conversation whose id `conversation` names, as an SQL expression."""
+    """SQL expression for the current verdict of the conversation whose id the expression `conversation` gives."""
     return (
         f"(SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = {conversation}"
-        f" AND v.kind = 'give' AND {_STANDS} ORDER BY v.id DESC LIMIT 1)"
+        f" AND v.kind = 'give' AND {_IS_CURRENT} ORDER BY v.id DESC LIMIT 1)"
     )
 
 
@@ -69,7 +69,7 @@ def note(conn: sqlite3.Connection, conversation_id: int, text: str) -> VerdictRo
 
 
 def repeat(conn: sqlite3.Connection, conversation_id: int, verdict: Verdict) -> VerdictRow:
-    """Appends a second verdict, given without sight of the first; what stands is as it was."""
+    """Appends a second verdict, given without seeing the first; the current verdict does not change."""
     return _append(conn, conversation_id, "repeat", verdict, "")
 
 
@@ -98,8 +98,8 @@ def _tagging(
         have.update(
             row[0]
             for row in conn.execute(
-                f"SELECT conversation_id FROM ({STANDING_TAGS}) WHERE tag = ?"
-                f" AND conversation_id IN ({marks(keys)})",
+                f"SELECT conversation_id FROM ({CURRENT_TAGS}) WHERE tag = ?"
+                f" AND conversation_id IN ({placeholders(keys)})",
                 (name, *keys),
             )
         )
@@ -113,7 +113,7 @@ def _tagging(
 
 
 def _later_than_newest(conn: sqlite3.Connection) -> str:
-    """The time, but never that of the newest row: two acts are told apart by their times."""
+    """The current time, but later than the newest row: acts are distinguished by their times."""
     newest = conn.execute("SELECT given_at FROM verdict ORDER BY id DESC LIMIT 1").fetchone()
     now = utc_now()
     while newest is not None and now == newest[0]:
@@ -122,20 +122,20 @@ def _later_than_newest(conn: sqlite3.Connection) -> str:
 
 
 def undo(conn: sqlite3.Connection) -> VerdictRow | None:
-    """Takes back the newest act that stands and returns it; None when nothing is left."""
+    """Undoes the newest act in force and returns it; None when nothing is left."""
     row = conn.execute(
-        f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.kind IN {SAYS} AND {_STANDS}"
+        f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.kind IN {STATEMENT_KINDS} AND {_IS_CURRENT}"
         " ORDER BY v.id DESC LIMIT 1"
     ).fetchone()
     return None if row is None else _turn(conn, row, "undo")
 
 
 def redo(conn: sqlite3.Connection) -> VerdictRow | None:
-    """Makes stand again what the newest undo took back; None when nothing was undone since the last act."""
+    """Redoes the act that the newest undo took back; None when nothing was undone since the last act."""
     row = conn.execute(
         f"SELECT {_COLUMNS} FROM verdict AS u JOIN verdict AS v ON v.id = u.target"
         " WHERE u.kind = 'undo' AND u.id > (SELECT max(id) FROM verdict"
-        f" WHERE kind IN {SAYS}) AND NOT {_STANDS} ORDER BY u.id DESC LIMIT 1"
+        f" WHERE kind IN {STATEMENT_KINDS}) AND NOT {_IS_CURRENT} ORDER BY u.id DESC LIMIT 1"
     ).fetchone()
     return None if row is None else _turn(conn, row, "redo")
 
@@ -163,10 +163,10 @@ def _turn(
 
 
 def current(conn: sqlite3.Connection, conversation_id: int) -> VerdictRow | None:
-    """What stands: the newest verdict, the newest note and the tags, under the id and time of the newest of all."""
+    """The newest verdict, the newest note and the tags in force, with the id and time of the newest row of them."""
     rows = conn.execute(
         f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.conversation_id = ?"
-        f" AND v.kind IN ('give', 'note', 'tag', 'untag') AND {_STANDS} ORDER BY v.id DESC",
+        f" AND v.kind IN ('give', 'note', 'tag', 'untag') AND {_IS_CURRENT} ORDER BY v.id DESC",
         (conversation_id,),
     ).fetchall()
     if not rows:
@@ -183,24 +183,24 @@ def current(conn: sqlite3.Connection, conversation_id: int) -> VerdictRow | None
 
 
 def repeats(conn: sqlite3.Connection, conversation_id: int) -> tuple[Verdict, ...]:
-    """The blind second verdicts on a conversation that stand, oldest first."""
+    """The blind second verdicts on a conversation that are in force, oldest first."""
     return tuple(
         Verdict(row[0])
         for row in conn.execute(
             "SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = ?"
-            f" AND v.kind = 'repeat' AND {_STANDS} ORDER BY v.id",
+            f" AND v.kind = 'repeat' AND {_IS_CURRENT} ORDER BY v.id",
             (conversation_id,),
         )
     )
 
 
 def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | None]]:
-    """(conversation, standing verdict, current normalised score) of everything that has a verdict, in id order."""
+    """(conversation, current verdict, current normalised score) of everything that has a verdict, in id order."""
     return [
         (row[0], Verdict(row[1]), row[2])
         for row in conn.execute(
             "SELECT j.conversation_id, j.verdict, s.p_end_normalised"
-            f" FROM ({STANDING_VERDICTS}) AS j LEFT JOIN score AS s"
+            f" FROM ({CURRENT_VERDICTS}) AS j LEFT JOIN score AS s"
             " ON s.conversation_id = j.conversation_id"
             " AND s.config_hash = ? ORDER BY j.conversation_id",
             (settings.score_config(conn),),
@@ -224,13 +224,13 @@ def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
 
 
 def repeated_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, Verdict]]:
-    """(conversation, standing verdict, newest blind repeat) of everything that has both, in id order."""
+    """(conversation, current verdict, newest blind repeat) of everything that has both, in id order."""
     return [
         (row[0], Verdict(row[1]), Verdict(row[2]))
         for row in conn.execute(
-            f"SELECT j.conversation_id, j.verdict, r.verdict FROM ({STANDING_VERDICTS}) AS j JOIN"
+            f"SELECT j.conversation_id, j.verdict, r.verdict FROM ({CURRENT_VERDICTS}) AS j JOIN"
             " (SELECT v.conversation_id AS conversation_id, v.verdict AS verdict, max(v.id)"
-            f" FROM verdict AS v WHERE v.kind = 'repeat' AND {_STANDS}"
+            f" FROM verdict AS v WHERE v.kind = 'repeat' AND {_IS_CURRENT}"
             " GROUP BY v.conversation_id) AS r ON r.conversation_id = j.conversation_id"
             " ORDER BY j.conversation_id"
         )
@@ -238,10 +238,10 @@ def repeated_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, Verdict
 
 
 def tally(conn: sqlite3.Connection) -> dict[Verdict, int]:
-    """How many conversations stand under each verdict; every verdict is a key."""
+    """Number of conversations with each verdict; every verdict is a key."""
     found = dict(
         conn.execute(
-            f"SELECT verdict, count(*) FROM ({STANDING_VERDICTS}) GROUP BY verdict"
+            f"SELECT verdict, count(*) FROM ({CURRENT_VERDICTS}) GROUP BY verdict"
         ).fetchall()
     )
     return {verdict: found.get(verdict.value, 0) for verdict in Verdict}
@@ -252,7 +252,7 @@ def to_repeat(
 ) -> list[int]:
     """At most `count` conversations with a verdict and without a repeat, the `recent` newest verdicts left out."""
     rows = conn.execute(
-        f"SELECT v.conversation_id FROM verdict AS v WHERE v.kind = 'give' AND {_STANDS}"
+        f"SELECT v.conversation_id FROM verdict AS v WHERE v.kind = 'give' AND {_IS_CURRENT}"
         " GROUP BY v.conversation_id ORDER BY max(v.id) DESC LIMIT -1 OFFSET ?",
         (recent,),
     ).fetchall()
@@ -264,8 +264,11 @@ def to_repeat(
 def export_verdicts(
     conn: sqlite3.Connection, wanted: Sequence[int] | None = None
 ) -> Iterator[JudgedId]:
-    """A line for each imported id whose conversation has a verdict, a note or a tag: of what is wanted, in its
-    order, or of all in the order of import."""
+    """One line for each imported id whose conversation has a verdict, a note or a tag.
+
+    Args:
+        wanted: Ids of conversations, in the order of the result; None for all, in the order of import.
+    """
     with snapshot(conn):
         ids = [
             row[0]
@@ -277,11 +280,11 @@ def export_verdicts(
             judged = set(ids)
             ids = [key for key in wanted if key in judged]
         for conversation_id in ids:
-            stands = current(conn, conversation_id)
-            if stands is None:
+            verdict = current(conn, conversation_id)
+            if verdict is None:
                 continue
             for _, external_id, source in scores.imported_ids(conn, [conversation_id]):
-                yield JudgedId(external_id, source, stands, repeats(conn, conversation_id))
+                yield JudgedId(external_id, source, verdict, repeats(conn, conversation_id))
 
 
 def _append(

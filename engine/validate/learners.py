@@ -15,7 +15,7 @@ from random import Random
 import numpy as np
 import numpy.typing as npt
 
-from engine.text import SIGNS
+from engine.text import CJK
 from engine.validate.profile_prediction import Question, Split, Spoken, Way, answers_to
 
 MOST_TERMS = 50_000
@@ -99,7 +99,7 @@ def nearest(spoken: Sequence[Spoken], vectorise: Vectorise, count: int = NEIGHBO
 def is_signs(texts: Sequence[str]) -> bool:
     """Whether most letters of some texts are signs of a script without spaces between words."""
     sample = "".join(text[:1_000] for text in texts[:200])
-    return len(re.findall(f"[{SIGNS}]", sample)) > len(re.findall("[A-Za-z]", sample))
+    return len(re.findall(f"[{CJK}]", sample)) > len(re.findall("[A-Za-z]", sample))
 
 
 def _table(spoken: Sequence[Spoken], at: Sequence[int], question: Question) -> Floats:

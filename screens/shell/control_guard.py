@@ -12,7 +12,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from engine.text import STACKED, display_safe
+from engine.text import MAX_COMBINING_MARKS, display_safe
 
 
 class ControlGuard(LineFilter):
@@ -33,7 +33,7 @@ class ControlGuard(LineFilter):
 def _suspect(text: str) -> bool:
     if not text.isprintable():
         return True
-    return not text.isascii() and len(text) - cell_len(text) > STACKED
+    return not text.isascii() and len(text) - cell_len(text) > MAX_COMBINING_MARKS
 
 
 def _flat(text: str) -> str:

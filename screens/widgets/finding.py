@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from engine.text import SIGNS
+from engine.text import CJK
 
 MOST_HITS = 10_000
 """Hits that are counted; beyond it the count says `10,000+`."""
@@ -88,7 +88,7 @@ def words_pattern(words: Sequence[str]) -> Pattern | None:
 
     That is from the beginning of a word, each sign of a script without spaces being a word.
     """
-    return _pattern(words, rf"(?:(?=[{SIGNS}])|(?<![^\W{SIGNS}]))")
+    return _pattern(words, rf"(?:(?=[{CJK}])|(?<![^\W{CJK}]))")
 
 
 def _pattern(texts: Sequence[str], before: str) -> Pattern | None:

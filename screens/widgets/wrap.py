@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rich.cells import get_character_cell_size
 
-from engine.text import STACKED, display_safe
+from engine.text import MAX_COMBINING_MARKS, display_safe
 
 TAB = 4
 PIECE = 1 << 16
@@ -95,7 +95,9 @@ def _fit(line: str, start: int, width: int) -> int:
         return start + len(piece)
     cells = 0
     end = start
-    for character in line[start : start + (2 + STACKED) * width]:  # a letter with all its marks
+    for character in line[
+        start : start + (2 + MAX_COMBINING_MARKS) * width
+    ]:  # a letter with all its marks
         cells += get_character_cell_size(character)
         if cells > width:
             break

@@ -71,7 +71,7 @@ def _records(
         turns[key] = sum(message.role == "user" for message in one.messages)
         names.add((key, one.external_id))
         yield turns[key], one.truth
-    for key, name, truth in imports.twins(conn):
+    for key, name, truth in imports.duplicates(conn):
         if key in turns and (key, name) not in names:
             names.add((key, name))
             yield turns[key], truth

@@ -22,7 +22,8 @@ as any, and 1 for two halves of one group. Even so goals may be broad or narrow.
 4. Near the best one the quality is often flat, so that which is the highest is chance. Take the partition that agrees
    best with all of them (adjusted Rand index), each weighted by its quality: the middle of what may be right.
 
-Exponents and priors below were chosen on nine public sets (docs/results/goals.md says how well they do on a set left out).
+Exponents and priors below were chosen on nine public sets (docs/results/goals.md has how well they do on a set left
+out).
 
 The closeness at which the merging stops there is the threshold: what lies above it is of one goal rather than of two.
 """

@@ -33,7 +33,7 @@ def transcript_lines(
 def _rows(conn: sqlite3.Connection, wanted: Sequence[int] | None) -> Iterator[PlayRow]:
     if wanted is None:
         # All at once: rows are small, and the transcripts are read while the list is gone through.
-        yield from list(plays.every(conn))
+        yield from list(plays.all_plays(conn))
         return
     for conversation_id in wanted:
         yield from plays.of_conversation(conn, conversation_id)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
-from engine.jobs.runner import Stage
+from engine.jobs.contract import Stage
 from engine.model.catalog import RunnableModel
 from engine.model.interface import Sampling
 from engine.model.talking import Role
@@ -15,6 +14,7 @@ from engine.records.simulation import PlayRow, PlaySetting, TranscriptLine
 from engine.services.prompts import ProjectPrompts
 from engine.services.simulation.options import SimulationOptions
 from engine.simulate.play import Scenario
+from engine.stages.model_work import RunModel
 from engine.stages.playing import PlayStage
 from engine.store import plays
 from engine.store.project import Project
@@ -53,21 +53,21 @@ class ProjectSimulations:
         project: Project,
         process: ModelProcess,
         prompts: ProjectPrompts,
-        model: Callable[[str | None, int | None], RunnableModel],
-        tuning: Callable[[str | None], list[Stage]],
-        check: Callable[[str | None, Sampling], None],
+        resolve: Callable[[str | None, int | None], RunModel],
+        tuning: Callable[[RunModel], list[Stage]],
+        check: Callable[[RunnableModel, Sampling], None],
         named: Callable[[str | None], str],
     ) -> None:
         """Prepares.
 
         Args:
-            model: Gives the model of a name with a context when a stage's turn has come.
-            tuning: Gives the stages that tune a model of a name, none where it was tuned.
-            check: Refuses a model of a name that cannot write such replies to messages.
+            resolve: Gives the model of a run by its name and context.
+            tuning: Gives the stages that tune a run's model, none where it was tuned.
+            check: Raises UsageError for a model that cannot write such replies to messages.
             named: Gives the name of the model that is meant: the one asked for, else the project's.
         """
         self._project, self._process, self._prompts = project, process, prompts
-        self._model, self._tuning, self._check, self._named = model, tuning, check, named
+        self._resolve, self._tuning, self._check, self._named = resolve, tuning, check, named
 
     def texts(self, kind: str) -> dict[str, str]:
         """The prompts of a kind as the project has them, by name."""
@@ -96,13 +96,13 @@ class ProjectSimulations:
             UsageError: There is no such model, or an endpoint cannot give such replies.
         """
         options = replace(options, model=self._named(options.model))
+        names = dict.fromkeys(options.model_of(role) for role in asks)
+        models = {name: self._resolve(name, options.context) for name in names}
         for role, sampling in asks.items():
-            self._check(options.model_of(role), sampling)
-        before: list[Stage] = []
-        for name in dict.fromkeys(options.model_of(role) for role in asks):
-            before += self._tuning(name)
+            self._check(models[options.model_of(role)].model, sampling)
+        before = [stage for model in models.values() for stage in self._tuning(model)]
         chosen: dict[Role, Callable[[], RunnableModel]] = {
-            role: partial(self._model, options.model_of(role), options.context) for role in asks
+            role: models[options.model_of(role)].current for role in asks
         }
         play = stage(
             self._project,
@@ -131,7 +131,7 @@ class ProjectSimulations:
     def rows_of(self, kind: str) -> list[PlayRow]:
         """All plays of a kind, in the order in which they were played."""
         with self._project.reading() as conn:
-            return list(plays.every(conn, kind))
+            return list(plays.all_plays(conn, kind))
 
     def of_conversation(self, conversation_id: int) -> list[PlayRow]:
         """The plays that came out as a conversation; none for one that was imported."""

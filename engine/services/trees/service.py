@@ -11,7 +11,7 @@ from typing import cast
 
 from engine.errors import ProjectError, UsageError
 from engine.filters import ListQuery
-from engine.jobs.runner import Stage
+from engine.jobs.contract import Stage
 from engine.model.catalog import DEFAULT_MODEL, Catalog, RunnableModel
 from engine.model.http.book import EndpointBook
 from engine.model.interface import LoadOptions
@@ -21,7 +21,6 @@ from engine.services.trees.export_lines import stored_tree_line
 from engine.services.trees.meanings import AnswerMeanings
 from engine.services.trees.records import (
     AnswerRow,
-    Bounds,
     Comparison,
     ConfigRow,
     Meanings,
@@ -29,6 +28,7 @@ from engine.services.trees.records import (
     NodeKind,
     NodeMatches,
     OpenTree,
+    PropertyBounds,
     TreeItem,
     TreeRequest,
 )
@@ -161,12 +161,14 @@ class TreeService:
         ]
         return Comparison(sides[0], sides[1], found.answers, found.low, found.high)
 
-    def bounds(self, conversation_id: int, step: int, config_hash: str, text: str) -> Bounds:
+    def bounds(
+        self, conversation_id: int, step: int, config_hash: str, text: str
+    ) -> PropertyBounds:
         """See `engine.services.ports.Trees`."""
         predicate = parse_predicate(text)
         tree, _ = self._find(conversation_id, step, config_hash)
         found = guarantee(tree, predicate)
-        return Bounds(text, found.low, found.high)
+        return PropertyBounds(text, found.low, found.high)
 
     def configs(self, place: tuple[int, int] | None = None) -> list[ConfigRow]:
         """See `engine.services.ports.Trees`."""
@@ -221,7 +223,7 @@ class TreeService:
         stage = stages[-1]
         assert isinstance(stage, TreeStage)
         with self._project.reading() as conn:
-            left = len(set(wanted).intersection(trees.lacking(conn, stage.config_hash)))
+            left = len(set(wanted).intersection(trees.ids_without_tree(conn, stage.config_hash)))
             asked = stage.params
             known = trees.seconds(conn, asked["alpha"], asked["mode"], asked["at"])
         named = [stage.fingerprints.get(key) for key in ("model", "adapter")]

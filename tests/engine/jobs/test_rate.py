@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.jobs.rate import Pace
+from engine.jobs.rate import RateMeter
 
 
 class Clock:
@@ -23,7 +23,7 @@ class TestPace:
     def test_only_the_recent_past_counts(self) -> None:
         """After a slow beginning the rate becomes that of the window."""
         clock = Clock()
-        pace = Pace(clock)
+        pace = RateMeter(clock)
         pace.mark(0)
         clock.now += 1000
         pace.mark(10)
@@ -35,7 +35,7 @@ class TestPace:
     def test_a_stall_lowers_the_rate(self) -> None:
         """Time that passes without progress counts."""
         clock = Clock()
-        pace = Pace(clock)
+        pace = RateMeter(clock)
         pace.mark(0)
         clock.now += 1
         pace.mark(10)
@@ -47,7 +47,7 @@ class TestPace:
     def test_never_nonsense(self, steps: list[tuple[float, int]]) -> None:
         """Whatever happens, rates are not negative and the time left is not either."""
         clock = Clock()
-        pace = Pace(clock)
+        pace = RateMeter(clock)
         done = 0
         for seconds, units in steps:
             clock.now += seconds

@@ -12,15 +12,8 @@ import pytest
 
 from engine.errors import Cancelled, ModelError, ProjectError, ProjectReadOnly
 from engine.events import DataChanged, Event, JobEnded, JobProgress, JobStarted
-from engine.jobs.runner import (
-    JobCancelled,
-    JobDone,
-    JobFailed,
-    JobRunner,
-    Progress,
-    Stage,
-    config_hash,
-)
+from engine.jobs.contract import Progress, Stage, config_hash
+from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.store import runs, settings
 from engine.store.project import Project
 

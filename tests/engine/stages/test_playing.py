@@ -105,7 +105,7 @@ class TestWhatIsWritten:
     def test_conversations_with_truth(self, uninterrupted: Path) -> None:
         """Each play is a conversation of its format, its truth beside it and not in it, its record kept."""
         with Project.open(uninterrupted) as project, project.reading() as conn:
-            found = list(plays.every(conn, "chat"))
+            found = list(plays.all_plays(conn, "chat"))
             assert {row.key for row in found} == {f"chat/{one}" for one in simulated.SUBJECTS}
             truths = dict(imports.truths(conn))
             store = ConversationStore(project)
@@ -159,7 +159,7 @@ class TestWhatIsWritten:
         assert [len(batch) for batch in scripted.batches] == [1, 1, 1, 1]
         assert "in 4 replies, 4 more were known" in done.message
         with project.reading() as conn:
-            first, second = plays.every(conn)
+            first, second = plays.all_plays(conn)
         assert first.conversation_id == second.conversation_id
         assert ConversationStore(project).counts().duplicates == 1
 
@@ -244,12 +244,12 @@ class TestBreakingOff:
         assert isinstance(done, JobDone)
         assert "1 broke off" in done.message
         with project.reading() as conn:
-            (broken,) = [row for row in plays.every(conn) if row.reason]
+            (broken,) = [row for row in plays.all_plays(conn) if row.reason]
         assert (broken.key, broken.reason) == ("chat/Tea", "It is too long.")
         scripted.refused = ""
         assert "Played 1" in outcome(project, scripted).message
         with project.reading() as conn:
-            assert not [row for row in plays.every(conn) if row.reason]
+            assert not [row for row in plays.all_plays(conn) if row.reason]
 
     def test_a_record_that_is_no_conversation(self, project: Project, scripted: Scripted) -> None:
         """What the format's reader refuses is kept in the quarantine, and the play says why."""
@@ -261,7 +261,7 @@ class TestBreakingOff:
 
         outcome(project, scripted, made=lambda _: [Wrong("Bread", 1)])
         with project.reading() as conn:
-            (row,) = plays.every(conn)
+            (row,) = plays.all_plays(conn)
         assert row.reason is not None
         assert row.reason.startswith("its record is no conversation")
         assert ConversationStore(project).counts().quarantined == 1

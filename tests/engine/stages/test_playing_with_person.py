@@ -97,7 +97,7 @@ def test_to_the_end(project: Project, tmp_path: Path) -> None:
     assert isinstance(sitting.end(), JobDone)
     assert asked
     with project.reading() as conn:
-        (row,) = plays.every(conn, "forms")
+        (row,) = plays.all_plays(conn, "forms")
         (setting,) = plays.settings_of(conn)
         assert row.conversation_id is not None
         assert [line.text for line in plays.transcript(conn, row.id)] == sitting.heard
@@ -117,7 +117,7 @@ def test_stopping(project: Project, tmp_path: Path) -> None:
     sitting.person.stop()
     assert isinstance(sitting.end(), JobDone)
     with project.reading() as conn:
-        (row,) = plays.every(conn, "forms")
+        (row,) = plays.all_plays(conn, "forms")
     assert row.result["ended"] == "person"
     assert row.conversation_id is not None
     assert [m.role for m in ConversationStore(project).messages(row.conversation_id)] == [
@@ -133,7 +133,7 @@ def test_stopping_before_anything_was_said(project: Project, tmp_path: Path) -> 
     sitting.person.stop()
     sitting.end()
     with project.reading() as conn:
-        (row,) = plays.every(conn, "forms")
+        (row,) = plays.all_plays(conn, "forms")
     assert (row.conversation_id, row.reason) == (None, None)
 
 
@@ -146,7 +146,7 @@ def test_cut_off(project: Project, tmp_path: Path) -> None:
     sitting.stage.interrupt()
     assert isinstance(sitting.end(), JobCancelled)
     with project.reading() as conn:
-        assert list(plays.every(conn, "forms")) == []
+        assert list(plays.all_plays(conn, "forms")) == []
     again = Sitting(project, tmp_path / "log")
     assert again.question() == second != first
     assert again.heard == ["Ann"]

@@ -8,11 +8,11 @@ import sqlite3
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from engine.conversation import Conversation, Message, Role, ToolCall
+from engine.records.imports import Leak, Parsed
 from engine.store import imports, runs, scores, settings
 from engine.store.project import Project
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
@@ -22,45 +22,24 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 NOT_CONTENT = {"run_id", "started_at", "finished_at", "given_at", "pid"}
 
 
-@dataclass(frozen=True)
-class Leaked:
-    """A leak as the formats report it."""
-
-    message: int | None
-    rule: str
-    found: str
+def record(conversation: Conversation) -> Parsed:
+    """A conversation as a reader hands it on, without bytes worth keeping."""
+    return Parsed(None, b"{}", conversation)
 
 
-@dataclass(frozen=True)
-class Record:
-    """A record as the formats hand it on."""
-
-    conversation: Conversation
-    line: int | None = None
-    raw: bytes = b"{}"
-    leaks: Sequence[Leaked] = field(default=())
-
-
-@dataclass(frozen=True)
-class Bad:
-    """A record that could not be read."""
-
-    line: int | None
-    raw: bytes
-    reason: str
-
-
-def talk(external_id: str, *contents: str, **known: Any) -> Record:
+def talk(external_id: str, *contents: str, **known: Any) -> Parsed:
     """A record whose messages alternate between user and assistant."""
     roles: tuple[Role, Role] = ("user", "assistant")
     messages = tuple(Message(roles[n % 2], text) for n, text in enumerate(contents))
     raw = repr((external_id, contents, known)).encode()
-    return Record(Conversation(external_id, messages, **known), raw=raw)
+    return Parsed(None, raw, Conversation(external_id, messages, **known))
 
 
-def with_tools(external_id: str) -> Record:
+def with_tools(external_id: str) -> Parsed:
     """A record with every field a message can have."""
-    return Record(
+    return Parsed(
+        3,
+        b'{"id": "tools"}\xff\x00',
         Conversation(
             external_id,
             (
@@ -75,13 +54,11 @@ def with_tools(external_id: str) -> Record:
             truth={"reward": 1.0},
             created_at="2024-05-01",
         ),
-        line=3,
-        raw=b'{"id": "tools"}\xff\x00',
-        leaks=(Leaked(4, "stop-token", "###STOP###"), Leaked(None, "truth-field", "reward")),
+        leaks=(Leak(4, "stop-token", "###STOP###"), Leak(None, "truth-field", "reward")),
     )
 
 
-def fill(project: Project, records: Sequence[Record], label: str = "a.jsonl") -> imports.Added:
+def fill(project: Project, records: Sequence[Parsed], label: str = "a.jsonl") -> imports.Added:
     """Imports records as one source."""
 
     def work(conn: sqlite3.Connection) -> imports.Added:

@@ -16,12 +16,13 @@ from engine.conversation import count_turns
 from engine.errors import ProjectError, WorkbenchError
 from engine.filters import TEXT, Filter, ListQuery, SortKey, Term, parse_filter
 from engine.records.conversations import State, Verdict
+from engine.records.imports import Rejected
 from engine.services.ports import Conversations
 from engine.store import conversations, imports
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.triage import TriageStore
-from tests.engine.store.support import Bad, fill, give_scores, talk, with_tools
+from tests.engine.store.support import fill, give_scores, talk, with_tools
 
 
 @pytest.fixture
@@ -192,9 +193,11 @@ class TestCounts:
         """The project's counts include duplicates, quarantine and leaks."""
         fill(project, [talk("twin", "red wine")])
         project.write(
-            lambda conn: imports.quarantine(conn, 2, [Bad(1, b"x", "r"), Bad(2, b"x", "r")])
+            lambda conn: imports.quarantine(
+                conn, 2, [Rejected(1, b"x", "r"), Rejected(2, b"x", "r")]
+            )
         )
-        project.write(lambda conn: imports.quarantine(conn, 2, [Bad(1, b"x", "r")]))
+        project.write(lambda conn: imports.quarantine(conn, 2, [Rejected(1, b"x", "r")]))
         counts = store.counts()
         assert (counts.conversations, counts.sources, counts.messages) == (
             6,

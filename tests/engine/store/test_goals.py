@@ -24,7 +24,7 @@ from tests.engine.store.clustered import (
     row,
     run_of,
 )
-from tests.engine.store.support import Record, check_whole, fill, give_scores, talk
+from tests.engine.store.support import check_whole, fill, give_scores, record, talk
 from tests.screens.trees.tree_project import CONFIG, entry, grown, store
 
 
@@ -46,7 +46,7 @@ class TestTexts:
             Message("user", "Thanks"),
         )
         silent = (Message("assistant", "Hello?"),)
-        fill(project, [Record(Conversation("a", messages)), Record(Conversation("b", silent))])
+        fill(project, [record(Conversation("a", messages)), record(Conversation("b", silent))])
         with project.reading() as conn:
             assert goals.texts(conn, [2, 1], "first-user") == {
                 2: GoalEntry(2, "", NOTHING_WRITTEN),

@@ -25,8 +25,8 @@ from engine.store import (
 from engine.store import project as project_module
 from engine.store.conversations import ConversationStore
 from engine.store.lock import WriteLock
-from engine.store.migrations import migrations
-from engine.store.migrations.migrations import SCHEMA
+from engine.store.migrations import schema
+from engine.store.migrations.schema import SCHEMA
 from engine.store.project import Project
 from engine.store.triage import TriageStore
 from tests.engine.store.released.dump import load
@@ -181,7 +181,7 @@ def with_next(
     """Adds a migration behind the released ones."""
 
     def add(migration: Callable[[sqlite3.Connection], None]) -> None:
-        monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, migration))
+        monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, migration))
         monkeypatch.setattr(project_module, "SCHEMA", SCHEMA + 1)
 
     return add

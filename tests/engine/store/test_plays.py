@@ -47,21 +47,21 @@ class TestPlays:
             assert (row.conversation_id, row.reason, row.result) == (1, None, {"score": 0.5})
             assert tuple(plays.transcript(conn, row.id)) == ENTRY.transcript
             assert plays.of_conversation(conn, 1) == [row]
-            assert list(plays.every(conn, "forms")) == [row]
-            assert list(plays.every(conn, "sharded")) == []
+            assert list(plays.all_plays(conn, "forms")) == [row]
+            assert list(plays.all_plays(conn, "sharded")) == []
 
     def test_one_that_broke_off_is_played_again(self, project: Project) -> None:
         """A play that broke off has not ended; playing it again replaces it under its number."""
         broken = PlayEntry("forms/MED/0", None, "it was refused", {}, ())
         project.write(lambda conn: plays.add(conn, "c", 1, broken))
         with project.reading() as conn:
-            assert plays.ended(conn, "c") == set()
+            assert plays.ended_keys(conn, "c") == set()
             (setting,) = plays.settings_of(conn)
             assert (setting.played, setting.broken) == (0, 1)
             (before,) = plays.rows(conn, "c")
         project.write(lambda conn: plays.add(conn, "c", 1, ENTRY))
         with project.reading() as conn:
-            assert plays.ended(conn, "c") == {"forms/MED/0"}
+            assert plays.ended_keys(conn, "c") == {"forms/MED/0"}
             (after,) = plays.rows(conn, "c")
             assert after.id == before.id
             assert plays.settings_of(conn) == [replace(SETTING, played=1)]

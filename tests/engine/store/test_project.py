@@ -10,7 +10,8 @@ import pytest
 
 from engine.errors import ProjectError, ProjectReadOnly
 from engine.store import imports, runs, settings
-from engine.store.migrations.migrations import APPLICATION_ID, SCHEMA
+from engine.store.migrations.m001_conversations import APPLICATION_ID
+from engine.store.migrations.schema import SCHEMA
 from engine.store.project import Project
 from tests.engine.store.support import check_whole, fill, in_child, talk
 

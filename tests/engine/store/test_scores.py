@@ -96,9 +96,9 @@ class TestScores:
         give_scores(project, {1: 0.9, 2: None}, "one")
         give_scores(project, {3: 0.1}, "two")
         conn = project.reader()
-        assert list(scores.lacking(conn, "one")) == [3]
-        assert list(scores.lacking(conn, "two")) == [1, 2]
-        assert list(scores.lacking(conn, "three")) == [1, 2, 3]
+        assert list(scores.ids_without_score(conn, "one")) == [3]
+        assert list(scores.ids_without_score(conn, "two")) == [1, 2]
+        assert list(scores.ids_without_score(conn, "three")) == [1, 2, 3]
         assert settings.score_config(conn) == "two"
         assert set(scores.current(conn, [1, 2, 3])) == {3}
 
@@ -165,14 +165,14 @@ class TestRemaining:
         fill(project, [talk(str(n), f"hi {n}") for n in range(5)])
         give_scores(project, {1: 0.9, 2: 0.49, 3: None, 4: 0.1}, "s")
         run_id = _run(project)
-        assert list(scores.lacking_remaining(project.reader(), "r", "s")) == [2, 4]
+        assert list(scores.ids_without_remaining(project.reader(), "r", "s")) == [2, 4]
         project.write(
             lambda conn: scores.add_remaining(
                 conn, "r", "s", run_id, [RemainingEntry(2, "pay"), RemainingEntry(4, "", "empty")]
             )
         )
-        assert list(scores.lacking_remaining(project.reader(), "r", "s")) == []
-        assert list(scores.lacking_remaining(project.reader(), "r2", "s")) == [2, 4]
+        assert list(scores.ids_without_remaining(project.reader(), "r", "s")) == []
+        assert list(scores.ids_without_remaining(project.reader(), "r2", "s")) == [2, 4]
         row = scores.remaining(project.reader(), 2)
         assert row is not None
         assert (row.text, row.reason) == ("pay", None)

@@ -22,7 +22,7 @@ from engine.records.conversations import (
 from engine.services.ports import Triage
 from engine.store import queue, verdicts
 from engine.store.conversations import ConversationStore
-from engine.store.migrations.migrations import migrate
+from engine.store.migrations.schema import migrate
 from engine.store.project import Project
 from engine.store.triage import TriageStore
 from tests.engine.store.support import content, fill, give_scores, talk

@@ -29,7 +29,7 @@ from engine.services.training.run_files import (
 from engine.store.project import Project
 from engine.views.training_data import usable
 from tests.engine.services.training.training_project import bare_run, fill_with_talks
-from tests.engine.store.support import Record, fill, talk
+from tests.engine.store.support import fill, record, talk
 
 CONFIG = TrainConfig(base="base.gguf", base_name="tiny")
 
@@ -92,7 +92,7 @@ class TestData:
             Message("assistant", "It is 4. ###STOP###", model_view="It is 4."),
             Message("user", "REWARD 1", model_view="", hidden=True),
         )
-        fill(project, [Record(Conversation(f"guarded/{n}", (
+        fill(project, [record(Conversation(f"guarded/{n}", (
             Message("user", f"No {n}."), *messages[1:])), raw=str(n).encode()) for n in range(8)])  # fmt: skip
         run = prepare(project, "first", CONFIG, plan(project))
         text = run.train.read_text("utf-8") + run.valid.read_text("utf-8")

@@ -14,6 +14,7 @@ import pytest
 from engine.conversation import Conversation, Message
 from engine.model.adapter_files import AdapterOrigin
 from engine.records.conversations import Mode
+from engine.records.imports import Parsed
 from engine.run_directory.config import Recipe, TrainConfig
 from engine.run_directory.events import RunDirectory
 from engine.services.training.run_files import runs_folder
@@ -23,7 +24,7 @@ from engine.store.project import Project
 from engine.store.scores import BoundaryEntry, ScoreConfig, ScoreEntry
 from engine.validate.truncation import cut_at
 from tests.engine.model.small_adapters import adapter_file
-from tests.engine.store.support import Record, fill, talk
+from tests.engine.store.support import fill, talk
 from workbench.cli import main
 
 COUNT = 24
@@ -52,7 +53,7 @@ def name(key: int) -> str:
     return f"talk/{key}"
 
 
-def record(key: int, **known: Any) -> Record:
+def record(key: int, **known: Any) -> Parsed:
     """Three turns, of which the last is a farewell."""
     said = (f"I want to fly to place {key}.", "When?", "On Monday.", "Which class?")
     return talk(name(key), *said, "Thanks, bye.", "Have a nice flight.", **known)
@@ -190,7 +191,11 @@ class TestTable:
         step = (Message("assistant", "ls"), Message("tool", "a.txt"))
         with Project.open(path, create=True) as project:
             logs = [
-                Record(Conversation(name(key), (Message("user", f"find {key}"), *step * 2)))
+                Parsed(
+                    None,
+                    b"{}",
+                    Conversation(name(key), (Message("user", f"find {key}"), *step * 2)),
+                )
                 for key in range(1, COUNT + 1)
             ]
             fill(project, logs)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from engine.records.conversations import TreeRow, Verdict
 from engine.records.goals import DeskDecision
+from engine.records.imports import Rejected
 from engine.records.simulation import PlaySetting, TranscriptLine
 from engine.store import (
     cjk_index,
@@ -30,14 +31,14 @@ from engine.store import (
 from engine.store.clusterings import Assigned, LabelEntry, Member, NewCluster
 from engine.store.goal_answers import PairAnswer
 from engine.store.goals import GoalEntry
-from engine.store.migrations.migrations import SCHEMA
+from engine.store.migrations.schema import SCHEMA
 from engine.store.plays import PlayEntry
 from engine.store.project import Project
 from engine.store.scores import RemainingEntry
 from engine.store.trees import TreeConfig, TreeEntry
 from engine.store.triage import TriageStore
 from engine.store.vectors import VectorConfig
-from tests.engine.store.support import Bad, fill, give_scores, talk, with_tools
+from tests.engine.store.support import fill, give_scores, talk, with_tools
 
 INDEX = "message_fts"
 """The index of words; that of signs (`signs.INDEX`) keeps no text of its own and is filled from the messages."""
@@ -82,7 +83,7 @@ def sample_project(path: Path) -> None:
     with Project.open(path, create=True) as project:
         fill(project, [talk("a", "I want a red bicycle", "Sold! 卖掉了。", truth={"goal": "buy"})])
         fill(project, [with_tools("t"), talk("b", "Where is it?"), talk("a2", "Where is it?")], "b")
-        project.write(lambda conn: imports.quarantine(conn, 2, [Bad(4, b"{\xff", "not JSON")]))
+        project.write(lambda conn: imports.quarantine(conn, 2, [Rejected(4, b"{\xff", "not JSON")]))
         give_scores(project, {1: 0.9, 2: None, 3: 0.2})
         tasks = [RemainingEntry(3, "Say where it is.")]
         project.write(lambda conn: scores.add_remaining(conn, "r", "config-a", 1, tasks))

@@ -1,25 +1,15 @@
-"""The schema as a sequence of migrations. Append only: a released migration is never edited.
-
-Each migration runs in one transaction together with its record and with `user_version`, the number of
-migrations applied. `executescript` is not used, because it commits first. Foreign keys are not watched meanwhile, for a
-table that others refer to may be made anew.
-"""
+"""The first migration: conversations, runs, scores and verdicts. A released migration is never edited."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-
-from engine.store import cjk_index
-from engine.store.migrations.goal_schema import m003_goals
-from engine.store.migrations.goal_text_schema import m006_both_sides
-from engine.store.migrations.play_schema import m005_plays
 
 APPLICATION_ID = 0x57_42_43_48
 """Marks a SQLite file as a project of this program (`WBCH`)."""
 
 
-def _m001_conversations_scores_verdicts(conn: sqlite3.Connection) -> None:
+def m001_conversations_scores_verdicts(conn: sqlite3.Connection) -> None:
+    """Conversations with their originals, truth and leaks; the quarantine; runs; scores; verdicts."""
     for statement in (
         f"PRAGMA application_id = {APPLICATION_ID}",
         # value: JSON
@@ -172,123 +162,3 @@ def _m001_conversations_scores_verdicts(conn: sqlite3.Connection) -> None:
         "CREATE INDEX verdict_by_target ON verdict (target) WHERE target IS NOT NULL",
     ):
         conn.execute(statement)
-
-
-def _m002_scale_tags_trees(conn: sqlite3.Connection) -> None:
-    for statement in (
-        # A message's id says its conversation, so that a hit of the text index needs no look at the message.
-        # Through negative numbers, so that no new id meets an old one.
-        "UPDATE message SET id = -(conversation_id << 20 | idx)",
-        "UPDATE message SET id = -id",
-        "INSERT INTO message_fts (message_fts) VALUES ('rebuild')",
-        "DROP INDEX message_by_conversation",  # the ids are in this order
-        # What the list is ordered and filtered by, so that its ids are read off an index and no row is touched;
-        # the first also holds what is counted.
-        "DROP INDEX conversation_by_source",
-        "CREATE INDEX conversation_by_source ON conversation (source_id, messages, turns)",
-        "CREATE INDEX score_by_value ON score (config_hash, p_end_normalised)",
-        "CREATE INDEX conversation_by_turns ON conversation (turns)",
-        "CREATE INDEX conversation_by_messages ON conversation (messages)",
-        "CREATE INDEX conversation_by_length ON conversation (chars)",
-        "CREATE INDEX conversation_by_date ON conversation (created_at)",
-        "CREATE INDEX conversation_by_name ON conversation (external_id)",
-        # tag, untag: `note` is the tag; repeat: a second verdict, given blind, that changes nothing
-        """CREATE TABLE verdict_new (
-            id INTEGER PRIMARY KEY,
-            conversation_id INTEGER NOT NULL REFERENCES conversation (id),
-            kind TEXT NOT NULL
-                CHECK (kind IN ('give', 'repeat', 'note', 'tag', 'untag', 'undo', 'redo')),
-            verdict TEXT CHECK (verdict IN ('complete', 'incomplete', 'unsure')),
-            note TEXT NOT NULL DEFAULT '',
-            given_at TEXT NOT NULL,
-            target INTEGER REFERENCES verdict_new (id),
-            CHECK ((kind IN ('give', 'repeat')) = (verdict IS NOT NULL)),
-            CHECK ((kind IN ('undo', 'redo')) = (target IS NOT NULL))
-        ) STRICT""",
-        "INSERT INTO verdict_new SELECT id, conversation_id, kind, verdict, note, given_at, target"
-        " FROM verdict ORDER BY id",
-        "DROP TABLE verdict",
-        "ALTER TABLE verdict_new RENAME TO verdict",
-        "CREATE INDEX verdict_by_conversation ON verdict (conversation_id)",
-        "CREATE INDEX verdict_by_target ON verdict (target) WHERE target IS NOT NULL",
-        """CREATE TABLE tree_config (
-            config_hash TEXT PRIMARY KEY,
-            alpha REAL NOT NULL,
-            mode TEXT NOT NULL CHECK (mode IN ('path', 'token')),
-            place TEXT NOT NULL CHECK (place IN ('last-answer', 'end', 'every')),
-            model TEXT NOT NULL,
-            adapter TEXT
-        ) STRICT, WITHOUT ROWID""",
-        # packed: the tree's columns as JSON, compressed by zlib; NULL with a reason where there is no tree
-        """CREATE TABLE tree (
-            id INTEGER PRIMARY KEY,
-            conversation_id INTEGER NOT NULL REFERENCES conversation (id),
-            config_hash TEXT NOT NULL REFERENCES tree_config (config_hash),
-            step INTEGER NOT NULL,
-            run_id INTEGER NOT NULL REFERENCES run (id),
-            reason TEXT,
-            prompt_tokens INTEGER NOT NULL,
-            note TEXT,
-            leaves INTEGER NOT NULL,
-            answers INTEGER NOT NULL,
-            nodes INTEGER NOT NULL,
-            max_log_prob REAL,
-            max_log_prob_per_token REAL,
-            covered REAL NOT NULL,
-            pruned REAL NOT NULL,
-            unexpanded REAL NOT NULL,
-            entropy_low REAL NOT NULL,
-            entropy_high REAL NOT NULL,
-            fork_depth INTEGER,
-            fork_entropy REAL,
-            answer_log_prob REAL,
-            answer_tokens INTEGER NOT NULL,
-            answer_held INTEGER NOT NULL,
-            seconds REAL NOT NULL,
-            packed BLOB,
-            CHECK ((packed IS NULL) = (reason IS NOT NULL)),
-            UNIQUE (conversation_id, config_hash, step)
-        ) STRICT""",
-    ):
-        conn.execute(statement)
-
-
-def _m004_signs(conn: sqlite3.Connection) -> None:
-    cjk_index.create(conn)
-    cjk_index.fill(conn)
-
-
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
-    _m001_conversations_scores_verdicts,
-    _m002_scale_tags_trees,
-    m003_goals,
-    _m004_signs,
-    m005_plays,
-    m006_both_sides,
-)
-
-SCHEMA = len(MIGRATIONS)
-"""The schema this program writes; a file's own number is its `user_version`."""
-
-
-def migrate(conn: sqlite3.Connection) -> None:
-    """Brings the file behind `conn` to `SCHEMA`; each migration happens entirely or not at all."""
-    # imported here because a file that is up to date, the usual case, does not need it
-    from sqlite_utils import Database
-    from sqlite_utils.migrations import Migrations
-
-    migrations = Migrations("workbench")
-    for number, function in enumerate(MIGRATIONS, start=1):
-        migrations(name=function.__name__.lstrip("_"))(_numbered(number, function))
-    migrations.apply(Database(conn, execute_plugins=False))
-
-
-def _numbered(
-    number: int, function: Callable[[sqlite3.Connection], None]
-) -> Callable[[object], None]:
-    def apply(db: object) -> None:
-        conn = db.conn  # type: ignore[attr-defined]
-        function(conn)
-        conn.execute(f"PRAGMA user_version = {number}")
-
-    return apply

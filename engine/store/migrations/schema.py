@@ -1,0 +1,53 @@
+"""The schema as a sequence of migrations. Append only: a released migration is never edited.
+
+Each migration runs in one transaction together with its record and with `user_version`, the number of
+migrations applied. `executescript` is not used, because it commits first. Foreign keys are not watched meanwhile, for a
+table that others refer to may be made anew.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+from engine.store.migrations.m001_conversations import m001_conversations_scores_verdicts
+from engine.store.migrations.m002_scale import m002_scale_tags_trees
+from engine.store.migrations.m003_goals import m003_goals
+from engine.store.migrations.m004_cjk_index import m004_signs
+from engine.store.migrations.m005_plays import m005_plays
+from engine.store.migrations.m006_both_sides import m006_both_sides
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    m001_conversations_scores_verdicts,
+    m002_scale_tags_trees,
+    m003_goals,
+    m004_signs,
+    m005_plays,
+    m006_both_sides,
+)
+
+SCHEMA = len(MIGRATIONS)
+"""The schema this program writes; a file's own number is its `user_version`."""
+
+
+def migrate(conn: sqlite3.Connection) -> None:
+    """Brings the file behind `conn` to `SCHEMA`; each migration happens entirely or not at all."""
+    # imported here because a file that is up to date, the usual case, does not need it
+    from sqlite_utils import Database
+    from sqlite_utils.migrations import Migrations
+
+    migrations = Migrations("workbench")
+    for number, function in enumerate(MIGRATIONS, start=1):
+        migrations(name=function.__name__)(_numbered(number, function))
+    migrations.apply(Database(conn, execute_plugins=False))
+
+
+def _numbered(
+    number: int, function: Callable[[sqlite3.Connection], None]
+) -> Callable[[object], None]:
+    def apply(db: object) -> None:
+        conn = db.conn  # type: ignore[attr-defined]
+        function(conn)
+        conn.execute(f"PRAGMA user_version = {number}")
+
+    return apply
