@@ -13,6 +13,7 @@ import pytest
 from engine.completeness.training_data import split
 from engine.conversation import Conversation, Message
 from engine.errors import UsageError
+from engine.records.imports import Parsed
 from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import RunDirectory, locked
 from engine.services.training.run_files import (
@@ -29,7 +30,7 @@ from engine.services.training.run_files import (
 from engine.store.project import Project
 from engine.views.training_data import usable
 from tests.engine.services.training.training_project import bare_run, fill_with_talks
-from tests.engine.store.support import fill, record, talk
+from tests.engine.store.support import fill, talk
 
 CONFIG = TrainConfig(base="base.gguf", base_name="tiny")
 
@@ -92,8 +93,8 @@ class TestData:
             Message("assistant", "It is 4. ###STOP###", model_view="It is 4."),
             Message("user", "REWARD 1", model_view="", hidden=True),
         )
-        fill(project, [record(Conversation(f"guarded/{n}", (
-            Message("user", f"No {n}."), *messages[1:])), raw=str(n).encode()) for n in range(8)])  # fmt: skip
+        fill(project, [Parsed(None, str(n).encode(), Conversation(f"guarded/{n}", (
+            Message("user", f"No {n}."), *messages[1:]))) for n in range(8)])  # fmt: skip
         run = prepare(project, "first", CONFIG, plan(project))
         text = run.train.read_text("utf-8") + run.valid.read_text("utf-8")
 
