@@ -1,4 +1,4 @@
-"""What a person chose for a run, before it is stages."""
+"""Requests for runs, from a command or a screen: one type for each kind of run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,30 @@ from engine.trees.tree import TreeOptions
 
 
 @dataclass(frozen=True, slots=True)
-class ScoringOptions:
-    """What a person chose for a scoring run.
+class ModelRequest:
+    """Which model a run is to load.
 
     Attributes:
-        model: Name or path; None is the one that the project uses for the work.
         work: What the model is loaded for.
+        model: Name or path; None is the one that the adapter was made for, or that the project uses for the work.
+        adapter: Name, file or run of an adapter, or None.
+        tuned: Where no adapter is named, take the one in use, otherwise the one that comes with the program.
+        context: Longest log in tokens; None takes the model's own, at most 8,192.
+    """
+
+    work: Work
+    model: str | None = None
+    adapter: str | Path | None = None
+    tuned: bool = False
+    context: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringRequest:
+    """A run that scores conversations.
+
+    Attributes:
+        model: Name or path; None is the one that the project uses for scoring.
         adapter: Name, file or run of an adapter; None in mode `tuned` is the one in use, otherwise none.
         end_tag: Text tag of a tuned model; None is its end-of-text token.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
@@ -26,12 +44,11 @@ class ScoringOptions:
         held_out_by: Of them only those that this training run was not trained on.
         limit: The first so many of them.
         tune: Tune the model first if it never was on this machine.
-        remaining: Spell out the remaining tasks of what is below the threshold.
+        remaining: Write the remaining tasks of the conversations below the threshold.
     """
 
     mode: Mode = "base"
     model: str | None = None
-    work: Work = "scoring"
     adapter: str | Path | None = None
     end_tag: str | None = None
     context: int | None = None
@@ -41,10 +58,17 @@ class ScoringOptions:
     tune: bool = True
     remaining: bool = True
 
+    @property
+    def model_request(self) -> ModelRequest:
+        """The model that the run loads."""
+        return ModelRequest(
+            "scoring", self.model, self.adapter, tuned=self.mode == "tuned", context=self.context
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class TreeRunOptions:
-    """What a person chose for a run that grows trees.
+class TreeRunRequest:
+    """A run that grows response trees.
 
     Attributes:
         tree: How each tree grows.
@@ -67,3 +91,8 @@ class TreeRunOptions:
     nodes: int | None = None
     context: int | None = None
     only: tuple[int, ...] | None = None
+
+    @property
+    def model_request(self) -> ModelRequest:
+        """The model that the run loads."""
+        return ModelRequest("trees", self.model, self.adapter, context=self.context)

@@ -12,7 +12,8 @@ from engine import folders
 from engine.conversation import render_log
 from engine.events import DataChanged, Event, Listener
 from engine.filters import ListQuery
-from engine.jobs.runner import JobRunner, Stage
+from engine.jobs.contract import Stage
+from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, ModelEntry
 from engine.model.prompting import Prompt, prompt_names
 from engine.records.conversations import Estimate
@@ -28,8 +29,8 @@ from engine.services.models.service import ModelService
 from engine.services.network import NetworkService
 from engine.services.ports import ProjectInfo, Services
 from engine.services.prompts import ProjectPrompts
-from engine.services.run_requests import ScoringOptions, TreeRunOptions
-from engine.services.scoring.estimate import estimate_scoring
+from engine.services.run_requests import ModelRequest, ScoringRequest, TreeRunRequest
+from engine.services.scoring.estimate import ScoringRun, estimate_scoring
 from engine.services.simulation.service import SimulationService, priced_by
 from engine.services.simulation.simulations import ProjectSimulations
 from engine.services.training.run_files import held_out_by, run_named
@@ -38,6 +39,7 @@ from engine.services.trees.records import TreeRequest
 from engine.services.trees.service import Like, TreeService, tree_options
 from engine.services.triage.calibration import CalibrationService
 from engine.services.validation.service import ValidationService
+from engine.stages.model_work import RunModel
 from engine.stages.remaining import RemainingStage
 from engine.stages.scoring import ScoringStage, question_for
 from engine.stages.trees import TreeStage
@@ -154,65 +156,52 @@ class Workspace:
 
     # Stages
 
-    def scoring_stages(self, options: ScoringOptions) -> list[Stage]:
-        """The stages of a scoring run: tuning if it was never done, scores, remaining tasks.
+    def scoring_run(self, request: ScoringRequest) -> ScoringRun:
+        """A scoring run: tuning if the model never was tuned, scores, remaining tasks.
 
         Raises:
-            UsageError: The options do not fit together.
+            ModelFileError: The model or its adapter cannot be read.
+            UsageError: There is no such model or adapter, or it cannot answer what the request asks.
         """
-        options = self.models_in_use.settled(options)
-        scoring = self.scoring_stage(options)
-        stages: list[Stage] = self._tuning(options.model) if options.tune else []
-        stages.append(scoring)
-        if options.remaining:
-            prompt = self.prompt("remaining-tuned" if options.mode == "tuned" else "remaining")
-            self.endpoints.check_writing(options.model, prompt)
+        model = self.models_in_use.resolve(request.model_request)
+        prompts = {name: self.prompt(name) for name in prompt_names()}
+        question = question_for(request.mode, prompts, request.end_tag)
+        self.endpoints.check_curve(model.model, question)
+        scoring = ScoringStage(
+            self.project,
+            self.process,
+            model.current,
+            request.mode,
+            question,
+            query=ListQuery(request.filter),
+            names=self._held_out(request.held_out_by),
+            limit=request.limit,
+            measured=self.catalog.record_speed,
+        )
+        stages = [*(self._tuning(model) if request.tune else []), scoring]
+        if request.remaining:
+            prompt = prompts["remaining-tuned" if request.mode == "tuned" else "remaining"]
+            self.endpoints.check_writing(model.model, prompt)
             remaining = RemainingStage(
-                self.project,
-                self.process,
-                lambda: self.models_in_use.runnable(options),
-                prompt,
-                lambda: scoring.config_hash,
+                self.project, self.process, model.current, prompt, lambda: scoring.config_hash
             )
             scoring.spell_out(remaining)
             stages.append(remaining)
-        return stages
-
-    def scoring_stage(self, options: ScoringOptions) -> ScoringStage:
-        """The stage that scores; see `scoring_stages`."""
-        options = self.models_in_use.settled(options)
-        prompts = {name: self.prompt(name) for name in prompt_names()}
-        question = question_for(options.mode, prompts, options.end_tag)
-        self.endpoints.check_curve(options.model, question)
-        return ScoringStage(
-            self.project,
-            self.process,
-            lambda: self.models_in_use.runnable(options),
-            options.mode,
-            question,
-            query=ListQuery(options.filter),
-            names=self._held_out(options.held_out_by),
-            limit=options.limit,
-            measured=self.catalog.record_speed,
-        )
+        return ScoringRun(model, question, scoring, stages)
 
     def _held_out(self, run: str | None) -> frozenset[str] | None:
         return None if run is None else held_out_by(run_named(Path(self.project.path), run))
 
-    def tree_stages(self, options: TreeRunOptions) -> list[Stage]:
+    def tree_stages(self, options: TreeRunRequest) -> list[Stage]:
         """The stages of a run that grows trees: tuning if it was never done, then the trees."""
-        loads = self.models_in_use.settled(
-            ScoringOptions(
-                model=options.model, work="trees", adapter=options.adapter, context=options.context
-            )
-        )
-        self.endpoints.check_trees(loads.model, options.tree)
-        stages = self._tuning(loads.model)
+        model = self.models_in_use.resolve(options.model_request)
+        self.endpoints.check_trees(model.model, options.tree)
+        stages = self._tuning(model)
         stages.append(
             TreeStage(
                 self.project,
                 self.process,
-                lambda: self.models_in_use.runnable(loads),
+                model.current,
                 options.tree,
                 options.at,
                 query=ListQuery(options.filter),
@@ -226,7 +215,7 @@ class Workspace:
     def _wished_trees(self, wish: TreeRequest, query: ListQuery, like: Like | None) -> list[Stage]:
         """The stages of a run that was asked for on the screen; one to be compared grows as the tree beside it."""
         adapter = None if wish.adapter is None else Path(wish.adapter)
-        options = TreeRunOptions(
+        options = TreeRunRequest(
             tree_options(wish), wish.where, wish.model, adapter, filter=query.filter
         )
         if like is not None:
@@ -240,21 +229,9 @@ class Workspace:
             )
         return self.tree_stages(options)
 
-    def estimate(self, options: ScoringOptions) -> Estimate:
-        """What scoring with these options would cost; see `engine.services.scoring.estimate`."""
-        stage = self.scoring_stage(options)
-        asked = 0
-        if options.mode != "tuned":
-            prompt = self.prompt(options.mode)
-            asked = len(prompt.question + prompt.reply + prompt.end + prompt.continuation)
-        return estimate_scoring(
-            self.project,
-            self.process,
-            self.models_in_use.runnable(options),
-            stage,
-            asked,
-            self.catalog.record_long_speed,
-        )
+    def estimate(self, run: ScoringRun) -> Estimate:
+        """What a scoring run would cost; see `engine.services.scoring.estimate`."""
+        return estimate_scoring(self.project, self.process, run, self.catalog.record_long_speed)
 
     def goal_stages(self) -> GoalStages:
         """What makes the stages of goal runs."""
@@ -265,9 +242,8 @@ class Workspace:
             self.desks,
             self.standing,
             self.prompt,
-            lambda name: self.models_in_use.runnable(ScoringOptions(model=name, work="goals")),
+            lambda name: self.models_in_use.resolve(ModelRequest("goals", name)),
             self._tuning,
-            lambda name: self.models_in_use.for_work(name, "goals"),
             self.endpoints.check_writing,
             self.endpoints.check_reading,
             self.endpoints.key_for,
@@ -279,8 +255,8 @@ class Workspace:
             self.project,
             self.process,
             self.prompts,
-            lambda name, context: self.models_in_use.runnable(
-                ScoringOptions(model=name, work="simulation", context=context)
+            lambda name, context: self.models_in_use.resolve(
+                ModelRequest("simulation", name, context=context)
             ),
             self._tuning,
             self.endpoints.check_chat,
@@ -296,17 +272,14 @@ class Workspace:
         names += [entry.name for entry in self.endpoints.book.entries()]
         return list(dict.fromkeys([self._for_simulation(None), *names]))
 
-    def _tuning(self, model: str | None) -> list[Stage]:
-        """The stage that tunes a model, unless it was tuned on this machine."""
-        if self.endpoints.serves(model):
+    def _tuning(self, model: RunModel) -> list[Stage]:
+        """The stage that tunes the model of a run, unless it was tuned on this machine."""
+        if model.entry is None or model.entry.tuning is not None:
             return []
-        entry = self.catalog.entry(model)
-        if entry.tuning is not None:
-            return []
-        return [self._tuning_stage(entry)]
+        return [self._tuning_stage(model.entry, model)]
 
-    def _tuning_stage(self, entry: ModelEntry) -> TuningStage:
-        return TuningStage(self.process, self.catalog, entry, self._tuning_text())
+    def _tuning_stage(self, entry: ModelEntry, model: RunModel | None = None) -> TuningStage:
+        return TuningStage(self.process, self.catalog, entry, self._tuning_text(), model)
 
     def _tuning_text(self) -> str:
         """The project's own logs when there are any, else sample conversations."""
@@ -331,8 +304,8 @@ class Workspace:
             JobService(
                 self.project,
                 self.runner,
-                lambda mode: self.scoring_stages(ScoringOptions(mode=mode)),
-                lambda mode: self.estimate(ScoringOptions(mode=mode)),
+                lambda mode: self.scoring_run(ScoringRequest(mode=mode)).stages,
+                lambda mode: self.estimate(self.scoring_run(ScoringRequest(mode=mode))),
             ),
             SavedStore(self.project),
             ExportFiles(self.project),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from engine.errors import Cancelled, ModelCrashed, RequestRefused
-from engine.model.catalog import RunnableModel
+from engine.model.catalog import ModelEntry, RunnableModel
 from engine.model.interface import Sampling
 from engine.model.prompting import Prompt
 from engine.worker.client import ModelProcess, OnProgress
@@ -20,6 +21,26 @@ Result = TypeVar("Result")
 
 ATTEMPTS = 3
 """How often a block is tried when the process dies on it, before its items are tried one by one."""
+
+
+@dataclass(slots=True)
+class RunModel:
+    """The model of one run: resolved once, when the run is made. A tuning stage of the run puts the tuned file in its
+    place, so the other stages ask for it when their turn has come.
+
+    Attributes:
+        model: What the stages load.
+        entry: Its entry in the catalogue; None for endpoints.
+        adapter: Name of the run or the catalogue entry that the adapter came from; None without an adapter.
+    """
+
+    model: RunnableModel
+    entry: ModelEntry | None = None
+    adapter: str | None = None
+
+    def current(self) -> RunnableModel:
+        """The model to load now."""
+        return self.model
 
 
 class ModelWork:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
-from engine.jobs.runner import Progress
+from engine.jobs.contract import Progress
 from engine.model.catalog import Catalog, ModelEntry
-from engine.stages.model_work import ModelWork
+from engine.stages.model_work import ModelWork, RunModel
 from engine.worker.client import ModelProcess
 
 
@@ -19,11 +20,21 @@ class TuningStage:
     unit = "steps"
 
     def __init__(
-        self, process: ModelProcess, catalog: Catalog, entry: ModelEntry, text: str
+        self,
+        process: ModelProcess,
+        catalog: Catalog,
+        entry: ModelEntry,
+        text: str,
+        run_model: RunModel | None = None,
     ) -> None:
-        """Prepares a run; `text` is real text of some thousand tokens to measure on."""
+        """Prepares a run.
+
+        Args:
+            text: Real text of some thousand tokens to measure on.
+            run_model: The model of the stages that follow; it gets the tuned file.
+        """
         self._catalog, self._entry, self._text = catalog, entry, text
-        self._process = process
+        self._process, self._run_model = process, run_model
         self._work = ModelWork(process, lambda: catalog.runnable(entry))
         self.result: dict[str, Any] | None = None
 
@@ -61,7 +72,16 @@ class TuningStage:
             steps += 1
         self.result = found[0]
         self._catalog.record_tuning(self._entry, self.result)
+        if self._run_model is not None:
+            self._hand_over(self._run_model)
         yield Progress(steps, steps)
+
+    def _hand_over(self, run_model: RunModel) -> None:
+        """Gives the tuned file to the stages that follow."""
+        before = run_model.model
+        tuned = self._catalog.runnable(replace(self._entry, tuning=self.result), before.adapter)
+        options = replace(before.options, threads=tuned.options.threads)
+        run_model.model = replace(tuned, options=options)
 
     def interrupt(self) -> None:
         """Ends the measuring; nothing is kept."""

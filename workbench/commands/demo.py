@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.number_format import duration
 from engine.services.goals.run_stages import ClusterOptions
-from engine.services.run_requests import ScoringOptions, TreeRunOptions
+from engine.services.run_requests import ScoringRequest, TreeRunRequest
 from engine.services.trees.service import STEP_STOP
 from engine.services.workspace import Workspace
 from engine.simulate.samples import sample_conversations, write_jsonl
@@ -19,10 +19,10 @@ from workbench.commands.narration import run_stages, say, show, tell
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
 
-TREES = TreeRunOptions(TreeOptions(alpha=0.02, max_tokens=32, stop=(STEP_STOP,)), limit=6)
+TREES = TreeRunRequest(TreeOptions(alpha=0.02, max_tokens=32, stop=(STEP_STOP,)), limit=6)
 """One of each world; the others are grown when asked for."""
 
-SCORING = ScoringOptions(mode="tuned")
+SCORING = ScoringRequest(mode="tuned")
 """With the adapter that comes with the program, trained on other conversations of the same generator."""
 
 CLUSTERS = ClusterOptions(labels=False, decide="ask")
@@ -40,7 +40,7 @@ def demo(arguments: argparse.Namespace) -> int:
     with Workspace(path, create=True) as workspace:
         run_stages(workspace, [ImportStage(workspace.project, [str(samples)])])
         if not arguments.samples_only:
-            run_stages(workspace, workspace.scoring_stages(SCORING))
+            run_stages(workspace, workspace.scoring_run(SCORING).stages)
             run_stages(workspace, workspace.tree_stages(TREES))
             run_stages(workspace, workspace.goal_stages().cluster(CLUSTERS))
         counts = workspace.services().conversations.counts()

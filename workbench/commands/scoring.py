@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.errors import UsageError
 from engine.number_format import duration
 from engine.records.conversations import Estimate, Mode
-from engine.services.run_requests import ScoringOptions
+from engine.services.run_requests import ScoringRequest
 from engine.services.training import adapter_in_use
 from engine.services.workspace import Workspace
 from workbench.commands.filtering import asked_filter
@@ -18,8 +18,8 @@ from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
 
 
-def options_from(arguments: argparse.Namespace) -> ScoringOptions:
-    """The options of a scoring run.
+def request_from(arguments: argparse.Namespace) -> ScoringRequest:
+    """The scoring run that was asked for on the command line.
 
     Raises:
         UsageError: An adapter was given with a mode that does not use it.
@@ -27,7 +27,7 @@ def options_from(arguments: argparse.Namespace) -> ScoringOptions:
     mode: Mode = arguments.mode or ("tuned" if arguments.adapter else "base")
     if arguments.adapter and mode != "tuned":
         raise UsageError("An adapter is for mode `tuned`.", "Leave out --mode, or --adapter.")
-    return ScoringOptions(
+    return ScoringRequest(
         mode=mode,
         model=arguments.model,
         adapter=arguments.adapter or None,
@@ -42,24 +42,25 @@ def options_from(arguments: argparse.Namespace) -> ScoringOptions:
 
 
 def run_complete(arguments: argparse.Namespace) -> int:
-    """Scores what is not scored yet and spells out what remains to be done."""
-    options = options_from(arguments)
+    """Scores what is not scored yet and writes the remaining tasks."""
+    request = request_from(arguments)
     with Workspace(Path(arguments.project)) as workspace:
-        adapter = workspace.models_in_use.adapter(options)
-        if adapter and options.adapter is None:
-            tell(f"With the adapter {adapter.name}; --adapter takes another.")
+        run = workspace.scoring_run(request)
+        adapter = run.model.adapter
+        if adapter and request.adapter is None:
+            tell(f"With the adapter {adapter}; --adapter takes another.")
         if arguments.estimate:
-            estimate = workspace.estimate(options)
+            estimate = workspace.estimate(run)
             if arguments.json:
                 show(asdict(estimate))
             else:
                 say(estimate_text(estimate))
             return DONE
-        if workspace.models_in_use.runnable(options).tokens_per_s:
-            tell(estimate_text(workspace.estimate(options)))
-        run_stages(workspace, workspace.scoring_stages(options))
-        if adapter and options.adapter is not None:
-            adapter_in_use.put(workspace.project, adapter.name)
+        if run.model.model.tokens_per_s:
+            tell(estimate_text(workspace.estimate(run)))
+        run_stages(workspace, run.stages)
+        if adapter and request.adapter is not None:
+            adapter_in_use.put(workspace.project, adapter)
         counts = workspace.services().conversations.counts()
         if arguments.json:
             show(counts_json(counts))

@@ -13,7 +13,7 @@ from engine.errors import UsageError
 from engine.filters import Filter, ListQuery, Term
 from engine.number_format import bar, counted
 from engine.records.conversations import TreeRow
-from engine.services.run_requests import ScoringOptions
+from engine.services.run_requests import ModelRequest
 from engine.services.trees.export_lines import meanings_line, tree_line
 from engine.services.trees.meanings import AnswerMeanings
 from engine.services.workspace import Workspace
@@ -21,7 +21,7 @@ from engine.stages.trees import tree_row
 from engine.store import conversations
 from engine.text import one_line
 from engine.trees.growth import Budget
-from engine.trees.guarantee import Bounds, guarantee, parse_predicate
+from engine.trees.guarantee import ProbabilityBounds, guarantee, parse_predicate
 from engine.trees.meaning import Meanings
 from engine.trees.measures import Answer, Measures, answers, measure, subtree_mass
 from engine.trees.places import Place, places
@@ -42,9 +42,9 @@ def tree(arguments: argparse.Namespace) -> int:
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         wanted = _places(workspace, arguments)
         adapter = Path(arguments.adapter) if arguments.adapter else None
-        chosen = workspace.models_in_use.runnable(
-            ScoringOptions(model=arguments.model, work="trees", adapter=adapter)
-        )
+        chosen = workspace.models_in_use.resolve(
+            ModelRequest("trees", arguments.model, adapter)
+        ).model
         steps = ", ".join(str(place.step) for place in wanted)
         tell(f"Growing a tree before step {steps} with {chosen.label}.")
         model = workspace.process.client_for(chosen)
@@ -80,7 +80,7 @@ class _Shown:
 
     row: TreeRow
     grown: GrownTree
-    interval: Bounds | None
+    interval: ProbabilityBounds | None
 
 
 def _json(arguments: argparse.Namespace, found: _Shown) -> dict[str, Any]:

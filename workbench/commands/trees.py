@@ -6,7 +6,7 @@ import argparse
 import statistics
 from pathlib import Path
 
-from engine.services.run_requests import TreeRunOptions
+from engine.services.run_requests import TreeRunRequest
 from engine.services.trees.service import STEP_STOP
 from engine.services.workspace import Workspace
 from engine.store import trees
@@ -33,7 +33,7 @@ def tree_options(arguments: argparse.Namespace) -> TreeOptions:
 
 def run_trees(arguments: argparse.Namespace) -> int:
     """Grows the trees that are not there yet."""
-    options = TreeRunOptions(
+    options = TreeRunRequest(
         tree_options(arguments),
         arguments.at,
         arguments.model,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.errors import UsageError
@@ -11,7 +11,7 @@ from engine.filters import Filter, ListQuery
 from engine.goals.embedders.embedder import Served, embedder_for
 from engine.goals.embedders.vectors import Vectors
 from engine.goals.questions.questions import with_context
-from engine.jobs.runner import Stage
+from engine.jobs.contract import Stage
 from engine.model.catalog import Catalog, RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.prompting import Prompt
@@ -22,6 +22,7 @@ from engine.stages.deciding import THRESHOLD, DecideStage
 from engine.stages.embedding import EmbedStage, Vectoriser
 from engine.stages.holding_out import HoldOutStage
 from engine.stages.labelling import LabelStage
+from engine.stages.model_work import RunModel
 from engine.stages.proposing import ProposeStage
 from engine.stages.stabilising import BOOTSTRAPS, SEEDS, StabilityStage
 from engine.stages.summarising import SummariseStage
@@ -75,13 +76,8 @@ class ClusterOptions:
     limit: int | None = None
 
 
-def _answers(model: str | None, prompt: Prompt) -> None:
-    """Models of this machine answer every prompt."""
-
-
-def _itself(model: str | None) -> str | None:
-    """Where there is nothing to choose from."""
-    return model
+def _accept(model: RunnableModel, prompt: Prompt) -> None:
+    """Refuses nothing: models of this machine answer every prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +86,10 @@ class GoalStages:
 
     Attributes:
         prompt: Gives a prompt as the project has it.
-        model: Gives the model of a name when a stage's turn has come.
-        tuning: Gives the stages that tune a model of a name, none where it was tuned.
-        named: Gives the name of the model that a run means: the one asked for, else the project's.
-        writes, reads: Refuse a model of a name that cannot write replies to a prompt, or tell how probable given
-            answers to it are.
+        resolve: Gives the model of a run: the one of the name, for None the project's.
+        tuning: Gives the stages that tune a run's model, none where it was tuned.
+        writes, reads: Raise UsageError for a model that cannot write replies to a prompt, or cannot give the
+            probabilities of given answers to it.
         key: Gives the key for an embedder's URL, empty where it needs none.
     """
 
@@ -104,11 +99,10 @@ class GoalStages:
     desks: DecisionLog
     standing: MergeQueueCache
     prompt: Callable[[str], Prompt]
-    model: Callable[[str | None], RunnableModel]
-    tuning: Callable[[str | None], list[Stage]]
-    named: Callable[[str | None], str | None] = _itself
-    writes: Callable[[str | None, Prompt], None] = _answers
-    reads: Callable[[str | None, Prompt], None] = _answers
+    resolve: Callable[[str | None], RunModel]
+    tuning: Callable[[RunModel], list[Stage]]
+    writes: Callable[[RunnableModel, Prompt], None] = _accept
+    reads: Callable[[RunnableModel, Prompt], None] = _accept
     key: Callable[[str], str] = lambda url: ""
 
     def cluster(self, options: ClusterOptions) -> list[Stage]:
@@ -117,14 +111,13 @@ class GoalStages:
         Raises:
             UsageError: There is no such embedder, or the model's word is to decide and no model is asked.
         """
-        options = replace(options, model=self.named(options.model))
         query = ListQuery(options.filter)
-        stages: list[Stage] = []
-        if options.labels or options.text == "summary":
-            stages += self.tuning(options.model)
+        needs_model = options.labels or options.text == "summary"
+        model = self.resolve(options.model) if needs_model else None
+        stages = self.tuning(model) if model else []
         summarise: SummariseStage | None = None
-        if options.text == "summary":
-            summarise = self._summarise(options.model, query, options.limit)
+        if model and options.text == "summary":
+            summarise = self._summarise(model, query, options.limit)
             stages.append(summarise)
 
         def source() -> TextSource:
@@ -148,19 +141,19 @@ class GoalStages:
         )
         stages += [embed, cluster]
         asking: ProposeStage | None = None
-        if options.labels:
-            self.writes(options.model, self.prompt("label"))
+        if model and options.labels:
+            self.writes(model.model, self.prompt("label"))
             stages.append(
                 LabelStage(
                     self.project,
                     self.process,
-                    lambda: self.model(options.model),
+                    model.current,
                     self.prompt("label"),
                     near=options.near,
                     clustering_id=lambda: cluster.clustering_id,
                 )
             )
-            asking = self._propose(options, lambda: cluster.clustering_id)
+            asking = self._propose(model, options.ask, lambda: cluster.clustering_id)
         if options.decide == "ask" and asking is not None:
             stages.append(asking)
         elif options.decide in ("auto", "llm"):
@@ -179,8 +172,8 @@ class GoalStages:
 
     def ask(self, model: str | None = None, most: int = ASK) -> list[Stage]:
         """Questions about the pairs that are next on the desk of the clustering that is shown."""
-        options = ClusterOptions(model=self.named(model), ask=most)
-        return [*self.tuning(options.model), self._propose(options, lambda: None)]
+        chosen = self.resolve(model)
+        return [*self.tuning(chosen), self._propose(chosen, most, lambda: None)]
 
     def assign(self, model: str | None = None) -> list[Stage]:
         """Texts and vectors of what came after the clustering that is shown, then where it belongs.
@@ -195,7 +188,7 @@ class GoalStages:
             stored = stored_clustering(conn, None)
         stages: list[Stage] = []
         if stored.text == "summary":
-            summarise = self._summarise(self.named(model), ListQuery(), None)
+            summarise = self._summarise(self.resolve(model), ListQuery(), None)
             if summarise.config_hash != stored.goal_config:
                 raise UsageError(
                     "The summaries of this clustering were made with another model or prompt.",
@@ -221,31 +214,31 @@ class GoalStages:
         )
 
     def _propose(
-        self, options: ClusterOptions, clustering_id: Callable[[], int | None]
+        self, model: RunModel, most: int, clustering_id: Callable[[], int | None]
     ) -> ProposeStage:
         merge, reason = self.prompt("merge"), self.prompt("merge-reason")
-        self.reads(options.model, merge)
-        self.writes(options.model, reason)
+        self.reads(model.model, merge)
+        self.writes(model.model, reason)
         return ProposeStage(
             self.project,
             self.process,
-            lambda: self.model(options.model),
+            model.current,
             self.standing,
             merge,
             reason,
-            most=options.ask,
+            most=most,
             clustering_id=clustering_id,
         )
 
-    def _summarise(self, model: str | None, query: ListQuery, limit: int | None) -> SummariseStage:
+    def _summarise(self, model: RunModel, query: ListQuery, limit: int | None) -> SummariseStage:
         with self.project.reading() as conn:
             about = str(settings.get(conn, ABOUT_KEY, ""))
         prompt = with_context(self.prompt("summary"), about)
-        self.writes(model, prompt)
+        self.writes(model.model, prompt)
         return SummariseStage(
             self.project,
             self.process,
-            lambda: self.model(model),
+            model.current,
             prompt,
             query=query,
             limit=limit,

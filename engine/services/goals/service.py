@@ -10,7 +10,7 @@ from engine.errors import UsageError
 from engine.events import JobProgress
 from engine.filters import ListQuery
 from engine.goals.embedders.embedder import embedder_for
-from engine.jobs.runner import Stage
+from engine.jobs.contract import Stage
 from engine.records.conversations import Estimate, RunRow
 from engine.records.goals import GoalRequest
 from engine.services.goals.merge_desk import MergeDesk
@@ -70,7 +70,7 @@ class GoalService(MergeDesk):
         known = [_seconds(stage.name, items, before) for stage in stages]
         total = sum(seconds for seconds in known if seconds is not None)
         asked = any(stage.lane == "model" for stage in stages)
-        model = self._stages.model(self._stages.named(None)).label if asked else wish.embedder
+        model = self._stages.resolve(None).model.label if asked else wish.embedder
         return Estimate(items, None, None, None if None in known else total, model)
 
     def start(self, wish: GoalRequest) -> int:

@@ -106,28 +106,28 @@ class Endpoints:
 
     # What is refused before a run starts; models of this machine are never refused here.
 
-    def check_curve(self, words: str | None, question: Question) -> None:
+    def check_curve(self, model: RunnableModel, question: Question) -> None:
         """Raises UsageError where the endpoints cannot answer a question at each boundary."""
-        self._check(words, lambda model: model.refuse_curve(question))
+        self._check(model, lambda served: served.refuse_curve(question))
 
-    def check_writing(self, words: str | None, prompt: Prompt) -> None:
+    def check_writing(self, model: RunnableModel, prompt: Prompt) -> None:
         """Raises UsageError where they cannot write replies."""
-        self._check(words, lambda model: model.refuse_writing(prompt))
+        self._check(model, lambda served: served.refuse_writing(prompt))
 
-    def check_reading(self, words: str | None, prompt: Prompt) -> None:
+    def check_reading(self, model: RunnableModel, prompt: Prompt) -> None:
         """Raises UsageError where they cannot say how probable given answers are."""
-        self._check(words, lambda model: model.refuse_reading(prompt))
+        self._check(model, lambda served: served.refuse_reading(prompt))
 
-    def check_trees(self, words: str | None, options: TreeOptions) -> None:
+    def check_trees(self, model: RunnableModel, options: TreeOptions) -> None:
         """Raises UsageError where they cannot grow trees this way."""
-        self._check(words, lambda model: model.refuse_trees(options))
+        self._check(model, lambda served: served.refuse_trees(options))
 
-    def check_chat(self, words: str | None, sampling: Sampling) -> None:
+    def check_chat(self, model: RunnableModel, sampling: Sampling) -> None:
         """Raises UsageError where they cannot write replies to messages this way."""
-        self._check(words, lambda model: model.refuse_chat(sampling))
+        self._check(model, lambda served: served.refuse_chat(sampling))
 
-    def _check(self, words: str | None, refuse: Callable[[EndpointModel], None]) -> None:
-        if names := self.book.named(words):
+    def _check(self, model: RunnableModel, refuse: Callable[[EndpointModel], None]) -> None:
+        if names := model.endpoints:
             refuse(EndpointModel(", ".join(names), self.book.fleet(names), self.book.can(names)))
 
 

@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.errors import UsageError
-from engine.model.catalog import DEFAULT_MODEL, Catalog, RunnableModel
+from engine.model.catalog import DEFAULT_MODEL, Catalog
 from engine.model.interface import LoadOptions
 from engine.records.models import WORKS, Work
 from engine.services.models.endpoints import Endpoints
-from engine.services.run_requests import ScoringOptions
+from engine.services.run_requests import ModelRequest
 from engine.services.training import adapter_in_use
 from engine.services.training.adapter_in_use import ChosenAdapter
+from engine.stages.model_work import RunModel
 from engine.store import settings
 from engine.store.project import Project
 
@@ -76,58 +77,41 @@ class ModelsInUse:
 
     # What a run loads
 
-    def settled(self, options: ScoringOptions) -> ScoringOptions:
-        """The options with the model that they mean, so that another choice does not change a run that was planned.
+    def resolve(self, request: ModelRequest) -> RunModel:
+        """The model of a run: the one asked for, else the one that its adapter was made for, else the project's, else
+        the built-in one.
 
         Raises:
-            UsageError: See `name`.
+            ModelFileError: Its weights or its adapter cannot be read.
+            UsageError: There is no such model or adapter, the project's model is gone, or an endpoint is to take an
+                adapter.
         """
-        return replace(options, model=self.name(options))
+        adapter = self._adapter(request)
+        name = request.model or (adapter and adapter.model) or self.for_work(None, request.work)
+        options = LoadOptions(context=request.context)
+        if self._endpoints.serves(name, request.adapter):
+            served = self._endpoints.model(name, options)
+            assert served is not None
+            return RunModel(served)
+        entry = self._catalog.entry(name)
+        found = self._catalog.runnable(entry, adapter.path if adapter else None)
+        found = replace(found, options=replace(options, threads=found.options.threads))
+        return RunModel(found, entry, adapter.name if adapter else None)
 
-    def name(self, options: ScoringOptions) -> str:
-        """The model that a run means: the one asked for, else the one that its adapter was made for, else the
-        project's, else the built-in one.
-
-        Raises:
-            UsageError: The project's model, or the adapter, is gone.
-        """
-        if options.model is None:
-            adapter = self.adapter(options)
-            if adapter is not None and adapter.model is not None:
-                return adapter.model
-        return self.for_work(options.model, options.work)
-
-    def adapter(self, options: ScoringOptions) -> ChosenAdapter | None:
-        """The adapter that a run takes: the one asked for; in mode `tuned` else the one in use, else the one that the
-        program brings for the model.
+    def _adapter(self, request: ModelRequest) -> ChosenAdapter | None:
+        """The adapter of a run: the one asked for; for a tuned model otherwise the one in use, else the one that comes
+        with the program for the model.
 
         Raises:
             UsageError: It is not there, or an endpoint is to take it.
         """
-        if self._endpoints.serves(options.model, options.adapter):
+        if self._endpoints.serves(request.model, request.adapter):
             return None
-        if options.adapter is not None:
-            return adapter_in_use.find(self._project, self._catalog, str(options.adapter))
-        if options.mode != "tuned":
+        if request.adapter is not None:
+            return adapter_in_use.find(self._project, self._catalog, str(request.adapter))
+        if not request.tuned:
             return None
-        otherwise = None
-        if options.model is None and adapter_in_use.get(self._project) is None:
-            otherwise = self.for_work(None, options.work)
-        return adapter_in_use.chosen(self._project, self._catalog, options.model or otherwise)
-
-    def runnable(self, options: ScoringOptions) -> RunnableModel:
-        """The model that a run loads now.
-
-        Raises:
-            ModelFileError: Its weights or its adapter cannot be read.
-            UsageError: There is no such model or adapter, or an endpoint is to take an adapter.
-        """
-        name, adapter = self.name(options), self.adapter(options)
-        if self._endpoints.serves(name, options.adapter):
-            remote = self._endpoints.model(name, LoadOptions(context=options.context))
-            assert remote is not None
-            return remote
-        entry = self._catalog.entry(name)
-        model = self._catalog.runnable(entry, adapter.path if adapter else None)
-        threads = model.options.threads
-        return replace(model, options=LoadOptions(context=options.context, threads=threads))
+        name = request.model
+        if name is None and adapter_in_use.get(self._project) is None:
+            name = self.for_work(None, request.work)
+        return adapter_in_use.chosen(self._project, self._catalog, name)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from engine.completeness.block import Question
 from engine.completeness.boundaries import boundaries
 from engine.conversation import render_log
+from engine.jobs.contract import Stage
 from engine.model.catalog import RunnableModel
 from engine.model.interface import SPEED_TOKENS
 from engine.records.conversations import Estimate
+from engine.stages.model_work import RunModel
 from engine.stages.scoring import ScoringStage
 from engine.store import conversations
 from engine.store.project import Project
@@ -21,18 +25,30 @@ LONG = 2 * SPEED_TOKENS
 """Where the token of an average log stands later than this, attention counts and its cost is measured."""
 
 
+@dataclass(frozen=True, slots=True)
+class ScoringRun:
+    """A scoring run that is ready to start.
+
+    Attributes:
+        model: Resolved once, for the stages and the estimate.
+        stages: All of the run in order; `scoring` is one of them.
+    """
+
+    model: RunModel
+    question: Question
+    scoring: ScoringStage
+    stages: list[Stage]
+
+
 def estimate_scoring(
     project: Project,
     process: ModelProcess,
-    model: RunnableModel,
-    stage: ScoringStage,
-    chars: int,
+    run: ScoringRun,
     measured: Callable[[RunnableModel, float, int], None],
 ) -> Estimate:
     """Counts the work that is left and divides it by the speed measured on this machine.
 
     Args:
-        chars: Characters that the question adds at each boundary.
         measured: Gets the speed on a long text, and its tokens, of a model that has none yet and needs one.
 
     Returns:
@@ -41,8 +57,9 @@ def estimate_scoring(
     Raises:
         ModelError: The model cannot be loaded.
     """
+    model, prompt = run.model.model, run.question.prompt
     with project.reading() as conn:
-        left = sorted(stage.waiting(conn))
+        left = sorted(run.scoring.waiting(conn))
         rows = conversations.rows(conn, left)
         stride = max(1, len(left) // SAMPLE)
         sample = conversations.conversations_for(conn, left[::stride][:SAMPLE])
@@ -54,6 +71,7 @@ def estimate_scoring(
     counted = sum(client.count_tokens([[piece.text for piece in log] for log in logs]))
     counted_chars = sum(len(piece.text) for log in logs for piece in log)
     asked = sum(len(boundaries(log)) for log in logs) / len(logs)
+    chars = len(prompt.question + prompt.reply + prompt.end + prompt.continuation) if prompt else 0
     sampled = {conversation_id for conversation_id, _ in sample}
     # Headers and calls are not in a row's characters, so the sample also gives text read per character held.
     overhead = counted_chars / max(1, sum(row.chars for row in rows if row.id in sampled))

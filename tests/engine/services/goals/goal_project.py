@@ -6,12 +6,14 @@ from collections import Counter
 from pathlib import Path
 from typing import cast
 
-from engine.jobs.runner import JobDone, JobRunner, Stage
+from engine.jobs.contract import Stage
+from engine.jobs.runner import JobDone, JobRunner
 from engine.model.catalog import Catalog
 from engine.model.prompting import parse_prompt, prompt_text
 from engine.services.goals.port import Goals
 from engine.services.goals.run_stages import ClusterOptions, GoalStages
 from engine.services.goals.service import GoalService
+from engine.stages.model_work import RunModel
 from engine.store.project import Project
 from engine.views.decision_log import DecisionLog
 from engine.views.merge_queue_cache import MergeQueueCache
@@ -77,8 +79,8 @@ def stages_of(project: Project) -> GoalStages:
         desks=desks,
         standing=MergeQueueCache(project, desks),
         prompt=lambda name: parse_prompt(name, prompt_text(name)),
-        model=lambda name: catalog.runnable(catalog.entry(name)),
-        tuning=lambda name: [],
+        resolve=lambda name: RunModel(catalog.runnable(catalog.entry(name))),
+        tuning=lambda model: [],
     )
 
 
@@ -133,7 +135,7 @@ def merge_rightly(goals: Goals, most: int = 100) -> int:
             return count
         a, b = proposal.pair
         if topic_of(goals, a) == topic_of(goals, b):
-            goals.merge(a, b)
+            goals.merge(proposal)
         else:
-            goals.apart(a, b)
+            goals.apart(proposal)
     return most

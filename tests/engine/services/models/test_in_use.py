@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,9 @@ from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL
 from engine.model.http.book import EndpointEntry
 from engine.model.http.capabilities import Capabilities
+from engine.model.interface import LoadOptions
 from engine.services.goals.run_stages import ClusterOptions
-from engine.services.run_requests import ScoringOptions, TreeRunOptions
+from engine.services.run_requests import ModelRequest, ScoringRequest, TreeRunRequest
 from engine.services.workspace import Workspace
 from engine.stages.labelling import LabelStage
 from engine.stages.scoring import ScoringStage
@@ -26,8 +28,8 @@ from tests.engine.model.tiny import write_sliding
 from tests.engine.services.training.training_project import bare_run
 from tests.engine.store.support import fill, talk
 
-BASE, TUNED = ScoringOptions(mode="base", tune=False), ScoringOptions(mode="tuned", tune=False)
-TREES = TreeRunOptions(TreeOptions(alpha=0.1))
+BASE, TUNED = ScoringRequest(mode="base", tune=False), ScoringRequest(mode="tuned", tune=False)
+TREES = TreeRunRequest(TreeOptions(alpha=0.1))
 
 
 @pytest.fixture
@@ -40,9 +42,16 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
         yield opened
 
 
+def name(workspace: Workspace, request: ModelRequest) -> str:
+    """Name of the model that a request means."""
+    entry = workspace.models_in_use.resolve(request).entry
+    assert entry is not None
+    return entry.name
+
+
 def loaded(workspace: Workspace) -> dict[str, str]:
     """Name of the model that a run of each kind would load."""
-    scores = next(s for s in workspace.scoring_stages(BASE) if isinstance(s, ScoringStage))
+    scores = next(s for s in workspace.scoring_run(BASE).stages if isinstance(s, ScoringStage))
     trees = next(s for s in workspace.tree_stages(TREES) if isinstance(s, TreeStage))
     goals = next(
         s for s in workspace.goal_stages().cluster(ClusterOptions()) if isinstance(s, LabelStage)
@@ -72,7 +81,7 @@ class TestChoice:
     def test_asked_for_wins(self, workspace: Workspace) -> None:
         """A model that a run names is taken in place of the project's."""
         workspace.models_in_use.use("large", ["scoring", "simulation"])
-        assert workspace.models_in_use.name(ScoringOptions(model="other")) == "other"
+        assert name(workspace, ModelRequest("scoring", "other")) == "other"
         assert workspace.models_in_use.for_work("other", "simulation") == "other"
         assert workspace.models_in_use.for_work(None, "simulation") == "large"
 
@@ -85,9 +94,30 @@ class TestChoice:
     def test_a_planned_run_keeps_its_model(self, workspace: Workspace) -> None:
         """Another choice does not change what a run that was planned before it loads."""
         workspace.models_in_use.use("large", ["scoring"])
-        (stage, *_) = workspace.scoring_stages(BASE)
+        (stage, *_) = workspace.scoring_run(BASE).stages
         workspace.models_in_use.use("other", ["scoring"])
         assert stage.fingerprints["model"] == "large"
+
+    def test_a_run_loads_what_it_tuned(
+        self, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A run that tunes its model first loads the tuned file after that, with the context that was asked for."""
+
+        def tune(path: Path, folder: Path, text: str, progress: object) -> dict[str, Any]:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_sliding(folder / "fast.gguf")
+            return {
+                "candidates": [], "chosen": "bf16", "file": "fast.gguf", "threads": 2,
+                "tokens_per_s": 9.0, "gain": 1.0, "noise": 0.01,
+            }  # fmt: skip
+
+        monkeypatch.setattr(workspace.process, "tune", tune)
+        run = workspace.scoring_run(ScoringRequest(model="large", context=512))
+        assert run.model.model.label == "large"
+        for _ in run.stages[0].run(0):
+            pass
+        assert run.scoring.title == "Scoring completeness with large (bf16)"
+        assert run.model.model.options == LoadOptions(context=512, threads=2)
 
     def test_unknown(self, workspace: Workspace) -> None:
         """What is no model is not chosen."""
@@ -100,16 +130,16 @@ class TestChoice:
         workspace.models_in_use.use("large", ["scoring"])
         workspace.catalog.forget("large")
         with pytest.raises(UsageError, match="uses the model 'large' for scoring") as caught:
-            workspace.scoring_stages(BASE)
+            workspace.scoring_run(BASE)
         assert "models use" in caught.value.hint
-        assert workspace.models_in_use.name(ScoringOptions(model="other")) == "other"
+        assert name(workspace, ModelRequest("scoring", "other")) == "other"
 
     def test_a_file(self, workspace: Workspace, tmp_path: Path) -> None:
         """A file that is in no catalogue is kept by its place."""
         path = write_sliding(tmp_path / "elsewhere.gguf")
         workspace.models_in_use.use(str(path), ["scoring"])
         assert workspace.models_in_use.chosen() == {"scoring": str(path)}
-        assert workspace.models_in_use.runnable(BASE).path == path
+        assert workspace.models_in_use.resolve(BASE.model_request).model.path == path
 
     def test_endpoints(self, workspace: Workspace) -> None:
         """Endpoints that were added while the project was open can be chosen, several for one run."""
@@ -121,10 +151,10 @@ class TestChoice:
             json.dumps({name: entry.as_params() for name, entry in entries.items()})
         )
         workspace.models_in_use.use("one,two", ["simulation"])
-        options = ScoringOptions(work="simulation")
-        assert workspace.models_in_use.runnable(options).endpoints == ("one", "two")
+        request = ModelRequest("simulation")
+        assert workspace.models_in_use.resolve(request).model.endpoints == ("one", "two")
         with pytest.raises(UsageError, match="cannot be sent an adapter"):
-            workspace.models_in_use.runnable(ScoringOptions(model="one", adapter="x.gguf"))
+            workspace.models_in_use.resolve(ModelRequest("scoring", "one", "x.gguf"))
 
 
 class TestAdapters:
@@ -139,19 +169,19 @@ class TestAdapters:
         """In mode `tuned` the adapter in use comes with the model it was made for, whatever was chosen for scoring."""
         workspace.models_in_use.use("large", ["scoring"])
         workspace.training.use(run)
-        assert workspace.models_in_use.name(TUNED) == "other"
-        assert workspace.models_in_use.name(BASE) == "large"
+        assert name(workspace, TUNED.model_request) == "other"
+        assert name(workspace, BASE.model_request) == "large"
 
     def test_one_that_is_asked_for_does_too(self, workspace: Workspace, run: str) -> None:
         """So does an adapter that a run names."""
         workspace.models_in_use.use("large", ["trees"])
-        assert workspace.models_in_use.name(ScoringOptions(work="trees", adapter=run)) == "other"
+        assert name(workspace, ModelRequest("trees", adapter=run)) == "other"
 
     def test_the_shipped_one_does_not(self, workspace: Workspace) -> None:
         """The adapter that comes with the program is for the built-in model, and leaves the project its own."""
         workspace.models_in_use.use("large", ["scoring"])
-        assert workspace.models_in_use.adapter(TUNED) is None
-        assert workspace.models_in_use.name(TUNED) == "large"
+        assert workspace.models_in_use.resolve(TUNED.model_request).adapter is None
+        assert name(workspace, TUNED.model_request) == "large"
 
 
 class TestCommand:

@@ -12,9 +12,10 @@ from engine.conversation import Conversation, Message
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import RunnableModel
 from engine.records.conversations import Estimate
-from engine.services.scoring.estimate import estimate_scoring
+from engine.services.scoring.estimate import ScoringRun, estimate_scoring
 from engine.simulate.samples import write_jsonl
 from engine.stages.importing import ImportStage
+from engine.stages.model_work import RunModel
 from engine.stages.scoring import ScoringStage, question_for
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
@@ -45,11 +46,11 @@ def estimate(
         JobRunner(project, lambda event: None).run(
             ImportStage(project, [str(folder / "talks.jsonl")])
         )
-        stage = ScoringStage(
-            project, process, lambda: model, "tuned", question_for("tuned", {}, None)
-        )
+        question, run_model = question_for("tuned", {}, None), RunModel(model)
+        stage = ScoringStage(project, process, run_model.current, "tuned", question)
+        run = ScoringRun(run_model, question, stage, [stage])
         found = estimate_scoring(
-            project, process, model, stage, 0, lambda _, speed, tokens: measured.append(tokens)
+            project, process, run, lambda _, speed, tokens: measured.append(tokens)
         )
     return found, measured
 

@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.model.adapter_files import AdapterOrigin
-from engine.services.run_requests import ScoringOptions
+from engine.services.run_requests import ModelRequest
 from engine.services.training import adapter_in_use
 from engine.services.workspace import Workspace
 from tests.engine.model.small_adapters import adapter_file
@@ -32,7 +32,7 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
         yield opened
 
 
-TUNED = ScoringOptions(mode="tuned")
+TUNED = ModelRequest("scoring", tuned=True)
 
 
 class TestNames:
@@ -62,11 +62,11 @@ class TestInUse:
     def test_the_chosen_one_is_taken(self, workspace: Workspace) -> None:
         """After `use`, mode tuned takes the adapter with its model, other modes take none, and the run says so."""
         workspace.training.use("mine")
-        model = workspace.models_in_use.runnable(TUNED)
+        model = workspace.models_in_use.resolve(TUNED).model
 
         assert model.adapter is not None
         assert model.adapter.parent.name == "mine"
-        assert workspace.models_in_use.runnable(ScoringOptions(mode="judge")).adapter is None
+        assert workspace.models_in_use.resolve(ModelRequest("scoring")).adapter is None
         assert {run.name: run.in_use for run in workspace.training.runs()} == {
             "mine": True,
             "unfinished": False,
@@ -76,11 +76,11 @@ class TestInUse:
         """A model that was asked for and is not the adapter's base is taken without it."""
         workspace.training.use("mine")
         workspace.catalog.add(workspace.catalog.entry(None).path, "copy")
-        options = ScoringOptions(mode="tuned", model="copy")
+        options = ModelRequest("scoring", "copy", tuned=True)
 
-        assert workspace.models_in_use.adapter(options) is None
-        named = ScoringOptions(mode="tuned", model="copy", adapter="mine")
-        assert workspace.models_in_use.adapter(named) is not None
+        assert workspace.models_in_use.resolve(options).adapter is None
+        named = ModelRequest("scoring", "copy", "mine", tuned=True)
+        assert workspace.models_in_use.resolve(named).adapter is not None
 
     def test_what_is_in_use_is_kept(self, workspace: Workspace) -> None:
         """A run whose adapter is in use cannot be deleted until another is; one without cannot be used."""
@@ -98,11 +98,11 @@ class TestInUse:
         """When the file in use is gone, scoring says which one, instead of scoring without it."""
         path = write_adapter(tmp_path / "file.gguf")
         adapter_in_use.put(workspace.project, str(path))
-        assert workspace.models_in_use.adapter(TUNED) is not None
+        assert workspace.models_in_use.resolve(TUNED).adapter is not None
         path.unlink()
 
         with pytest.raises(UsageError, match=r"file\.gguf"):
-            workspace.models_in_use.adapter(TUNED)
+            workspace.models_in_use.resolve(TUNED)
 
     def test_none_was_chosen(
         self, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -111,11 +111,13 @@ class TestInUse:
         brought = tmp_path / "brought"
         brought.mkdir()
         monkeypatch.setattr("engine.model.catalog.BUNDLED_ADAPTERS", brought)
-        assert workspace.models_in_use.adapter(TUNED) is None
+        assert workspace.models_in_use.resolve(TUNED).adapter is None
 
         write_adapter(brought / "demo.gguf")
-        found = workspace.models_in_use.adapter(TUNED)
-        assert found is not None
-        assert found.name == "demo"
+        found = workspace.models_in_use.resolve(TUNED).adapter
+        assert found == "demo"
         workspace.catalog.add(workspace.catalog.entry(None).path, "copy")
-        assert workspace.models_in_use.adapter(ScoringOptions(mode="tuned", model="copy")) is None
+        assert (
+            workspace.models_in_use.resolve(ModelRequest("scoring", "copy", tuned=True)).adapter
+            is None
+        )
