@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from engine.events import JobProgress
-from engine.jobs.runner import JobRunner, Stage
+from engine.jobs.contract import Stage
+from engine.jobs.runner import JobRunner
 from engine.records.conversations import Estimate, Mode, RunRow
 from engine.stages.importing import ImportStage
 from engine.store import runs

@@ -39,11 +39,11 @@ from engine.services.simulation.records import Simulations
 from engine.services.training.records import Training
 from engine.services.trees.records import (
     AnswerRow,
-    Bounds,
     Comparison,
     ConfigRow,
     Meanings,
     OpenTree,
+    PropertyBounds,
     TreeItem,
     TreeRequest,
 )
@@ -254,7 +254,9 @@ class Trees(Protocol):
     ) -> Meanings:
         """Its complete answers put together by meaning; raises UsageError saying why when nothing can compare them."""
 
-    def bounds(self, conversation_id: int, step: int, config_hash: str, text: str) -> Bounds:
+    def bounds(
+        self, conversation_id: int, step: int, config_hash: str, text: str
+    ) -> PropertyBounds:
         """What the tree proves of a property such as `contains two years`; raises UsageError for another text."""
 
     def compare(self, conversation_id: int, step: int, first: str, second: str) -> Comparison:

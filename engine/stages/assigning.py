@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from engine.goals.clusters.membership import Membership, assign, membership_of
-from engine.jobs.runner import Progress
+from engine.jobs.contract import Progress
 from engine.stages.cpu_stage import CpuStage
 from engine.store import clusterings, goal_decisions, runs
 from engine.store.clusterings import Assigned, StoredClustering

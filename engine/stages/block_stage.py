@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from engine.jobs.runner import Progress, config_hash
+from engine.jobs.contract import Progress, config_hash
 from engine.model.catalog import RunnableModel
 from engine.stages.model_work import ModelWork
 from engine.store import runs

@@ -14,7 +14,7 @@ from engine.goals.clusters.clustering import Clusters, cluster
 from engine.goals.clusters.proposing_k import propose_k
 from engine.goals.embedders.vectors import Vectors, blocks
 from engine.goals.questions.distinctive_words import distinctive_words
-from engine.jobs.runner import Progress
+from engine.jobs.contract import Progress
 from engine.records.goals import USUAL_TEXT
 from engine.stages.cpu_stage import CpuStage
 from engine.store import clusterings, runs, vectors

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from engine.errors import Cancelled
-from engine.jobs.runner import Lane, config_hash
+from engine.jobs.contract import Lane, config_hash
 from engine.stages.model_work import Live
 from engine.store.project import Project
 from engine.worker.client import OnProgress

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any, Literal
 
 from engine.errors import Cancelled, UsageError
-from engine.jobs.runner import Lane, Progress, config_hash
+from engine.jobs.contract import Lane, Progress, config_hash
 from engine.records.goals import DeskDecision, Evidence, Pair, said_yes
 from engine.stages.model_work import Live
 from engine.stages.proposing import BLOCK, ProposeStage

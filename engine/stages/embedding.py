@@ -16,7 +16,7 @@ from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.goals.embedders.embedder import Embedder, embedder_from_state
 from engine.goals.embedders.vectors import Vectors, has_vector, same_space
-from engine.jobs.runner import Lane, Progress
+from engine.jobs.contract import Lane, Progress
 from engine.stages.cpu_stage import CpuStage
 from engine.store import conversations, runs, vectors
 from engine.store.goals import GoalEntry

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from engine.conversation import render_log
 from engine.errors import UsageError
-from engine.jobs.runner import Progress
+from engine.jobs.contract import Progress
 from engine.model.catalog import RunnableModel
 from engine.records.conversations import TreeRow
 from engine.stages.block_stage import ModelStage

@@ -12,7 +12,7 @@ from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.held_out import HeldOut, held_out, judge
 from engine.goals.embedders.embedder import Embedder
 from engine.goals.embedders.vectors import Vectors
-from engine.jobs.runner import Progress
+from engine.jobs.contract import Progress
 from engine.stages.cpu_stage import CpuStage
 from engine.store import clusterings
 from engine.store.clusterings import StoredClustering

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Literal
 from engine.errors import Cancelled, FormatError
 from engine.formats import open_inputs
 from engine.formats.inputs import SUFFIXES
-from engine.jobs.runner import Progress
+from engine.jobs.contract import Progress
 from engine.records.imports import Input, Parsed, Rejected
 from engine.store import imports, runs
 from engine.store.project import Project

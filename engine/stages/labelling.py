@@ -18,7 +18,7 @@ from engine.goals.questions.questions import (
     label_body,
     read_label,
 )
-from engine.jobs.runner import Progress
+from engine.jobs.contract import Progress
 from engine.model.catalog import RunnableModel
 from engine.model.prompting import Prompt
 from engine.stages.block_stage import BlockStage

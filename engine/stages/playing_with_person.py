@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from engine.errors import Cancelled
-from engine.jobs.runner import Progress
+from engine.jobs.contract import Progress
 from engine.model.talking import Call, Completion
 from engine.records.simulation import PlaySetting
 from engine.simulate.play import Ending, FailedCall, Line, Play, Played

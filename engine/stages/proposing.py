@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from engine.goals.merges.merge_state import MergeState
-from engine.jobs.runner import Progress
+from engine.jobs.contract import Progress
 from engine.model.catalog import RunnableModel
 from engine.model.prompting import Prompt
 from engine.records.goals import Pair

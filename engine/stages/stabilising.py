@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.goals.clusters.stability import Repetition, stability_run
 from engine.goals.embedders.vectors import Numbers, Vectors
-from engine.jobs.runner import Progress
+from engine.jobs.contract import Progress
 from engine.stages.cpu_stage import CpuStage
 from engine.store import clusterings, goal_answers, runs
 from engine.store.clusterings import StoredClustering

@@ -10,7 +10,7 @@ from typing import Any
 from engine.conversation import Message, render_log
 from engine.filters import ListQuery
 from engine.goals.questions.questions import read_summary
-from engine.jobs.runner import Progress
+from engine.jobs.contract import Progress
 from engine.model.catalog import RunnableModel
 from engine.model.prompting import Prompt
 from engine.stages.block_stage import BlockStage

@@ -24,7 +24,7 @@ Predicate = Callable[[str, bool], bool | None]
 
 @dataclass(frozen=True, slots=True)
 class ProbabilityBounds:
-    """ProbabilityBounds of a probability; `low` mass surely has the property, 1 - `high` surely has not."""
+    """Bounds on a probability: `low` mass surely has the property, 1 - `high` surely has not."""
 
     low: float
     high: float

@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.records.conversations import TreeRow
-from engine.services.trees.records import Bounds, OpenTree
+from engine.services.trees.records import OpenTree, PropertyBounds
 from engine.text import one_line
 from screens.trees.formatting import grown_words
 from screens.trees.layout import Folding, Segment
@@ -32,7 +32,7 @@ class TreePane(Vertical):
         super().__init__(id=id)
         self.config_hash = config_hash
         self.opened: OpenTree | None = None
-        self.bounds: Bounds | None = None
+        self.bounds: PropertyBounds | None = None
         self.view = TreeView()
 
     def compose(self) -> ComposeResult:
@@ -53,7 +53,7 @@ class TreePane(Vertical):
         self.view.show(folding)
         self._tell()
 
-    def prove(self, bounds: Bounds | None) -> None:
+    def prove(self, bounds: PropertyBounds | None) -> None:
         """Shows what the tree proves of a property; None forgets it."""
         self.bounds = bounds
         self._tell()
@@ -90,7 +90,7 @@ def account_content(row: TreeRow) -> Content:
     )
 
 
-def measures_content(row: TreeRow, bounds: Bounds | None) -> Content:
+def measures_content(row: TreeRow, bounds: PropertyBounds | None) -> Content:
     """The figures of the tree on one line; what was proved comes first."""
     proved: list[Content | tuple[str, str] | str] = []
     if bounds is not None:

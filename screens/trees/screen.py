@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from engine.errors import WorkbenchError
 from engine.services.ports import Services
-from engine.services.trees.records import Bounds, Comparison, ConfigRow, TreeRequest
+from engine.services.trees.records import Comparison, ConfigRow, PropertyBounds, TreeRequest
 from engine.text import one_line
 from screens.shell.dialogs import ChoiceDialog, TextDialog
 from screens.trees.comparison_dialog import BesideDialog
@@ -38,7 +38,7 @@ class TreeScreen(TreeWalk):
         Binding("g", "grow_here", "Grow", tooltip="Grow on below this, to a lower alpha"),
         Binding("G", "grow_on", "Grow on", show=False, tooltip="Grow on what was left unread"),
         Binding("t", "tokens", "Tokens", tooltip="Ids, bytes and log-probabilities of this path"),
-        Binding("p", "predicate", "Prove", tooltip="Bounds of the probability of a property"),
+        Binding("p", "predicate", "Prove", tooltip="Bounds on the probability of a property"),
         Binding("c", "compare", "Compare", tooltip="Beside another model, adapter or alpha"),
         Binding("tab", "other_tree", "Other tree", show=False, tooltip="To the same text in the tree beside"),
         Binding("left_square_bracket", "step(-1)", "Previous step", show=False, tooltip="The tree of the step before"),
@@ -84,7 +84,7 @@ class TreeScreen(TreeWalk):
 
         self.app.push_screen(
             TextDialog(
-                "Bounds of the probability that the response …",
+                "Bounds on the probability that the response …",
                 value=bounds.text if bounds is not None else "",
                 placeholder="contains two years · equals yes · regex ^\\d+$ · json order.id=7",
             ),
@@ -96,7 +96,7 @@ class TreeScreen(TreeWalk):
         if key is None:
             return
 
-        def proved(bounds: Bounds) -> None:
+        def proved(bounds: PropertyBounds) -> None:
             pane.prove(bounds)
 
         self.in_background(

@@ -21,7 +21,7 @@ from engine.goals.embedders.tfidf import TfidfEmbedder
 from engine.goals.embedders.vectors import Numbers
 from engine.goals.questions.asker import Asker
 from engine.goals.questions.label_only_baseline import label_in_order
-from engine.jobs.runner import config_hash
+from engine.jobs.contract import config_hash
 from engine.model.catalog import Catalog
 from engine.model.prompting import Prompt, parse_prompt, prompt_text
 from engine.worker.asker import ProcessAsker

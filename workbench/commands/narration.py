@@ -13,7 +13,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from engine import folders
 from engine.errors import Cancelled, WorkbenchError
 from engine.events import Event, JobEnded, JobProgress, JobStarted
-from engine.jobs.runner import JobCancelled, JobFailed, Stage
+from engine.jobs.contract import Stage
+from engine.jobs.runner import JobCancelled, JobFailed
 from engine.number_format import duration
 from engine.services.workspace import Workspace
 from engine.text import as_json, display_safe

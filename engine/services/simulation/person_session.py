@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.events import JobProgress
-from engine.jobs.runner import Stage
+from engine.jobs.contract import Stage
 from engine.model.talking import Role
 from engine.number_format import counted
 from engine.services.simulation.forms import KIND, rules_as_json

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from engine.errors import ProjectError, UsageError
 from engine.events import JobProgress
-from engine.jobs.runner import Stage
+from engine.jobs.contract import Stage
 from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
 from engine.services.line_files import write_file
 from engine.services.simulation.drafts import opened_drafts

@@ -145,7 +145,7 @@ class ConfigRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class PropertyBounds:
     """The interval in which the probability of a property of the response must lie."""
 
     text: str

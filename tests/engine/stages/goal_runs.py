@@ -17,7 +17,8 @@ from typing import Any
 from engine.conversation import Conversation, Message
 from engine.goals.embedders.embedder import embedder_for
 from engine.goals.embedders.vectors import Vectors
-from engine.jobs.runner import JobRunner, Progress, RunOutcome, Stage
+from engine.jobs.contract import Progress, Stage
+from engine.jobs.runner import JobRunner, RunOutcome
 from engine.model.prompting import Prompt, parse_prompt, prompt_text
 from engine.simulate.samples import write_jsonl
 from engine.stages import labelling

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from engine.jobs.runner import JobRunner, Progress
+from engine.jobs.contract import Progress
+from engine.jobs.runner import JobRunner
 from engine.stages import importing
 from engine.stages.importing import ImportStage
 from engine.store.project import Project

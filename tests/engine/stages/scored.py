@@ -13,7 +13,8 @@ from pathlib import Path
 
 from engine.conversation import Conversation, Message
 from engine.filters import ListQuery
-from engine.jobs.runner import JobRunner, Progress, RunOutcome
+from engine.jobs.contract import Progress
+from engine.jobs.runner import JobRunner, RunOutcome
 from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.prompting import Prompt, parse_prompt, prompt_text

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.jobs.runner import JobRunner, Progress, RunOutcome
+from engine.jobs.contract import Progress
+from engine.jobs.runner import JobRunner, RunOutcome
 from engine.model.catalog import RunnableModel
 from engine.model.interface import Sampling
 from engine.model.talking import Call, ChatMessage, Completion, Role, Speaker

@@ -7,16 +7,16 @@ from pathlib import Path
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from engine.jobs.runner import Stage
+from engine.jobs.contract import Stage
 from engine.model.catalog import Catalog
 from engine.records.conversations import Estimate, TreeRow
 from engine.services.trees.records import (
     AnswerRow,
-    Bounds,
     Comparison,
     ConfigRow,
     Meanings,
     OpenTree,
+    PropertyBounds,
     TreeItem,
     TreeRequest,
 )
@@ -54,7 +54,9 @@ class NoTrees:
     def compare(self, conversation_id: int, step: int, first: str, second: str) -> Comparison:
         raise UsageError("There is no tree here.")
 
-    def bounds(self, conversation_id: int, step: int, config_hash: str, text: str) -> Bounds:
+    def bounds(
+        self, conversation_id: int, step: int, config_hash: str, text: str
+    ) -> PropertyBounds:
         raise UsageError("There is no tree here.")
 
     def configs(self, place: tuple[int, int] | None = None) -> list[ConfigRow]:

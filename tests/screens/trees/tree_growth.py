@@ -11,7 +11,8 @@ from typing import cast
 from engine.errors import Cancelled
 from engine.events import Event, JobProgress, Listener
 from engine.filters import ListQuery
-from engine.jobs.runner import JobRunner, Stage
+from engine.jobs.contract import Stage
+from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, ModelEntry, RunnableModel
 from engine.model.interface import LoadOptions
 from engine.services.ports import ProjectInfo, Services

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ModelFileError, UsageError
-from engine.jobs.runner import config_hash
+from engine.jobs.contract import config_hash
 from engine.model.http.book import EndpointBook
 from engine.model.http.fleet import Prices
 from engine.model.interface import LoadOptions

@@ -1,0 +1,66 @@
+"""What a stage is to the runner: the protocol that stages fulfil, and the key under which they store results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Lane = Literal["model", "cpu"]
+"""Stages of one lane run one after another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a stage stands after a batch, in its own unit; `total` is None while it is not known."""
+
+    done: int
+    total: int | None
+    note: str = ""
+
+
+class Stage(Protocol):
+    """One execution of one kind of work.
+
+    Attributes:
+        name: Names the kind in run records, e.g. `import`.
+        title: What a person reads, e.g. `Importing star.jsonl.gz`.
+        unit: What progress counts, e.g. `bytes`.
+        params, fingerprints: Everything that determines the result, as JSON values.
+        lane: Stages of one lane run one after another.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def params(self) -> Mapping[str, Any]: ...
+    @property
+    def fingerprints(self) -> Mapping[str, Any]: ...
+    @property
+    def lane(self) -> Lane: ...
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Does a bounded batch, commits it with the counter of run `run_id` in one transaction, yields."""
+
+    def interrupt(self) -> None:
+        """Called from another thread, once and for good: makes a blocking call of `run` raise Cancelled soon."""
+
+    def summary(self) -> str:
+        """What came of it in one sentence with counts; also asked for after a cancel."""
+
+
+def config_hash(stage_name: str, params: Mapping[str, Any], fingerprints: Mapping[str, Any]) -> str:
+    """The key under which results are stored: 16 hex digits over everything that determines them."""
+    canonical = json.dumps(
+        [stage_name, dict(params), dict(fingerprints)],
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=True,
+    )
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:16]
