@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from engine.records.calibration import Agreement
@@ -72,6 +73,11 @@ class GroupStates:
     incomplete: int = 0
     borderline: int = 0
     unscored: int = 0
+
+    @property
+    def scored(self) -> int:
+        """Members that have a score."""
+        return self.complete + self.incomplete + self.borderline
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +151,9 @@ class Evidence:
         yes, yes_reversed: Probability of the model's yes, with A first and with B first; None before it was asked.
         reason: The model's, may be empty.
         label, description: The model's, of the merged group; may be empty.
-        model: What answered; empty before it was asked.
+        model: Name of the model that answered; empty before it was asked.
+        features: Inputs of the merge probability by name, None for those not known; the probability learns from them
+            once the pair is decided.
     """
 
     probability: float
@@ -159,6 +167,7 @@ class Evidence:
     label: str = ""
     description: str = ""
     model: str = ""
+    features: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -20,7 +21,6 @@ from engine.store import runs
 from engine.store.project import Project
 from engine.views.decision_log import DecisionLog
 from engine.views.goal_inputs import stored_clustering
-from engine.views.merge_queue import kept_evidence
 from engine.views.merge_queue_cache import MergeQueueCache, QueueSnapshot
 from engine.views.settle_moves import settling
 
@@ -209,7 +209,7 @@ class DecideStage:
             author=self._rule,
             model=evidence.model,
             probability=evidence.probability,
-            evidence=kept_evidence(moment.table, pair, evidence),
+            evidence=asdict(evidence),
         )
         try:
             self._desks.decide(self._key, lambda desk: [decision])

@@ -53,7 +53,7 @@ def learned(decisions: Sequence[DeskDecision]) -> MergeModel:
     return refit(PRIOR, np.array(rows, dtype=np.float64), merged)
 
 
-def kept_features(row: Floats) -> dict[str, float | None]:
-    """Features by name, as they are stored beside a decision."""
+def named_features(row: Floats) -> dict[str, float | None]:
+    """The features of one pair by name, None for NaN, as they are stored with a decision."""
     values = (None if np.isnan(value) else float(value) for value in row)
     return dict(zip(NAMES, values, strict=True))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any, get_args
+from dataclasses import replace
+from typing import get_args
 
 from engine.goals.merges.merge_probability import MergeModel
 from engine.goals.merges.order import ranked
 from engine.records.goals import DeskOrder, Evidence, Pair
 from engine.store import settings
-from engine.views.merge_features import kept_features, pair_features
+from engine.views.merge_features import named_features, pair_features
 from engine.views.pair_table import PairTable
 
 FLOOR = 0.0
@@ -59,30 +59,27 @@ def evidence_of(table: PairTable, model: MergeModel, pairs: Sequence[Pair]) -> l
     if not pairs:
         return []
     found = []
-    for pair, probability in zip(
-        pairs, model.probabilities(pair_features(table, pairs)), strict=True
-    ):
+    features = pair_features(table, pairs)
+    for pair, row, probability in zip(pairs, features, model.probabilities(features), strict=True):
         first, second = (table.place[key] for key in pair)
-        measured = (
+        evidence = Evidence(
             float(probability),
             float(table.description[first, second]),
             float(table.member[first, second]),
             float(table.overlap[first, second]),
+            features=named_features(row),
         )
-        said = table.answer(pair)
-        if said is None:
-            found.append(Evidence(*measured))
-        else:
-            found.append(
-                Evidence(
-                    *measured, said.likelihood_ratio, said.yes, said.yes_reversed, said.reason,
-                    said.label, said.description, said.model,
-                )
-            )  # fmt: skip
+        answer = table.answer(pair)
+        if answer is not None:
+            evidence = replace(
+                evidence,
+                likelihood_ratio=answer.likelihood_ratio,
+                yes=answer.yes,
+                yes_reversed=answer.yes_reversed,
+                reason=answer.reason,
+                label=answer.label,
+                description=answer.description,
+                model=answer.model,
+            )
+        found.append(evidence)
     return found
-
-
-def kept_evidence(table: PairTable, pair: Pair, evidence: Evidence) -> dict[str, Any]:
-    """What is stored beside a decision: what was shown for it, and the features that the merge probability learns
-    from."""
-    return {**asdict(evidence), "features": kept_features(pair_features(table, [pair])[0])}

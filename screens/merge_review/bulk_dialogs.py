@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -25,8 +26,16 @@ MOST_LISTED = 500
 """Pairs that are listed; the count above them is of all."""
 
 
-class SweepDialog(Dialog[float | None]):
-    """Lists the pairs on one side of a merge probability; answers with it when they shall all be decided."""
+@dataclass(frozen=True, slots=True)
+class ListedPairs:
+    """The pairs that a dialog listed for a merge probability, as they were shown."""
+
+    pairs: Sequence[Proposal]
+    probability: float
+
+
+class SweepDialog(Dialog[ListedPairs | None]):
+    """Lists the pairs on one side of a merge probability; answers with the list when all of it is to be decided."""
 
     TITLE_LINE = ""
     FROM = 0.5
@@ -38,7 +47,7 @@ class SweepDialog(Dialog[float | None]):
     def __init__(self, goals: Goals) -> None:
         super().__init__()
         self._goals, self._probability = goals, self.FROM
-        self._count: int | None = None
+        self._pairs: Sequence[Proposal] = ()
 
     def listed(self, probability: float) -> Sequence[Proposal]:
         """The pairs that would be decided on; takes its time."""
@@ -56,7 +65,7 @@ class SweepDialog(Dialog[float | None]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Lists what another probability would decide."""
-        self._count = None
+        self._pairs = ()
         p = probability_from(event.value)
         if p is None:
             self._tell(
@@ -75,7 +84,7 @@ class SweepDialog(Dialog[float | None]):
         )
 
     def _list(self, found: Sequence[Proposal]) -> None:
-        self._count = len(found)
+        self._pairs = found
         self._tell(
             Content(f"{number_format.counted(len(found), 'pair')} {self.OUTCOME}")
             if found
@@ -102,8 +111,8 @@ class SweepDialog(Dialog[float | None]):
 
     def action_accept(self) -> None:
         """Answers, once the pairs are listed and there are some."""
-        if self._count:
-            self.dismiss(self._probability)
+        if self._pairs:
+            self.dismiss(ListedPairs(self._pairs, self._probability))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """A click on a pair decides nothing."""

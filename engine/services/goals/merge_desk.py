@@ -55,41 +55,34 @@ class MergeDesk(MergeQueue):
         super().__init__(project, kept, standing, asking)
         self._changed = changed
 
-    def merge(self, a: str, b: str, label: str | None = None) -> GoalDecision:
+    def merge(self, shown: Proposal, label: str | None = None) -> GoalDecision:
         """See `engine.services.goals.port.Goals`."""
-        proposal = self.pair(a, b)
-        decision = self._about(_merge(proposal, label, (a, b)), proposal)
+        decision = _with_evidence(_merge(shown, label), shown)
         return self._decide(lambda desk: [decision])
 
-    def apart(self, a: str, b: str, *, never: bool = False) -> GoalDecision:
+    def apart(self, shown: Proposal, *, never: bool = False) -> GoalDecision:
         """See `engine.services.goals.port.Goals`."""
-        proposal = self.pair(a, b)
-        decision = self._about(DeskDecision("never" if never else "apart", (a, b)), proposal)
+        decision = _with_evidence(DeskDecision("never" if never else "apart", shown.pair), shown)
         return self._decide(lambda desk: [decision])
 
-    def merge_above(self, probability: float) -> int:
-        """Merges what `above` lists: where it lists both A with B and B with C, all
-        three become one."""
-        listed = [
-            (p, _listed(_merge(p, None, p.pair), p, probability)) for p in self.above(probability)
-        ]
+    def merge_all(self, shown: Sequence[Proposal], probability: float) -> int:
+        """See `engine.services.goals.port.Goals`."""
+        decisions = [_listed(_merge(p, None), p, probability) for p in shown]
 
         def plan(desk: MergeState) -> Iterator[DeskDecision]:
-            for proposal, decision in listed:
-                first, second = (desk.now(key) for key in proposal.pair)
+            for decision in decisions:
+                first, second = (desk.now(key) for key in decision.sides)
                 if first and second and first != second and not desk.decided(first, second):
                     yield replace(decision, sides=(first, second))
 
         return len(self._act(plan))
 
-    def refuse_below(self, probability: float) -> int:
-        """See `engine.services.goals.port.Goals`. Refuses what `below` lists."""
-        listed = [
-            _listed(DeskDecision("apart", p.pair), p, probability) for p in self.below(probability)
-        ]
+    def refuse_all(self, shown: Sequence[Proposal], probability: float) -> int:
+        """See `engine.services.goals.port.Goals`."""
+        decisions = [_listed(DeskDecision("apart", p.pair), p, probability) for p in shown]
 
         def plan(desk: MergeState) -> Iterator[DeskDecision]:
-            for decision in listed:
+            for decision in decisions:
                 stands = all(key in desk.current for key in decision.sides)
                 if stands and not desk.decided(*decision.sides):
                     yield decision
@@ -237,38 +230,34 @@ class MergeDesk(MergeQueue):
             self._changed()
         return found
 
-    def _about(self, decision: DeskDecision, proposal: Proposal) -> DeskDecision:
-        """A decision with what was shown for it."""
-        evidence = proposal.evidence
-        return replace(
-            decision,
-            model=evidence.model,
-            probability=evidence.probability,
-            evidence=self._shown_for(proposal),
-        )
-
     def _words(self, view: GoalView, members: Ids, labels: Numbers) -> dict[int, tuple[str, ...]]:
         with self._project.reading() as conn:
             texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())
             return distinctive_words(texts, labels)
 
 
-def _listed(decision: DeskDecision, proposal: Proposal, probability: float) -> DeskDecision:
-    """A decision on one of a list of pairs that a person decided at once. No features are kept of it: nobody looked at
-    the pair itself, so the merge probability would learn from itself."""
-    evidence = proposal.evidence
+def _with_evidence(decision: DeskDecision, shown: Proposal) -> DeskDecision:
+    """The decision with the evidence that the person saw, and the features that the merge probability learns from."""
+    evidence = shown.evidence
     return replace(
         decision,
         model=evidence.model,
         probability=evidence.probability,
-        evidence={**asdict(evidence), "at_once": probability},
+        evidence=asdict(evidence),
     )
 
 
-def _merge(proposal: Proposal, label: str | None, sides: tuple[str, str]) -> DeskDecision:
-    """The decision to merge what a proposal shows; see `engine.services.goals.port.Goals.merge`."""
-    evidence = proposal.evidence
-    pinned = proposal.a.pinned or proposal.b.pinned
-    name = " ".join((label or ("" if pinned else evidence.label)).split())
-    description = evidence.description or proposal.a.description
-    return DeskDecision("merge", sides, ((name, description),) if name else ())
+def _listed(decision: DeskDecision, shown: Proposal, probability: float) -> DeskDecision:
+    """A decision on one pair of a list that a person decided at once. It has no features: nobody looked at the pair
+    itself, so the merge probability would learn from itself."""
+    found = _with_evidence(decision, shown)
+    evidence = {key: value for key, value in (found.evidence or {}).items() if key != "features"}
+    return replace(found, evidence={**evidence, "at_once": probability})
+
+
+def _merge(shown: Proposal, label: str | None) -> DeskDecision:
+    """The decision to merge a pair under `label`; None takes the label of the proposal, or of a pinned side."""
+    pinned = shown.a.pinned or shown.b.pinned
+    name = " ".join((label or ("" if pinned else shown.evidence.label)).split())
+    description = shown.evidence.description or shown.a.description
+    return DeskDecision("merge", shown.pair, ((name, description),) if name else ())

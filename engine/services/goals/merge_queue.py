@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from engine.completeness.calibration import agreement
 from engine.records.goals import (
@@ -22,7 +21,7 @@ from engine.store import goal_answers, settings
 from engine.store.project import Project
 from engine.views.decision_log import DecisionLog
 from engine.views.merge_features import pair_features
-from engine.views.merge_queue import DESK, chosen, kept_evidence
+from engine.views.merge_queue import DESK, chosen
 from engine.views.merge_queue_cache import MergeQueueCache, QueueSnapshot
 
 CALLS = 4
@@ -139,10 +138,6 @@ class MergeQueue(GoalReader):
                 )
             )  # fmt: skip
         return found
-
-    def _shown_for(self, proposal: Proposal) -> dict[str, Any]:
-        """What is kept of a proposal beside the decision on it."""
-        return kept_evidence(self._now().table, proposal.pair, proposal.evidence)
 
     def _set(self, name: str, value: str | float) -> None:
         self._project.write(

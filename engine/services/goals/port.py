@@ -77,17 +77,20 @@ class Goals(Protocol):
     def progress(self) -> ReviewProgress:
         """How far the work is."""
 
-    def merge(self, a: str, b: str, label: str | None = None) -> GoalDecision:
-        """Makes one group of two; None takes the proposed label, or that of the larger."""
+    def merge(self, shown: Proposal, label: str | None = None) -> GoalDecision:
+        """Makes one group of the two of a proposal and stores the proposal as it was shown. None as the label takes the
+        proposed one, or that of the larger group."""
 
-    def apart(self, a: str, b: str, *, never: bool = False) -> GoalDecision:
-        """Refuses a pair; `never` also in later clusterings."""
+    def apart(self, shown: Proposal, *, never: bool = False) -> GoalDecision:
+        """Refuses a pair and stores the proposal as it was shown; `never` refuses it in later clusterings too."""
 
-    def merge_above(self, probability: float) -> int:
-        """Merges all pairs above it as one act; returns how many."""
+    def merge_all(self, shown: Sequence[Proposal], probability: float) -> int:
+        """Merges the pairs of a list, which `above` gave for this probability, as one act, and returns how many. Where
+        the list has both A with B and B with C, all three become one; pairs decided meanwhile are left out."""
 
-    def refuse_below(self, probability: float) -> int:
-        """Refuses all pairs below it as one act; returns how many."""
+    def refuse_all(self, shown: Sequence[Proposal], probability: float) -> int:
+        """Refuses the pairs of a list, which `below` gave for this probability, as one act, and returns how many. Pairs
+        decided meanwhile are left out."""
 
     def settle_preview(self) -> list[Drawn]:
         """What `settle` would move: the groups that draw conversations, the one that draws most first. Not quick."""

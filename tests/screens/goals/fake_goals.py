@@ -63,32 +63,30 @@ class FakeGoals(FakeGroups):
             4.0 * unasked or None, agreement, len(given), self.floor, self.order, not pairs, self.asking,
         )  # fmt: skip
 
-    def merge(self, a: str, b: str, label: str | None = None) -> GoalDecision:
-        proposal = self.pair(a, b)
-        name = label or proposal.evidence.label or proposal.a.label
-        return self._decide("merge", (a, b), f"merged into {name}", name, proposal)
+    def merge(self, shown: Proposal, label: str | None = None) -> GoalDecision:
+        name = label or shown.evidence.label or shown.a.label
+        return self._decide("merge", shown.pair, f"merged into {name}", name, shown)
 
-    def apart(self, a: str, b: str, *, never: bool = False) -> GoalDecision:
+    def apart(self, shown: Proposal, *, never: bool = False) -> GoalDecision:
         kind: DecisionKind = "never" if never else "apart"
-        return self._decide(kind, (a, b), "kept apart", "", self.pair(a, b))
+        return self._decide(kind, shown.pair, "kept apart", "", shown)
 
-    def merge_above(self, probability: float) -> int:
+    def merge_all(self, shown: Sequence[Proposal], probability: float) -> int:
         merged, act = 0, None
         while found := self.above(probability):
-            pair = found[0].pair
-            given = self.merge(*pair)
+            given = self.merge(found[0])
             act = act or given.act
             self.decisions[-1] = replace(given, act=act)
             merged += 1
         return merged
 
-    def refuse_below(self, probability: float) -> int:
-        listed, act = self.below(probability), None
-        for proposal in listed:
-            given = self.apart(*proposal.pair)
+    def refuse_all(self, shown: Sequence[Proposal], probability: float) -> int:
+        act = None
+        for proposal in shown:
+            given = self.apart(proposal)
             act = act or given.act
             self.decisions[-1] = replace(given, act=act)
-        return len(listed)
+        return len(shown)
 
     def settle_preview(self) -> list[Drawn]:
         return [

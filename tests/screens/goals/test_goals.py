@@ -214,8 +214,8 @@ class TestViews:
     async def test_tree_of_merges(self) -> None:
         """t lists each group with what it was made of and who made it; enter opens what was merged away."""
         fake = clustered()
-        fake.goals.merge("c1", "c3", "Lamps")
-        fake.goals.merge("d1", "c6", "Lamps and files")
+        fake.goals.merge(fake.goals.pair("c1", "c3"), "Lamps")
+        fake.goals.merge(fake.goals.pair("d1", "c6"), "Lamps and files")
         async with opened(fake, mode="5") as pilot:
             await press(pilot, "t")
             shown = lines(pilot)

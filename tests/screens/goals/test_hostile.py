@@ -30,7 +30,7 @@ def hostile(payload: str) -> FakeProject:
     )
     for item in fake.items.values():
         item.row = replace(item.row, opening=payload, external_id=payload)
-    fake.goals.merge("c3", "c4", payload)
+    fake.goals.merge(fake.goals.pair("c3", "c4"), payload)
     return fake
 
 

@@ -366,5 +366,5 @@ async def test_a_vanished_pair_gives_way() -> None:
         screen = pilot.app.screen
         assert isinstance(screen, MergeDeskScreen)
         assert screen.place.pair == ("c1", "c3")
-        fake.goals.merge("c1", "c2")
+        fake.goals.merge(fake.goals.pair("c1", "c2"))
         await until(pilot, lambda: screen.place.pair == ("d1", "c3"))

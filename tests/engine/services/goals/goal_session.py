@@ -56,9 +56,9 @@ def answer(goals: Goals, gold: dict[int, str], most: int) -> int:
             return count
         a, b = proposal.pair
         if goal(a) == goal(b):
-            goals.merge(a, b, f"goal {count}")
+            goals.merge(proposal, f"goal {count}")
         else:
-            goals.apart(a, b, never=count % 2 == 0)
+            goals.apart(proposal, never=count % 2 == 0)
     return most
 
 

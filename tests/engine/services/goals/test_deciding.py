@@ -17,7 +17,7 @@ class TestDeciding:
         """One group of two, called as asked; what it was made of is still known, and undo and redo go between."""
         a, b = goals.groups()[0], goals.groups()[1]
         both = members(goals, a.id) | members(goals, b.id)
-        done = goals.merge(a.id, b.id, "  Trips \n and more ")
+        done = goals.merge(goals.pair(a.id, b.id), "  Trips \n and more ")
         merged = goals.group(done.made[0])
         assert merged is not None
         assert (merged.label, merged.size) == ("Trips and more", len(both))
@@ -39,9 +39,9 @@ class TestDeciding:
     def test_a_group_that_is_gone(self, goals: Goals) -> None:
         """Cannot be decided on; the error says what it became."""
         a, b, c, *_ = (row.id for row in goals.groups())
-        goals.merge(a, b, "both")
+        goals.merge(goals.pair(a, b), "both")
         with pytest.raises(UsageError, match="no group"):
-            goals.merge(a, c)
+            goals.merge(goals.pair(a, c))
         with pytest.raises(UsageError, match="no group"):
             goals.rename(b, "x")
         with pytest.raises(UsageError, match="no group"):
@@ -54,7 +54,7 @@ class TestDeciding:
             for x, y in combinations(goals.groups(), 2)
             if topic_of(goals, x.id) != topic_of(goals, y.id)
         )
-        mixed = goals.merge(a, b).made[0]
+        mixed = goals.merge(goals.pair(a, b)).made[0]
         everyone = members(goals, mixed)
         parts = goals.split_preview(mixed)
         assert sorted(key for part in parts for key in part.conversation_ids) == sorted(everyone)
@@ -90,7 +90,7 @@ class TestDeciding:
         goals.pin(b, on=True)
         left = goals.proposal()
         assert left is None or b not in left.pair
-        made = goals.merge(a, b).made[0]
+        made = goals.merge(goals.pair(a, b)).made[0]
         group = goals.group(made)
         assert group is not None
         assert (group.label, group.pinned) == ("Keep me", True)
@@ -104,7 +104,7 @@ class TestDeciding:
             a, b, *_ = (row.id for row in goals.groups())
             assert goals.proposal() is not None
             with pytest.raises(ProjectReadOnly):
-                goals.merge(a, b)
+                goals.merge(goals.pair(a, b))
             with pytest.raises(ProjectReadOnly):
                 goals.set_floor(0.5)
             with pytest.raises(ProjectReadOnly):

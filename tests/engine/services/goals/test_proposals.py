@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from array import array
 from collections import Counter
-from dataclasses import astuple, replace
+from dataclasses import asdict, astuple, replace
 from typing import get_args
 
 import numpy as np
 import pytest
 
 from engine.errors import UsageError
+from engine.goals.merges.features import NAMES
 from engine.records.goals import DeskDecision, DeskOrder, Pair, Proposal
 from engine.services.goals.port import Goals
 from engine.services.goals.service import GoalService
@@ -19,6 +21,20 @@ from engine.store.goal_answers import PairAnswer
 from engine.store.project import Project
 from engine.views.decision_log import DecisionLog
 from tests.engine.services.goals.goal_project import TOPICS, members, merge_rightly, topic_of
+
+
+def answer_pair(project: Project, goals: GoalService, pair: Pair) -> None:
+    """Stores an answer of a model on a pair: yes in both orders, with a label."""
+    view = goals.view()
+    answer = PairAnswer(
+        view.desk.sides_key(*pair), 0.3, 0.9, 0.8, "They are alike.", "Alike", "They want it.", "tiny.gguf", 4, 2.0
+    )  # fmt: skip
+
+    def store(conn: sqlite3.Connection) -> None:
+        goal_answers.register(conn, view.stored.id, "asked")
+        goal_answers.add(conn, "asked", 1, [answer])
+
+    project.write(store)
 
 
 class TestProposals:
@@ -64,13 +80,13 @@ class TestProposals:
 
         before = probabilities(False)
         for a, b in list(before)[:3]:
-            goals.apart(a, b)
+            goals.apart(goals.pair(a, b))
         after = probabilities(False)
         assert len(after) == len(before) - 3
         assert np.mean(list(after.values())) < np.mean([before[pair] for pair in after])
         assert goals.progress().learned_from == 3
         same = probabilities(True)
-        goals.merge(*next(iter(same)))
+        goals.merge(goals.pair(*next(iter(same))))
         assert goals.progress().learned_from == 4
         while goals.undo() is not None:
             pass
@@ -120,13 +136,13 @@ class TestProposals:
         probabilities = [p.evidence.probability for p in listed]
         assert probabilities == sorted(probabilities, reverse=True)
         threshold = listed[0].evidence.probability if len(listed) < 3 else 0.5
-        merged = goals.merge_above(threshold)
+        merged = goals.merge_all(goals.above(threshold), threshold)
         assert merged >= 1
         assert len(goals.groups()) == len(before) - merged
         assert len({row.act for row in goals.history()}) == 1
         goals.undo()
         assert goals.groups() == before
-        assert goals.merge_above(1.0) == 0
+        assert goals.merge_all(goals.above(1.0), 1.0) == 0
 
     def test_all_below(self, clustered: Project, goals: GoalService) -> None:
         """When the probable pairs are decided one act refuses the rest and the work ends; each is kept with what
@@ -135,14 +151,14 @@ class TestProposals:
         while probable := goals.above(0.5):
             a, b = probable[0].pair
             same = topic_of(goals, a) == topic_of(goals, b)
-            (goals.merge if same else goals.apart)(a, b)
+            (goals.merge if same else goals.apart)(probable[0])
         listed = goals.below(0.5)
         left, learned = goals.progress().left, goals.progress().learned_from
         assert len(listed) == left > 1
         probabilities = [p.evidence.probability for p in listed]
         assert probabilities == sorted(probabilities, reverse=True)
         assert goals.above(0.0)[:left] == [replace(p, why="at least 0") for p in listed]
-        assert goals.refuse_below(0.5) == left
+        assert goals.refuse_all(listed, 0.5) == left
         progress = goals.progress()
         assert (progress.finished, progress.left, progress.learned_from) == (True, 0, learned)
         kept = [
@@ -157,7 +173,7 @@ class TestProposals:
         assert undone is not None
         assert undone.count == left
         assert goals.below(0.5) == listed
-        assert goals.refuse_below(1e-9) == 0
+        assert goals.refuse_all(goals.below(1e-9), 1e-9) == 0
         assert goals.progress().left == left
 
     def test_settling(self, goals: GoalService) -> None:
@@ -188,16 +204,7 @@ class TestProposals:
         proposal = goals.proposal()
         assert proposal is not None
         a, b = proposal.pair
-        view = goals.view()
-        answer = PairAnswer(
-            view.desk.sides_key(a, b), 0.3, 0.9, 0.8, "They are alike.", "Alike", "They want it.", "tiny.gguf", 4, 2.0
-        )  # fmt: skip
-
-        def store(conn: object) -> None:
-            goal_answers.register(conn, view.stored.id, "asked")  # type: ignore[arg-type]
-            goal_answers.add(conn, "asked", 1, [answer])  # type: ignore[arg-type]
-
-        clustered.write(store)
+        answer_pair(clustered, goals, (a, b))
         evidence = goals.pair(a, b).evidence
         assert (evidence.yes, evidence.yes_reversed, evidence.model) == (0.9, 0.8, "tiny.gguf")
         assert evidence.probability > proposal.evidence.probability
@@ -210,9 +217,45 @@ class TestProposals:
         assert goals.pair(a, b).evidence.yes is None
         goals.undo()
         assert goals.pair(a, b).evidence.yes == 0.9
-        done = goals.merge(a, b)
+        done = goals.merge(goals.pair(a, b))
         assert (done.model, done.probability) == ("tiny.gguf", evidence.probability)
         group = goals.group(done.made[0])
         assert group is not None
         assert (group.label, group.description) == ("Alike", "They want it.")
         assert goals.progress().agreement.n == 1
+
+    @pytest.mark.parametrize("kind", ["merge", "apart", "never"])
+    def test_the_proposal_that_was_shown_is_stored(
+        self, clustered: Project, goals: GoalService, kind: str
+    ) -> None:
+        """An answer that arrives between showing a pair and deciding on it changes nothing of what is stored: evidence,
+        probability, features, label and order of the groups are those that the person saw."""
+        shown = goals.proposal()
+        assert shown is not None
+        answer_pair(clustered, goals, shown.pair)
+        now = goals.pair(*shown.pair)
+        assert now.evidence.probability != shown.evidence.probability
+        given = goals.merge(shown) if kind == "merge" else goals.apart(shown, never=kind == "never")
+        (stored,) = DecisionLog(clustered).standing(goals.view().stored.id)
+        assert stored.evidence == asdict(shown.evidence)
+        assert set(shown.evidence.features) == set(NAMES)
+        assert shown.evidence.features["yes"] is None
+        assert now.evidence.features["yes"] is not None
+        assert (stored.probability, stored.model) == (shown.evidence.probability, "")
+        assert (stored.kind, stored.sides, given.probability) == (kind, shown.pair, stored.probability)  # fmt: skip
+        if kind == "merge":
+            assert stored.names[0][0] in (shown.a.label, shown.b.label)
+
+    def test_the_list_that_was_shown_is_decided(
+        self, clustered: Project, goals: GoalService
+    ) -> None:
+        """An answer that arrives after a list was shown takes no pair off it and adds none; all are stored as listed."""
+        goals.set_floor(-1)
+        listed = goals.below(0.5)
+        answer_pair(clustered, goals, listed[0].pair)
+        assert goals.below(0.5) != listed
+        assert goals.refuse_all(listed, 0.5) == len(listed)
+        stored = DecisionLog(clustered).standing(goals.view().stored.id)
+        assert [d.sides for d in stored] == [p.pair for p in listed]
+        assert [d.probability for d in stored] == [p.evidence.probability for p in listed]
+        assert (stored[0].evidence or {})["yes"] is None

@@ -32,7 +32,7 @@ class TestLooking:
             assert not goals.progress().finished
             assert goals.start_asking() is None
             with pytest.raises(UsageError, match="Nothing was clustered"):
-                goals.merge("c0", "c1")
+                goals.merge(goals.pair("c0", "c1"))
 
     def test_groups(self, goals: Goals) -> None:
         """Largest first, ranked, and together with the outliers everyone who said something."""
@@ -86,7 +86,7 @@ class TestLooking:
     def test_spread(self, clustered: Project, goals: GoalService) -> None:
         """The mean distance of members to their centre, also of what decisions made, equals that over the vectors."""
         first, second, third, *_ = (row.id for row in goals.groups())
-        goals.merge(first, second)
+        goals.merge(goals.pair(first, second))
         goals.move([sorted(members(goals, third))[0]], goals.groups()[0].id)
         view = goals.view()
         space = goals._standing.space(view.stored)

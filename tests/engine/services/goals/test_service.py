@@ -45,7 +45,7 @@ class TestLater:
         assert flights.size == sizes["book"] + 1
         assert 34 in members(goals, flights.id)
         other = next(row.id for row in goals.groups() if row.id != flights.id)
-        made = goals.merge(flights.id, other).made[0]
+        made = goals.merge(goals.pair(flights.id, other)).made[0]
         assert 34 in members(goals, made)
         goals.undo()
         goals.move([34], other)
@@ -59,7 +59,7 @@ class TestLater:
             for x, y in combinations(goals.groups(), 2)
             if topic_of(goals, x.id) == topic_of(goals, y.id)
         )
-        made = goals.merge(a, b).made[0]
+        made = goals.merge(goals.pair(a, b)).made[0]
         fill(clustered, [talk("new-1", TOPICS[topic_of(goals, made)][0].format("lima"))], "new")
         goals.start_assign()
         assert 34 in members(goals, made)
@@ -106,7 +106,7 @@ class TestLater:
         rows = goals.groups()
         assert all(row.stability is not None and 0 <= row.stability <= 1 for row in rows)
         a, b = rows[0], rows[1]
-        merged = goals.group(goals.merge(a.id, b.id).made[0])
+        merged = goals.group(goals.merge(goals.pair(a.id, b.id)).made[0])
         assert merged is not None
         both = ((a.stability or 0) * a.size + (b.stability or 0) * b.size) / (a.size + b.size)
         assert merged.stability == pytest.approx(both)
@@ -123,7 +123,7 @@ class TestExports:
     def test_assignments(self, clustered: Project, goals: Goals) -> None:
         """A line for every imported id, in the order of import: the group that it is in as decided, its score among all
         groups, the distance to the centre, or why it is in none."""
-        goals.merge(goals.groups()[0].id, goals.groups()[1].id, "both")
+        goals.merge(goals.pair(goals.groups()[0].id, goals.groups()[1].id), "both")
         found = self.lines(clustered, "assignments")
         assert [line["id"] for line in found] == [f"{t}-{n}" for n, t in TOPIC.items()] + ["silent"]
         assert set(found[0]) == {"id", "cluster", "label", "score", "others", "distance", "reason"}
@@ -141,7 +141,7 @@ class TestExports:
     def test_clusters_and_decisions(self, clustered: Project, goals: Goals) -> None:
         """Groups as they stand, and everything that was decided with its evidence, also what was taken back."""
         a, b, *_ = (row.id for row in goals.groups())
-        goals.merge(a, b, "both")
+        goals.merge(goals.pair(a, b), "both")
         goals.undo()
         found = self.lines(clustered, "clusters")
         assert [(line["cluster"], line["size"], line["complete"]) for line in found] == [
@@ -165,7 +165,7 @@ class TestExports:
             for x, y in combinations(goals.groups(), 2)
             if topic_of(goals, x.id) == topic_of(goals, y.id)
         )
-        goals.apart(a, b, never=True)
+        goals.apart(goals.pair(a, b), never=True)
         cluster(clustered, k=1)
         (line,) = self.lines(clustered, "decisions")
         assert (line["kind"], line["stands"]) == ("never", False)
