@@ -1,8 +1,8 @@
-"""`python -m training.bench RUN_DIR`: training speed beside a plain loop on the same conversations, as JSON.
+"""`python -m training.bench RUN_DIR`: prints the speed of training beside that of a plain loop, as JSON.
 
-The plain loop is what one would write with `transformers` and PEFT: shuffled batches padded to their longest row, the
-model's own loss over labels, AdamW. Both begin with a new adapter on the same base, with the same batch size, precision
-and threads, and read every example once.
+The plain loop is the usual one with `transformers` and PEFT: shuffled batches padded to their longest row, the
+model's own loss over the labels, AdamW. Both start with a new adapter on the same base, with the same batch size,
+precision and threads, and read every example once.
 """
 
 from __future__ import annotations
@@ -21,64 +21,66 @@ from torch.optim import AdamW
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from engine import network_guard
-from engine.run_directory.config import EVALUATOR, TrainConfig
+from engine.run_directory.config import RETIRED_RECIPE, TrainConfig
 from engine.run_directory.events import RunDirectory
 from training.base import add_adapter, load_base
 from training.curves import Validation
-from training.examples import Example, examples, read_logs
-from training.loop import AdapterTrainer, Examples, arguments, collate, room_for
+from training.examples import Example, make_examples, read_logs
+from training.loop import AdapterTrainer, ExampleDataset, arguments, budget_for, collate
 
-_PLAIN = ("input_ids", "attention_mask", "labels")
-"""What a model of `transformers` takes."""
+_MODEL_INPUTS = ("input_ids", "attention_mask", "labels")
+"""Arguments that a model of `transformers` takes."""
 
 
 def bench(run: RunDirectory) -> dict[str, Any]:
-    """Measures both loops.
+    """Measures both loops on the data of a run directory.
 
     Returns:
-        `tokens_per_s` and `plain_tokens_per_s` (tokens of conversations, padding not counted), their `ratio`, and what
-        was read: `examples`, `tokens`, `padded` (tokens of the plain loop, padding counted).
+        `tokens_per_s` and `plain_tokens_per_s` (without padding), their `ratio`, and the size of the data:
+        `examples`, `tokens` (without padding), `padded` (tokens of the plain loop, with padding).
     """
     config = TrainConfig.load(run.config)
-    assert config.recipe != EVALUATOR
+    assert config.recipe != RETIRED_RECIPE
     if config.threads:
         torch.set_num_threads(config.threads)
     base, tokenizer = load_base(config)
-    found = examples(tokenizer, read_logs(run.train), config.recipe, config.max_tokens)
-    order = list(range(len(found)))
+    examples = make_examples(tokenizer, read_logs(run.train), config.recipe, config.max_tokens)
+    order = list(range(len(examples)))
     random.Random(config.seed).shuffle(order)
     batches = [
-        [found[at] for at in order[start : start + config.batch]]
+        [examples[at] for at in order[start : start + config.batch]]
         for start in range(0, len(order), config.batch)
     ]
-    tokens = sum(len(one.tokens) for one in found)
+    tokens = sum(len(example.tokens) for example in examples)
     model = add_adapter(base, config)
-    # What is computed for the first time is slower.
-    _plain(model, [[min(found, key=lambda one: len(one.tokens))]], config)
-    plain = _plain(model, batches, config)
+    # The first pass of a process is slower, so it is not measured.
+    _seconds_plain(model, [[min(examples, key=lambda example: len(example.tokens))]], config)
+    plain = _seconds_plain(model, batches, config)
     model = add_adapter(model.unload(), config)
-    seconds = _ours(model, found, config, run)
+    seconds = _seconds_ours(model, examples, config, run)
     return {
         "tokens_per_s": tokens / seconds,
         "plain_tokens_per_s": tokens / plain,
         "ratio": plain / seconds,
-        "examples": len(found),
+        "examples": len(examples),
         "tokens": tokens,
-        "padded": sum(len(batch) * max(len(one.tokens) for one in batch) for batch in batches),
+        "padded": sum(
+            len(batch) * max(len(example.tokens) for example in batch) for batch in batches
+        ),
     }
 
 
-def _plain(model: Any, batches: Sequence[Sequence[Example]], config: TrainConfig) -> float:
-    data = [collate([Examples(batch)[at] for at in range(len(batch))]) for batch in batches]
-    trained = [weight for weight in model.parameters() if weight.requires_grad]
-    optimiser = AdamW(trained, lr=config.learning_rate, weight_decay=config.weight_decay)
+def _seconds_plain(model: Any, batches: Sequence[Sequence[Example]], config: TrainConfig) -> float:
+    data = [collate([ExampleDataset(batch)[at] for at in range(len(batch))]) for batch in batches]
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    optimiser = AdamW(weights, lr=config.learning_rate, weight_decay=config.weight_decay)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model.to(device).train()
     start = time.perf_counter()
     for batch in data:
-        loss = model(**{name: batch[name].to(device) for name in _PLAIN}).loss
+        loss = model(**{name: batch[name].to(device) for name in _MODEL_INPUTS}).loss
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(trained, 1.0)
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimiser.step()
         optimiser.zero_grad()
     if torch.cuda.is_available():
@@ -86,23 +88,25 @@ def _plain(model: Any, batches: Sequence[Sequence[Example]], config: TrainConfig
     return time.perf_counter() - start
 
 
-def _ours(model: Any, found: Sequence[Example], config: TrainConfig, run: RunDirectory) -> float:
-    told = arguments(
+def _seconds_ours(
+    model: Any, examples: Sequence[Example], config: TrainConfig, run: RunDirectory
+) -> float:
+    options = arguments(
         config,
         run.checkpoints,
         "adamw_torch_fused" if torch.cuda.is_available() else "adamw_torch",
         cpu=not torch.cuda.is_available(),
     )
-    told.eval_strategy = IntervalStrategy.NO
-    told.save_strategy = SaveStrategy.NO
-    told.load_best_model_at_end = False
-    told.num_train_epochs = 1
+    options.eval_strategy = IntervalStrategy.NO
+    options.save_strategy = SaveStrategy.NO
+    options.load_best_model_at_end = False
+    options.num_train_epochs = 1
     trainer = AdapterTrainer(
         validation=lambda: Validation(0.0, None, None, 0),
-        room=room_for(config, found),
+        budget=budget_for(config, examples),
         model=model,
-        args=told,
-        train_dataset=Examples(found),
+        args=options,
+        train_dataset=ExampleDataset(examples),
         data_collator=collate,
     )
     start = time.perf_counter()
@@ -114,11 +118,11 @@ def main(words: list[str]) -> int:
     """Prints the figures of one run directory."""
     network_guard.install_in_child()
     os.environ.update(TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1")
-    # What the libraries print is narration.
-    shown = os.fdopen(os.dup(1), "w")
+    # What the libraries print on standard output goes to standard error: standard output is data.
+    output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    json.dump(bench(RunDirectory(Path(words[0]))), shown)
-    shown.close()
+    json.dump(bench(RunDirectory(Path(words[0]))), output)
+    output.close()
     return 0
 
 

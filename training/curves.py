@@ -1,4 +1,4 @@
-"""The curve of each conversation as the model in training sees it, and what the truncation test says of them."""
+"""Validation of the model in training: the curve of each held-out conversation, and the truncation test."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.model.prompting import opening_tokens
-from engine.run_directory.microbatches import width
+from engine.run_directory.microbatches import padded_length
 from engine.validate.statistics.classification import figures
 from engine.validate.truncation import truncate
 from training.base import HubTokenizer
-from training.examples import Log, Reading, readings
+from training.examples import Log, TokenWindow, token_windows
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Natural log-probabilities at one boundary: that the log ends there, and that it goes on."""
+    """Natural log-probabilities at one boundary: of the end token, and of the opening of a next step."""
 
     log_end: float
     log_continue: float
 
     @property
     def value(self) -> float:
-        """p_end / (p_end + p_continue)."""
+        """The normalised completeness score, p_end / (p_end + p_continue)."""
         return 1 / (1 + math.exp(min(self.log_continue - self.log_end, 700.0)))
 
 
@@ -34,9 +34,9 @@ class Validation:
     """Figures of one validation.
 
     Attributes:
-        loss: Mean of -log p of what came at each boundary, the end tag or the next step.
-        auroc, f1: Of the truncation test; None where nothing could be cut.
-        pairs: Conversations in it.
+        loss: Mean of -log p, over all boundaries, of what the log has there: the end token or a next step.
+        auroc, f1: Of the truncation test; None where no conversation could be cut.
+        pairs: Conversations of the truncation test, each once whole and once cut.
     """
 
     loss: float
@@ -46,32 +46,40 @@ class Validation:
 
 
 def curve(model: Any, tokenizer: HubTokenizer, log: Log, limit: int) -> list[Point]:
-    """The points of all boundaries of a log, as scoring reads them."""
+    """One point for each boundary of a log, in the windows in which scoring reads it.
+
+    Args:
+        limit: Longest window in tokens.
+
+    Raises:
+        ModelError: The tokens after a boundary are not those of a step header.
+    """
     opening = opening_tokens(tokenizer)
     return [
         point
-        for reading in readings(tokenizer, log.item, limit)
-        for point in _points(model, reading, opening, tokenizer.end_token)
+        for window in token_windows(tokenizer, log.item, limit)
+        for point in _points(model, window, opening, tokenizer.end_token)
     ]
 
 
-def _points(model: Any, reading: Reading, opening: Sequence[int], end: int) -> list[Point]:
+def _points(model: Any, window: TokenWindow, opening: Sequence[int], end: int) -> list[Point]:
     import torch
 
-    # The last boundary is asked too how the log would go on; nothing attends to what follows it.
-    tokens = [*reading.tokens, *opening[:-1]]
-    tokens += [end] * (width(len(tokens)) - len(tokens))
-    asked = [mark - 1 + offset for mark in reading.marks for offset in range(len(opening))]
-    for mark in reading.marks[:-1]:
-        if tokens[mark : mark + len(opening)] != list(opening):
-            raise ModelError(f"The log does not continue with a step header after token {mark}.")
+    # The last boundary needs the probability of going on too: append the opening. Attention is causal, so nothing
+    # before it changes.
+    tokens = [*window.tokens, *opening[:-1]]
+    tokens += [end] * (padded_length(len(tokens)) - len(tokens))
+    places = [at - 1 + offset for at in window.boundaries for offset in range(len(opening))]
+    for at in window.boundaries[:-1]:
+        if tokens[at : at + len(opening)] != list(opening):
+            raise ModelError(f"The log does not continue with a step header after token {at}.")
     device = model.device
     with torch.inference_mode():
         logits = model(
             input_ids=torch.tensor([tokens], device=device),
-            logits_to_keep=torch.tensor(asked, device=device),
+            logits_to_keep=torch.tensor(places, device=device),
         ).logits[0]
-        logs = torch.log_softmax(logits.float(), -1).view(len(reading.marks), len(opening), -1)
+        logs = torch.log_softmax(logits.float(), -1).view(len(window.boundaries), len(opening), -1)
         ends = logs[:, 0, end].tolist()
         steps = torch.arange(len(opening), device=device)
         goes_on = logs[:, steps, torch.tensor(opening, device=device)].sum(-1).tolist()
@@ -84,14 +92,19 @@ def validate(
     logs: Sequence[Log],
     limit: int,
     seed: int,
-    tell: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> Validation:
-    """Reads all logs and cuts each once, at a place drawn with `seed`; `tell` hears after each how many are read."""
+    """Computes the curves of all logs, cuts each log once at a boundary drawn with `seed`, and measures the difference.
+
+    Args:
+        limit: Longest window in tokens.
+        progress: Called after each log with the number of logs read.
+    """
     model.eval()
     curves = {}
     for done, log in enumerate(logs, 1):
         curves[log.id] = curve(model, tokenizer, log, limit)
-        tell(done)
+        progress(done)
     losses = []
     for points in curves.values():
         losses += [-point.log_continue for point in points[:-1]]
@@ -102,5 +115,5 @@ def validate(
     loss = math.fsum(losses) / len(losses) if losses else 0.0
     if not test.pairs:
         return Validation(loss, None, None, 0)
-    found = figures(test.values, test.complete)
-    return Validation(loss, found.auroc, found.f1, len(test.pairs))
+    measured = figures(test.values, test.complete)
+    return Validation(loss, measured.auroc, measured.f1, len(test.pairs))

@@ -1,4 +1,4 @@
-"""What a run says while it works: one event for each step, validation and checkpoint."""
+"""Writes the events of a run while it trains: one for each step, validation and checkpoint."""
 
 from __future__ import annotations
 
@@ -14,36 +14,35 @@ import torch
 from transformers import TrainerCallback, TrainingArguments
 
 from engine.run_directory.events import EventLog
-from training.choosing import CHANCE
 from training.datasets import Datasets
 from training.loop import BEST, AdapterTrainer
+from training.selection import CHANCE
 
-READING = 2.0
-"""How many times as fast a log is read as trained on: of a validation's length before there was one."""
+VALIDATION_SPEEDUP = 2.0
+"""How many times faster validating is than training, assumed until the first validation is timed."""
 
-VALIDATING_SECONDS = 2.0
-"""Between two events that say how far a validation is."""
+PROGRESS_SECONDS = 2.0
+"""Least time between two `validating` events."""
 
 
 class EventWriter(TrainerCallback):
-    """Writes events as the loop goes; the trainer is given once it exists."""
+    """A callback of the trainer that writes events; set `trainer` once it exists."""
 
     def __init__(self, events: EventLog, data: Datasets, stopping: Callable[[], bool]) -> None:
-        """Prepares for a run.
+        """Creates the callback.
 
         Args:
-            data: What is trained and validated on.
-            stopping: Whether the run ends after the step or validation that it is at.
+            stopping: Whether the run was asked to end after its current step or validation.
         """
         self._events, self._data, self._stopping = events, data, stopping
-        self._epoch_tokens = sum(len(one.tokens) for one in data.examples)
+        self._epoch_tokens = sum(len(example.tokens) for example in data.examples)
         self.trainer: AdapterTrainer | None = None
         self._valid_seconds: float | None = None
         self._valid_started: float | None = None
-        self._told = -math.inf
+        self._last_progress = -math.inf
 
     def on_log(self, args: Any, state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
-        """A step."""
+        """Writes a `step` event."""
         trainer = self.trainer
         if trainer is None or not state.is_world_process_zero or "loss" not in (logs or {}):
             return
@@ -55,23 +54,23 @@ class EventWriter(TrainerCallback):
             learning_rate=float(logs["learning_rate"]),
             tokens=trainer.tokens,
             tokens_per_s=round(self._speed(trainer), 1),
-            seconds_left=self._left(trainer, reading=self._reads_now(trainer)),
-            memory=memory(),
+            seconds_left=self._seconds_left(trainer, validates=self._validates_now(trainer)),
+            memory=peak_memory(),
         )
 
     def validating(self, done: int) -> None:
-        """So many of what is held out are read."""
+        """Writes a `validating` event, at most every `PROGRESS_SECONDS`; `done` held-out conversations are read."""
         trainer, now = self.trainer, time.monotonic()
         if self._valid_started is None:
             self._valid_started = now
-        if trainer is None or now - self._told < VALIDATING_SECONDS:
+        if trainer is None or now - self._last_progress < PROGRESS_SECONDS:
             return
-        self._told = now
-        of = self._data.held_out
+        self._last_progress = now
+        of = len(self._data.held_out)
         passed = now - self._valid_started
-        # The first is over when the clock starts.
-        whole = passed / (done - 1) * of if done > 1 else self._valid(trainer)
-        rest = self._left(trainer)
+        # The clock starts after the first conversation.
+        whole = passed / (done - 1) * of if done > 1 else self._validation_seconds(trainer)
+        rest = self._seconds_left(trainer)
         self._events.write(
             "validating",
             step=trainer.state.global_step,
@@ -83,20 +82,24 @@ class EventWriter(TrainerCallback):
     def _speed(self, trainer: AdapterTrainer) -> float:
         return trainer.tokens / trainer.seconds if trainer.seconds else 0.0
 
-    def _valid(self, trainer: AdapterTrainer) -> float:
-        """Seconds of a validation: of the last one, or by the speed of training."""
+    def _validation_seconds(self, trainer: AdapterTrainer) -> float:
+        """Seconds of one validation: as long as the last one, before it estimated from the speed of training."""
         if self._valid_seconds is not None:
             return self._valid_seconds
         speed = self._speed(trainer)
-        return self._data.held_out_tokens / (READING * speed) if speed else 0.0
+        return self._data.held_out_tokens / (VALIDATION_SPEEDUP * speed) if speed else 0.0
 
-    def _reads_now(self, trainer: AdapterTrainer) -> bool:
+    def _validates_now(self, trainer: AdapterTrainer) -> bool:
         """Whether a validation comes before the next step."""
         step, args = trainer.state.global_step, trainer.args
         return self._stopping() or step % args.eval_steps == 0 or step >= trainer.state.max_steps
 
-    def _left(self, trainer: AdapterTrainer, *, reading: bool = False) -> float | None:
-        """Seconds to the end of the run, with the validation of this step where it is still to come."""
+    def _seconds_left(self, trainer: AdapterTrainer, *, validates: bool = False) -> float | None:
+        """Seconds to the end of the run; None before the speed is known.
+
+        Args:
+            validates: Whether the validation after this step is still to come.
+        """
         speed = self._speed(trainer)
         if not speed:
             return None
@@ -104,17 +107,19 @@ class EventWriter(TrainerCallback):
         step, steps = trainer.state.global_step, max(1, trainer.state.max_steps)
         ahead = 0 if self._stopping() else steps - step
         tokens = self._epoch_tokens * args.num_train_epochs * ahead / steps
-        # At every so many steps, and after the last.
+        # Validations come every `eval_steps` steps, and after the last step.
         every = int(args.eval_steps)
-        reads = (step + ahead) // every - step // every
-        reads += int(ahead > 0 and steps % every > 0)
-        seconds: float = tokens / speed + (reads + reading) * self._valid(trainer)
+        validations = (step + ahead) // every - step // every
+        validations += int(ahead > 0 and steps % every > 0)
+        seconds: float = tokens / speed + (validations + validates) * self._validation_seconds(
+            trainer
+        )
         return round(seconds, 1)
 
     def on_evaluate(
         self, _args: Any, state: Any, _control: Any, metrics: Any = None, **_: Any
     ) -> None:
-        """A validation."""
+        """Writes a `valid` event."""
         if self._valid_started is not None:
             self._valid_seconds = time.monotonic() - self._valid_started
             self._valid_started = None
@@ -131,7 +136,7 @@ class EventWriter(TrainerCallback):
         )
 
     def on_save(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
-        """A checkpoint."""
+        """Writes a `checkpoint` event."""
         if state.is_world_process_zero:
             path = Path(args.output_dir) / f"checkpoint-{state.global_step}"
             self._events.write(
@@ -142,9 +147,10 @@ class EventWriter(TrainerCallback):
             )
 
 
-def memory() -> int:
-    """The most memory that was in use so far, in bytes: of the GPU where there is one, else of the process."""
+def peak_memory() -> int:
+    """Peak memory so far in bytes: of the GPU where there is one, else of the process."""
     if torch.cuda.is_available():
         return int(torch.cuda.max_memory_allocated())
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
+    # In bytes on macOS, in KiB on Linux.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

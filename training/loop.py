@@ -1,5 +1,5 @@
-"""The training loop: that of `transformers`, with the loss only where there is something to predict, validation by the
-truncation test, and checkpoints that are whole or not there."""
+"""The training loop: the `Trainer` of `transformers` with a weighted loss on target tokens, microbatches, validation
+by the truncation test, and checkpoints that are complete or ignored."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from transformers.trainer_utils import get_last_checkpoint
 from engine.errors import ModelError
 from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import write_atomically
-from engine.run_directory.microbatches import parts, room_of, width
-from training.choosing import best_of
+from engine.run_directory.microbatches import microbatches, padded_length, token_budget
 from training.curves import Validation
 from training.examples import Example
+from training.selection import best_validation
 
 IGNORED = -100
-"""The label of what is not to be predicted."""
+"""Label of the tokens that are not predicted."""
 
 VALIDATION, BEST = "validation", "eval_rank"
-"""Keys of the figures of a validation in the trainer's history, and of its rank."""
+"""Keys in the trainer's history: the figures of a validation, and its rank."""
 
-WHOLE = "whole"
-"""A file that a checkpoint gets when all else of it is written."""
+COMPLETE = "whole"
+"""File that is written last into a checkpoint; without it the checkpoint is ignored."""
 
 
 class Interrupted(Exception):
-    """The process was asked to end at once; what happened since the last checkpoint is done again on resuming."""
+    """The process was asked to end at once; a resumed run repeats the steps since the last checkpoint."""
 
 
-class Examples(torch.utils.data.Dataset[dict[str, Any]]):
-    """Examples as the loop takes them."""
+class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
+    """Examples as tensors: `input_ids`, `labels`, `weights` of shape (tokens,) and `length`."""
 
     def __init__(self, examples: Sequence[Example]) -> None:
         self._examples = examples
@@ -53,28 +53,27 @@ class Examples(torch.utils.data.Dataset[dict[str, Any]]):
         return len(self._examples)
 
     def __getitem__(self, at: int) -> dict[str, Any]:
-        one = self._examples[at]
-        tokens = torch.tensor(one.tokens)
+        example = self._examples[at]
+        tokens = torch.tensor(example.tokens)
         labels = torch.full_like(tokens, IGNORED)
-        labels[one.targets] = tokens[one.targets]
-        weights = torch.zeros(len(one.tokens))
-        weights[one.targets] = torch.tensor(one.weights)
-        length = len(one.tokens)
+        labels[example.targets] = tokens[example.targets]
+        weights = torch.zeros(len(example.tokens))
+        weights[example.targets] = torch.tensor(example.weights)
+        length = len(example.tokens)
         return {"input_ids": tokens, "labels": labels, "weights": weights, "length": length}
 
 
 def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-    """Examples as one batch, padded at the end, to a length that comes again.
+    """Examples as one batch, padded at the end to a multiple of `LENGTH_STEP`.
 
     Returns:
-        `input_ids`, `labels` and `attention_mask`, shape (rows, tokens), and `weights` of the same shape: what each
-        label counts in the loss.
+        `input_ids`, `labels`, `attention_mask` and `weights` (of each label in the loss), each of shape (rows, tokens).
     """
     tokens = pad_sequence([row["input_ids"] for row in rows], batch_first=True)
     labels = pad_sequence([row["labels"] for row in rows], batch_first=True, padding_value=IGNORED)
-    room = (0, width(tokens.shape[1]) - tokens.shape[1])
-    tokens, labels = pad(tokens, room), pad(labels, room, value=IGNORED)
-    weights = pad(pad_sequence([row["weights"] for row in rows], batch_first=True), room)
+    padding = (0, padded_length(tokens.shape[1]) - tokens.shape[1])
+    tokens, labels = pad(tokens, padding), pad(labels, padding, value=IGNORED)
+    weights = pad(pad_sequence([row["weights"] for row in rows], batch_first=True), padding)
     lengths = torch.tensor([row["length"] for row in rows])
     mask = torch.arange(tokens.shape[1]) < lengths[:, None]
     return {
@@ -86,30 +85,30 @@ def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
 
 
 class AdapterTrainer(Trainer):
-    """Trains an adapter; `validation` is asked for figures where `transformers` would read an evaluation set."""
+    """Trains an adapter; calls `validation` where `transformers` would read an evaluation set."""
 
     def __init__(
         self,
         *,
         validation: Callable[[], Validation],
-        room: int,
-        by_loss: bool = False,
+        budget: int,
         **options: Any,
     ) -> None:
-        """As the base.
+        """Creates the trainer.
 
         Args:
-            room: Tokens that are in memory together, see `engine.run_directory.microbatches`.
-            by_loss: Whether the best validation is that of the lowest loss, see `training.choosing`.
+            validation: Measures the model as it is now.
+            budget: Most tokens of a microbatch, see `engine.run_directory.microbatches.token_budget`.
+            options: Passed on to `transformers.Trainer`.
         """
-        # Evaluation is asked for by naming a set; what it reads is the validation's affair.
-        super().__init__(eval_dataset=Examples([]), **options)
+        # `transformers` evaluates only where it has an evaluation set; `evaluate` below does not read it.
+        super().__init__(eval_dataset=ExampleDataset([]), **options)
         self.control: TrainerControl
-        self._validation, self._room, self._by_loss = validation, room, by_loss
+        self._validation, self._budget = validation, budget
         self.tokens = 0
-        """Tokens read in training since the process began; each of several is taken to read as many."""
+        """Tokens trained on since the process began, over all processes, which are taken to read equally many."""
         self.seconds = 0.0
-        """Seconds spent on them."""
+        """Seconds spent on these tokens."""
 
     def compute_loss(
         self,
@@ -118,20 +117,23 @@ class AdapterTrainer(Trainer):
         return_outputs: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> Any:
-        """Weighed mean of -log p over the labels of the whole step. Only where there is one is the vocabulary projected
-        on."""
-        asked = inputs["labels"] != IGNORED
-        wanted, weights = inputs["labels"][asked], inputs["weights"][asked]
-        before = asked.roll(-1, 1)
-        # No mask: padding stands at the end, where no token that counts attends to it, and without a mask attention
-        # takes its fastest way.
-        with _projected(self.accelerator.unwrap_model(model), before):
+        """Weighted mean of -log p over the labels of the whole step.
+
+        Logits are computed only at positions with a label: the projection to the vocabulary is the largest part of a
+        step of a small model.
+        """
+        labelled = inputs["labels"] != IGNORED
+        targets, weights = inputs["labels"][labelled], inputs["weights"][labelled]
+        before = labelled.roll(-1, 1)
+        # No attention mask: padding is at the end, where no real token attends to it, and attention without a mask
+        # uses its fastest kernel.
+        with _projecting_only(self.accelerator.unwrap_model(model), before):
             outputs = model(input_ids=inputs["input_ids"], use_cache=False)
-        loss = (cross_entropy(outputs.logits.float(), wanted, reduction="none") * weights).sum()
+        loss = (cross_entropy(outputs.logits.float(), targets, reduction="none") * weights).sum()
         if num_items_in_batch is None:
-            loss = loss / wanted.numel()
+            loss = loss / targets.numel()
         else:
-            # Each process adds its part, and the gradients of several are averaged.
+            # The gradients of several processes are averaged, but each holds only its part of the sum.
             loss = loss * self.accelerator.num_processes / num_items_in_batch
         return (loss, outputs) if return_outputs else loss
 
@@ -141,20 +143,20 @@ class AdapterTrainer(Trainer):
         inputs: dict[str, Any],
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> torch.Tensor:
-        """Forward and backward of one step, part by part, counted and timed."""
+        """Forward and backward of one step, a microbatch at a time; counts tokens and seconds."""
         start = time.perf_counter()
         lengths = inputs["attention_mask"].sum(1).tolist()
-        split = parts(lengths, self._room)
+        split = microbatches(lengths, self._budget)
         losses: list[torch.Tensor] = []
         for number, rows in enumerate(split, 1):
-            longest = width(max(lengths[row] for row in rows))
-            part = {name: found[rows, :longest] for name, found in inputs.items()}
-            # Several processes add up their gradients once a step.
-            apart = self.accelerator.no_sync(model) if number < len(split) else nullcontext()
-            with apart:
-                loss = super().training_step(model, part, num_items_in_batch)
+            longest = padded_length(max(lengths[row] for row in rows))
+            microbatch = {name: values[rows, :longest] for name, values in inputs.items()}
+            # Several processes exchange their gradients once a step, after the last microbatch.
+            syncing = self.accelerator.no_sync(model) if number < len(split) else nullcontext()
+            with syncing:
+                loss = super().training_step(model, microbatch, num_items_in_batch)
             if not math.isfinite(float(loss)):
-                raise ModelError("The loss is no number any more.", "Lower learning_rate.")
+                raise ModelError("The loss is no longer a number.", "Lower learning_rate.")
             losses.append(loss)
             if number < len(split):
                 self.control = self.callback_handler.on_substep_end(
@@ -165,15 +167,21 @@ class AdapterTrainer(Trainer):
         return torch.stack(losses).sum()
 
     def evaluate(self, *_args: Any, **_options: Any) -> dict[str, float]:
-        """Figures of a validation, and its rank: its step if it is the best so far, else 0."""
-        found = asdict(self._validation())
-        # Checkpoints carry this list, so that a run that goes on knows what it had.
-        self.state.log_history.append({"step": self.state.global_step, VALIDATION: found})
-        known = [
-            Validation(**one[VALIDATION]) for one in self.state.log_history if VALIDATION in one
+        """Validates.
+
+        Returns:
+            The fields of `Validation`, and under `BEST` the step if this validation is the best so far, else 0.
+        """
+        measured = asdict(self._validation())
+        # Checkpoints hold this list, so a resumed run knows its earlier validations.
+        self.state.log_history.append({"step": self.state.global_step, VALIDATION: measured})
+        validations = [
+            Validation(**entry[VALIDATION])
+            for entry in self.state.log_history
+            if VALIDATION in entry
         ]
-        best = best_of(known, by_loss=self._by_loss) == len(known) - 1
-        figures = {**found, BEST: self.state.global_step if best else 0}
+        is_best = best_validation(validations) == len(validations) - 1
+        figures = {**measured, BEST: self.state.global_step if is_best else 0}
         self.control = self.callback_handler.on_evaluate(
             self.args, self.state, self.control, figures
         )
@@ -182,13 +190,15 @@ class AdapterTrainer(Trainer):
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
         path = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
-        (path / WHOLE).write_text("")
+        (path / COMPLETE).write_text("")
 
 
 @contextmanager
-def _projected(model: Any, places: torch.Tensor) -> Iterator[None]:
-    """Lets the output projection of a model see the states at some places only, shape (rows, tokens); its logits are
-    then of shape (places, vocabulary)."""
+def _projecting_only(model: Any, places: torch.Tensor) -> Iterator[None]:
+    """Makes the model compute logits at some positions only, given as a mask of shape (rows, tokens).
+
+    Its logits are then of shape (positions, vocabulary).
+    """
     hook = model.get_output_embeddings().register_forward_pre_hook(
         lambda _module, given: (given[0][places],)
     )
@@ -198,23 +208,28 @@ def _projected(model: Any, places: torch.Tensor) -> Iterator[None]:
         hook.remove()
 
 
-def room_for(config: TrainConfig, examples: Sequence[Example]) -> int:
-    """Tokens that are in memory together in a run over these examples."""
-    longest = max(len(one.tokens) for one in examples)
-    return room_of(config.rows, config.batch, longest)
+def budget_for(config: TrainConfig, examples: Sequence[Example]) -> int:
+    """Most tokens of a microbatch in a run over these examples."""
+    longest = max(len(example.tokens) for example in examples)
+    return token_budget(config.rows, config.batch, longest)
 
 
 def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -> TrainingArguments:
-    """What `transformers` is told of a run."""
+    """The arguments of `transformers` for a run.
+
+    Args:
+        folder: Where checkpoints go.
+        optimiser: One of `transformers.training_args.OptimizerNames`.
+    """
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     return TrainingArguments(
         output_dir=str(folder),
-        # A whole step; the trainer splits it.
+        # All conversations of a step; `training_step` splits them.
         per_device_train_batch_size=max(1, config.batch // processes),
         num_train_epochs=config.epochs,
         learning_rate=config.learning_rate,
         weight_decay=config.weight_decay,
-        warmup_steps=config.warmup,  # below 1 a share
+        warmup_steps=config.warmup,  # a number below 1 is a share of the steps
         lr_scheduler_type="cosine",
         optim=optimiser,
         activation_checkpointing=config.recompute,
@@ -241,46 +256,46 @@ def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The last checkpoint that is whole, ready to go on with; what a killed process left half written is removed."""
+    """The last complete checkpoint; None where there is none. Deletes the incomplete ones of killed processes."""
     if not folder.is_dir():
         return None
     for path in folder.glob("checkpoint-*"):
-        if not (path / WHOLE).exists():
+        if not (path / COMPLETE).exists():
             shutil.rmtree(path)
-    found = get_last_checkpoint(str(folder))
-    if found is None:
+    last = get_last_checkpoint(str(folder))
+    if last is None:
         return None
-    _name_best(folder, Path(found) / TRAINER_STATE_NAME)
-    return Path(found)
+    _correct_best_path(folder, Path(last) / TRAINER_STATE_NAME)
+    return Path(last)
 
 
-def _name_best(folder: Path, state: Path) -> None:
-    """A checkpoint names the best one by its whole path, which is no longer there where the project has moved."""
-    known = json.loads(state.read_text("utf-8"))
-    best = known.get("best_model_checkpoint")
+def _correct_best_path(folder: Path, state_file: Path) -> None:
+    """Corrects the absolute path of the best checkpoint, which is wrong once the project was moved."""
+    state = json.loads(state_file.read_text("utf-8"))
+    best = state.get("best_model_checkpoint")
     if best and Path(best).parent != folder:
-        known["best_model_checkpoint"] = str(folder / Path(best).name)
-        write_atomically(state, json.dumps(known, indent=2) + "\n")
+        state["best_model_checkpoint"] = str(folder / Path(best).name)
+        write_atomically(state_file, json.dumps(state, indent=2) + "\n")
 
 
 class StopCallback(TrainerCallback):
-    """Ends a run when it is asked to: after a step with a checkpoint, or at once without."""
+    """Ends a run when asked to: after the step with a checkpoint, or at once without one."""
 
-    def __init__(self, wanted: Callable[[], bool], at_once: Callable[[], bool]) -> None:
-        self._wanted, self._at_once = wanted, at_once
+    def __init__(self, stopping: Callable[[], bool], terminated: Callable[[], bool]) -> None:
+        self._stopping, self._terminated = stopping, terminated
         self.stopped = False
 
     def on_substep_end(self, *_args: Any, **_options: Any) -> None:
-        """Looks between the parts of a step."""
-        if self._at_once():
+        """Raises `Interrupted` between two microbatches where the process must end at once."""
+        if self._terminated():
             raise Interrupted
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_options: Any) -> None:
-        """Looks after a step; the last step of a run is validated too."""
-        if self._at_once():
+        """Ends the run after a step where asked to; asks for a validation and a checkpoint after the last step."""
+        if self._terminated():
             raise Interrupted
         if state.global_step >= state.max_steps:
             control.should_save = control.should_evaluate = True
-        elif self._wanted():
+        elif self._stopping():
             self.stopped = True
             control.should_save = control.should_evaluate = control.should_training_stop = True

@@ -1,4 +1,4 @@
-"""One run from its directory: load, check, train, keep the best, convert, compare, write the card."""
+"""One run from its directory: load, train, keep the best checkpoint, convert it to GGUF, compare, write the card."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -17,27 +17,28 @@ from transformers import EarlyStoppingCallback, set_seed
 
 from engine.errors import ModelError
 from engine.model.adapter_files import AdapterOrigin
-from engine.run_directory.config import EVALUATOR, TrainConfig
+from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import EventLog, RunDirectory, read_events, write_atomically
 from training.base import HubTokenizer, add_adapter, load_base
-from training.datasets import datasets
+from training.curves import validate
+from training.datasets import Datasets, read_datasets
 from training.event_writer import EventWriter
-from training.examples import Example
 from training.gguf_adapter import architecture_of, convert, fingerprint_of
 from training.loop import (
     AdapterTrainer,
-    Examples,
+    ExampleDataset,
     StopCallback,
     arguments,
+    budget_for,
     collate,
     last_checkpoint,
-    room_for,
 )
-from training.parity import ParitySkipped, check
+from training.parity import ParitySkipped, check_parity
+from training.samples import write_samples
 
 
 def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
-    """Trains, or goes on where an earlier process left off; ends with the event `done`.
+    """Trains, or resumes at the last checkpoint; writes the event `done` at the end.
 
     Raises:
         DataError: The data cannot be trained on.
@@ -50,38 +51,36 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available())
     model, tokenizer = load_base(config)
     architecture_of(model.config)
-    data = datasets(run, config, tokenizer)
-    found = data.examples
+    data = read_datasets(run, config, tokenizer)
+    limit = config.max_tokens
     model = add_adapter(model, config)
-    folder = run.checkpoints
-    resumed = last_checkpoint(folder)
-    telling = EventWriter(events, data, run.stop.exists)
-    stop = StopCallback(run.stop.exists, _terminated())
-    callbacks: list[Any] = [telling, stop]
+    checkpoint = last_checkpoint(run.checkpoints)
+    writer = EventWriter(events, data, run.stop.exists)
+    stop = StopCallback(run.stop.exists, _on_sigterm())
+    callbacks: list[Any] = [writer, stop]
     if config.patience:
         callbacks.append(EarlyStoppingCallback(config.patience))
     trainer = AdapterTrainer(
-        validation=lambda: data.validate(model, telling.validating),
-        # Choices are a part of what an evaluator learns; the loss is about all of it.
-        by_loss=config.recipe == EVALUATOR,
-        room=room_for(config, found),
+        validation=lambda: validate(
+            model, tokenizer, data.held_out, limit, config.seed, writer.validating
+        ),
+        budget=budget_for(config, data.examples),
         model=model,
-        args=arguments(config, folder, _optimiser(events), cpu=cpu),
-        train_dataset=Examples(found),
+        args=arguments(config, run.checkpoints, _optimiser(events), cpu=cpu),
+        train_dataset=ExampleDataset(data.examples),
         data_collator=collate,
         callbacks=callbacks,
     )
-    telling.trainer = trainer
+    writer.trainer = trainer
     first = trainer.is_world_process_zero()
-    step = _step(resumed)
     if first:
-        _tell_start(events, config, found, tokenizer, data.held_out, step)
-        if resumed is None:
-            data.tell(events, 0, model)
-    trainer.train(resume_from_checkpoint=None if resumed is None else str(resumed))
+        _write_started(events, config, data, tokenizer, _step_of(checkpoint))
+        if checkpoint is None:
+            write_samples(events, 0, model, tokenizer, data.held_out, limit)
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     if first:
         state = trainer.state
-        data.tell(events, state.global_step, model)
+        write_samples(events, state.global_step, model, tokenizer, data.held_out, limit)
         model.save_pretrained(str(run.adapter))
         reason = _reason(stop.stopped, state.global_step, state.max_steps)
         _finish(run, config, events, model, tokenizer, state, reason)
@@ -95,42 +94,38 @@ def _optimiser(events: EventLog) -> str:
     except metadata.PackageNotFoundError:
         events.write(
             "warning",
-            message="bitsandbytes is not installed, so the optimiser's state takes four times the memory.",
+            message="bitsandbytes is not installed, so the state of the optimiser takes four times the memory.",
         )
         return "adamw_torch_fused"
     return "adamw_bnb_8bit"
 
 
-def _terminated() -> Any:
-    """Whether SIGTERM came."""
-    seen: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _frame: seen.append(number))
-    return lambda: bool(seen)
+def _on_sigterm() -> Callable[[], bool]:
+    """Catches SIGTERM from now on; the function returned says whether it came."""
+    received: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _frame: received.append(number))
+    return lambda: bool(received)
 
 
-def _step(checkpoint: Path | None) -> int:
+def _step_of(checkpoint: Path | None) -> int:
     return 0 if checkpoint is None else int(checkpoint.name.rsplit("-", 1)[1])
 
 
-def _tell_start(
-    events: EventLog,
-    config: TrainConfig,
-    found: Sequence[Example],
-    tokenizer: HubTokenizer,
-    valid: int,
-    step: int,
+def _write_started(
+    events: EventLog, config: TrainConfig, data: Datasets, tokenizer: HubTokenizer, step: int
 ) -> None:
-    labels = [one.tokens[at] for one in found for at in one.targets]
+    examples = data.examples
+    labels = [example.tokens[at] for example in examples for at in example.targets]
     ends = labels.count(tokenizer.end_token)
     events.write(
         "started",
         step=step,
-        steps=max(1, round(-(-len(found) // config.batch) * config.epochs)),
-        examples=len(found),
-        tokens=sum(len(one.tokens) for one in found),
+        steps=max(1, round(-(-len(examples) // config.batch) * config.epochs)),
+        examples=len(examples),
+        tokens=sum(len(example.tokens) for example in examples),
         end_labels=ends,
         other_labels=len(labels) - ends,
-        valid=valid,
+        valid=len(data.held_out),
         pid=os.getpid(),
     )
 
@@ -163,7 +158,7 @@ def _finish(
     best = next(one for one in reversed(validations) if one["step"] == state.best_global_step)
     card = {
         **asdict(origin),
-        # Files by name: a card goes where the adapter goes.
+        # File names without folders: the card is passed on with the adapter.
         "config": asdict(config)
         | {"base": Path(config.base).name, "base_gguf": Path(config.base_gguf).name},
         "steps": state.global_step,
@@ -186,7 +181,7 @@ def _finish(
 
 
 def _cut(run: RunDirectory) -> int | None:
-    """How many of the conversations were cut to measure what incomplete ones cost; None where nobody said."""
+    """How many training conversations were cut (`--contaminate`); None where the manifest does not say."""
     try:
         counts = json.loads(run.manifest.read_text("utf-8"))["counts"]
         return int(counts["cut"])
@@ -196,16 +191,16 @@ def _cut(run: RunDirectory) -> int | None:
 
 def _parity(run: RunDirectory, config: TrainConfig, events: EventLog) -> dict[str, Any]:
     try:
-        found = check(run, config)
+        result = check_parity(run, config)
     except ParitySkipped as skipped:
         events.write("parity", skipped=str(skipped))
         return {"skipped": str(skipped)}
-    events.write("parity", **found.as_event())
-    if not found.passed:
+    events.write("parity", **result.as_event())
+    if not result.passed:
         raise ModelError(
-            f"The adapter is of no use in llama.cpp: {found.failing}.",
+            f"The adapter cannot be used in llama.cpp: {result.failing}.",
             "Train for more steps."
-            if found.moved == 0
+            if result.moved == 0
             else "It works with PEFT; please report this.",
         )
-    return found.as_event()
+    return result.as_event()

@@ -1,4 +1,4 @@
-"""What the model says of a few conversations, before a run and after it."""
+"""Samples of what the model writes at boundaries of held-out conversations, before and after training."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from engine.completeness.block import LogItem
 from engine.run_directory.events import EventLog
 from training.base import HubTokenizer
 from training.curves import Point, curve
-from training.examples import Log, readings
-from training.replies import Wanted, written
+from training.examples import Log, token_windows
 
-SAMPLED = 3
-"""Conversations whose words at a boundary are shown before and after."""
+CONVERSATIONS = 3
+"""Conversations that are sampled."""
 
 SHOWN_CHARS = 160
-"""Characters before a boundary that are shown with it."""
+"""Characters of text before the boundary that are shown with a sample."""
 
-SAID_TOKENS = 24
-"""Tokens that the model writes there."""
+WRITTEN_TOKENS = 24
+"""Tokens that the model writes for a sample."""
 
 
-def tell_samples(
+def write_samples(
     events: EventLog,
     step: int,
     model: Any,
@@ -33,59 +32,41 @@ def tell_samples(
     logs: Sequence[Log],
     limit: int,
 ) -> None:
-    """Says of a few conversations what the model makes of a boundary in the middle and of the last one."""
-    chosen = [log for log in logs if len(log.item.boundaries) > 1][:SAMPLED]
+    """Writes two `sample` events for each of the first conversations: at a boundary in the middle and at the last.
+
+    Args:
+        step: Optimiser step that the model is at; 0 before training.
+        logs: Held-out logs; those with a single boundary are passed over.
+        limit: Longest window in tokens.
+    """
     model.eval()
-    for log in chosen:
-        middle = log.item.boundaries[(len(log.item.boundaries) - 1) // 2]
+    for log in [log for log in logs if len(log.item.boundaries) > 1][:CONVERSATIONS]:
+        last = len(log.item.boundaries) - 1
         points = curve(model, tokenizer, log, limit)
-        for boundary in (middle, log.item.boundaries[-1]):
-            at = log.item.boundaries.index(boundary)
-            _tell(events, step, model, tokenizer, _until(log, at), points[at], limit)
+        for at in (last // 2, last):
+            _write_sample(events, step, model, tokenizer, _cut_after(log, at), points[at], limit)
 
 
-def tell_replies(
-    events: EventLog,
-    step: int,
-    model: Any,
-    tokenizer: HubTokenizer,
-    many: Sequence[Wanted],
-    limit: int,
-) -> None:
-    """Says what the model replies to one prompt of each kind."""
-    model.eval()
-    for one in {wanted.prompt.name: wanted for wanted in reversed(many)}.values():
-        events.write(
-            "reply",
-            step=step,
-            id=one.id,
-            text=one.texts[-1][-SHOWN_CHARS:],
-            wanted=one.prompt.reply + one.reply,
-            says=one.prompt.reply + written(model, tokenizer, one, limit, SAID_TOKENS),
-        )
-
-
-def _until(log: Log, at: int) -> Log:
-    boundaries = log.item.boundaries[: at + 1]
-    texts = (
-        log.item.texts
-        if at + 1 == len(log.item.boundaries)
-        else log.item.texts[: boundaries[-1] + 2]
-    )
+def _cut_after(log: Log, boundary: int) -> Log:
+    """The log up to a boundary, given by its index, and one piece more where the log goes on."""
+    boundaries = log.item.boundaries[: boundary + 1]
+    texts = log.item.texts
+    if len(boundaries) < len(log.item.boundaries):
+        texts = texts[: boundaries[-1] + 2]
     return Log(log.id, LogItem(texts, boundaries, log.item.kept))
 
 
-def _tell(
+def _write_sample(
     events: EventLog, step: int, model: Any, tokenizer: HubTokenizer, log: Log, point: Point, limit: int,
 ) -> None:  # fmt: skip
     last = log.item.boundaries[-1]
-    *_, reading = readings(tokenizer, log.item, limit)
-    tokens = torch.tensor([reading.tokens], device=model.device)
+    *_, window = token_windows(tokenizer, log.item, limit)
+    tokens = torch.tensor([window.tokens], device=model.device)
     with torch.inference_mode():
         written = model.generate(
             input_ids=tokens,
             attention_mask=torch.ones_like(tokens),
-            max_new_tokens=SAID_TOKENS,
+            max_new_tokens=WRITTEN_TOKENS,
             do_sample=False,
             pad_token_id=tokenizer.end_token,
             use_cache=True,

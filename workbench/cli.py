@@ -19,7 +19,6 @@ from engine.text import display_safe
 from workbench.cli_options import (
     add_analyses,
     add_clustering,
-    add_evaluator,
     add_filter,
     add_model,
     add_models,
@@ -57,7 +56,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
-TRAINING = ("start", "evaluator", "status", "stop")
+TRAINING = ("start", "status", "stop")
 
 _OFFLINE = "reach nothing, not even the endpoints and hubs that are configured"
 
@@ -251,13 +250,6 @@ def build_parser() -> argparse.ArgumentParser:
     about = train.add_subparsers(dest="action", metavar="ACTION", required=True)
     sub = command("start", "begin a run or go on with one, and watch it", "train:start", about)
     add_training(sub)
-    sub = command(
-        "evaluator",
-        "make examples that teach the workbench's own questions",
-        "train_evaluator:evaluator",
-        about,
-    )
-    add_evaluator(sub)
     sub = command("status", "say how runs stand", "train:status", about)
     sub.add_argument("project")
     sub.add_argument("run_name", nargs="?", metavar="RUN", help="only this one, with its settings")

@@ -232,33 +232,6 @@ def add_clustering(sub: argparse.ArgumentParser) -> None:
     )
 
 
-def add_evaluator(sub: argparse.ArgumentParser) -> None:
-    """What examples for an evaluator adapter are made from."""
-    sub.add_argument("folder", metavar="FOLDER", help="a new one, which becomes the run directory")
-    sub.add_argument(
-        "--file",
-        action="append",
-        default=[],
-        metavar="FILE[:N]",
-        help="conversations with known goals (`truth.goal`), N of them; beside the sample generator's",
-    )
-    sub.add_argument("--base", metavar="M", help="model by name, GGUF file, or folder of weights")
-    sub.add_argument(
-        "--examples", type=positive, default=300, metavar="N", help="to train on (default: 300)"
-    )
-    sub.add_argument(
-        "--held-out",
-        type=share,
-        default=0.13,
-        metavar="S",
-        help="share of the conversations that only validates (default: 0.13)",
-    )
-    sub.add_argument("--seed", type=int, default=0, help="of all that is drawn (default: 0)")
-    sub.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="of the run's config"
-    )
-
-
 def add_training(sub: argparse.ArgumentParser) -> None:
     """What a training run is made of; the names of recipes and presets are checked where they are known."""
     sub.add_argument("project")

@@ -7,13 +7,11 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-LogRecipe = Literal["boundary", "paper", "no-end-tag"]
-RECIPES: tuple[LogRecipe, ...] = get_args(LogRecipe)
-"""Recipes that learn from logs, so that a project's conversations are data for them."""
-Evaluator = Literal["evaluator"]
-EVALUATOR: Evaluator = "evaluator"
-"""The recipe that learns from prompts with the replies that are wanted."""
-Recipe = LogRecipe | Evaluator
+Recipe = Literal["boundary", "paper", "no-end-tag"]
+RECIPES: tuple[Recipe, ...] = get_args(Recipe)
+RetiredRecipe = Literal["evaluator"]
+RETIRED_RECIPE: RetiredRecipe = "evaluator"
+"""A recipe of earlier versions. Its runs can be read and listed, but no longer trained: docs/results/evaluator.md."""
 Precision = Literal["bf16", "f32"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
@@ -43,11 +41,10 @@ class TrainConfig:
             " empty: no check against llama.cpp."
         },
     )
-    recipe: Recipe = field(
+    recipe: Recipe | RetiredRecipe = field(
         default="boundary",
         metadata={
-            "help": "evaluator: replies to the workbench's own questions, from examples made for it."
-            " boundary: at every place where a conversation could end, does it? paper: the last answer and"
+            "help": "boundary: at every place where a conversation could end, does it? paper: the last answer and"
             " the end tag. no-end-tag: the last answer alone, to see what the tag is worth."
         },
     )
@@ -115,9 +112,8 @@ class TrainConfig:
     )
 
     def __post_init__(self) -> None:
-        if self.recipe not in (*RECIPES, EVALUATOR):
-            known = ", ".join((*RECIPES, EVALUATOR))
-            raise ConfigError(f"recipe is {self.recipe!r}; known are {known}")
+        if self.recipe not in (*RECIPES, RETIRED_RECIPE):
+            raise ConfigError(f"recipe is {self.recipe!r}; known are {', '.join(RECIPES)}")
         if self.precision not in PRECISIONS:
             raise ConfigError(f"precision is {self.precision!r}; known are {', '.join(PRECISIONS)}")
         for name in (

@@ -9,11 +9,9 @@ step        step, epoch, loss (mean over the labels since the last), learning_ra
             process), tokens_per_s, seconds_left, memory (bytes, the most so far)
 validating  step, done, of (conversations, or prompts), seconds_left (of the run)
 valid       step, loss, auroc, f1 (at .5 on p_end / (p_end + p_continue)), n (pairs), best (whether it is the best yet,
-            see `training.choosing`; recipe `evaluator`: by loss, auroc and f1 of its choices, n those)
+            see `training.selection`)
 sample      step (0: before), id, text (the last words before the boundary), ends (whether the log ends there), p_end,
             p_continue, says (what the model writes there)
-reply       recipe `evaluator`, in place of `sample`: step, id, text (the last words of what is asked about), wanted,
-            says (the model)
 checkpoint  step, path (relative), best
 warning     message
 parity      top1 (share), max_dp, moved (how far the adapter moves a probability), tokens, same_tokens, passed; or
@@ -54,11 +52,6 @@ class RunDirectory:
     Data files have one conversation a line: `{"id": str, "texts": [str], "boundaries": [int], "kept": int}`, the
     pieces of its log as scoring reads them, the pieces after which it could end, and how many leading pieces every
     window keeps.
-
-    For the recipe `evaluator` one question a line: `{"id": str, "prompt": {...}, "texts": [str], "kept": int,
-    "reply": str}`, a prompt as `engine.model.prompting.Prompt.as_params` has it, the pieces of the text that it is
-    asked about, how many leading pieces stay where not all fit, and what is to follow the prompt's own beginning of
-    the reply; a prompt without `max_tokens` asks for a choice, whose reply is its `end` or its `continuation`.
     """
 
     path: Path

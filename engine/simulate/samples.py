@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from os import PathLike
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 from engine.conversation import Conversation, Message
 from engine.simulate.domains import forms, shopping, sql, terminal, travel, underwriting
 from engine.simulate.script import Outcome, Script, Size, break_off
-from engine.simulate.voice import expand
 
 _WORLDS: dict[str, tuple[str, Callable[[Script], str]]] = {
     "shopping": ("shop", shopping.converse),
@@ -33,44 +31,18 @@ _MONTH = datetime(2026, 3, 1, tzinfo=UTC)
 _SECONDS = 30 * 24 * 3600
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """Something that the opening of a sample asks for.
-
-    Attributes:
-        text: A command without closing point, `add a bag to my booking`.
-        done: Number of messages after which it is done.
-    """
-
-    text: str
-    done: int
-
-
 def sample_conversations(count: int = 120, seed: int = 7) -> list[Conversation]:
     """Conversations in the worlds by turns, 60% complete, 25% broken off, 15% failed; no two openings alike.
 
     The same `count` and `seed` give the same conversations. `truth` has `goal` ("world/goal"), `complete`,
     `complete_basis`, `outcome` (complete, broken_off, failed) and `domain`.
     """
-    return [conversation for conversation, _ in _scripted(count, seed)]
-
-
-def sample_tasks(count: int = 120, seed: int = 7) -> list[tuple[Conversation, tuple[Task, ...]]]:
-    """The complete ones of `sample_conversations` in which tasks are done one after another, with these tasks."""
-    return [
-        (conversation, tuple(Task(expand(Random(0), want), done) for want, done in script.tasks))
-        for conversation, script in _scripted(count, seed)
-        if script.outcome == "complete" and script.tasks
-    ]
-
-
-def _scripted(count: int, seed: int) -> list[tuple[Conversation, Script]]:
     rng = Random(f"samples {seed} {count}")
     outcomes = _outcomes(rng, count)
     sizes = _sizes(rng, outcomes)
     starts = sorted(rng.randrange(_SECONDS) for _ in range(count))
     opened: set[str] = set()
-    made: list[tuple[Conversation, Script]] = []
+    made: list[Conversation] = []
     names = list(_WORLDS)
     for number in range(count):
         domain = names[number % len(names)]
@@ -101,7 +73,7 @@ def _scripted(count: int, seed: int) -> list[tuple[Conversation, Script]]:
             },
             created_at=created.strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
-        made.append((conversation, script))
+        made.append(conversation)
     return made
 
 

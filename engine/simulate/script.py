@@ -64,7 +64,6 @@ class Script:
     Attributes:
         rng: The only source of chance.
         settled: Number of messages up to which something asked for is surely still open.
-        tasks: What was asked for and done, in order: as a command, and after how many messages it was done.
     """
 
     rng: Random
@@ -72,7 +71,6 @@ class Script:
     size: Size = "usual"
     messages: list[Message] = field(default_factory=list)
     settled: int = 0
-    tasks: list[tuple[str, int]] = field(default_factory=list)
     voice: Voice = field(init=False)
     _warm: float = field(init=False)
     _calls: int = 0
@@ -219,7 +217,6 @@ def play(script: Script, parts: Sequence[Part]) -> None:
             give_up(script, [other.nudge for other in parts[number + 1 :]])
             return
         part.run()
-        script.tasks.append((part.want, len(script.messages)))
         last = number == len(parts) - 1
         doubts = {doubt[0]: doubt for doubt in part.doubts() if doubt[0] not in doubted}
         if doubts and script.chance(0.2 if script.size == "usual" else 0.3):

@@ -10,7 +10,6 @@ NEED_LIBRARIES = [
     "test_runs.py",
     "test_examples.py",
     "test_curves.py",
-    "test_replies.py",
 ]
 
 collect_ignore = [] if importlib.util.find_spec("peft") else NEED_LIBRARIES

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
+from engine.completeness.block import LogItem
 from engine.run_directory.events import Event, EventLog, read_events
-from training.curves import Validation
 from training.datasets import Datasets
-from training.event_writer import READING, EventWriter
-from training.examples import Example
+from training.event_writer import VALIDATION_SPEEDUP, EventWriter
+from training.examples import Example, Log
 from training.loop import BEST, AdapterTrainer
 
 SPEED = 50.0
@@ -32,13 +32,11 @@ class Run:
         monkeypatch.setattr("training.event_writer.time.monotonic", lambda: self.now)
         data = Datasets(
             [Example(list(range(EPOCH)), [1], [1.0])],
-            HELD_OUT,
+            HELD_OUT * [Log("held out", LogItem(("text",), (0,), 0))],
             HELD_OUT_TOKENS,
-            lambda model, told: Validation(0.0, None, None, 0),
-            lambda events, step, model: None,
         )
         self._path = folder / "events.jsonl"
-        self._telling = EventWriter(EventLog(self._path), data, lambda: self.stopping)
+        self._writer = EventWriter(EventLog(self._path), data, lambda: self.stopping)
         self._args = SimpleNamespace(
             eval_steps=8,
             num_train_epochs=1,
@@ -50,25 +48,25 @@ class Run:
         trainer = SimpleNamespace(
             args=self._args, state=self._state, tokens=500, seconds=500 / SPEED
         )
-        self._telling.trainer = cast(AdapterTrainer, trainer)
+        self._writer.trainer = cast(AdapterTrainer, trainer)
 
     def step(self, number: int) -> Event:
         """A step and what was told of it."""
         self._state.global_step = number
         logs = {"loss": 0.5, "learning_rate": 1e-4}
-        self._telling.on_log(self._args, self._state, None, logs=logs)
+        self._writer.on_log(self._args, self._state, None, logs=logs)
         return self._last()
 
     def reads(self, done: int, seconds: float) -> Event:
         """A conversation of the validation, read after so many seconds more, and what was told last."""
         self.now += seconds
-        self._telling.validating(done)
+        self._writer.validating(done)
         return self._last()
 
     def validated(self) -> None:
         """The end of a validation."""
         metrics: dict[str, Any] = {"loss": 0.5, "auroc": None, "f1": None, "pairs": 0, BEST: 8}
-        self._telling.on_evaluate(self._args, self._state, None, metrics=metrics)
+        self._writer.on_evaluate(self._args, self._state, None, metrics=metrics)
 
     def _last(self) -> Event:
         return read_events(self._path)[0][-1]
@@ -85,7 +83,7 @@ def a_step(number: int) -> float:
     return (20 - number) / 20 * EPOCH / SPEED
 
 
-GUESS = HELD_OUT_TOKENS / (READING * SPEED)
+GUESS = HELD_OUT_TOKENS / (VALIDATION_SPEEDUP * SPEED)
 """Seconds of a validation, before there was one."""
 
 

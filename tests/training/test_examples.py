@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.completeness.block import LogItem
-from engine.run_directory.config import WORDS, LogRecipe
+from engine.run_directory.config import WORDS, Recipe
 from tests.training.tiny_runs import item
-from training.examples import DataError, Example, Log, example, examples, read_logs
+from training.examples import DataError, Example, Log, make_example, make_examples, read_logs
 
 END = 2
 
@@ -50,30 +50,30 @@ def taught(one: Example) -> str:
 class TestRecipes:
     def test_boundary(self) -> None:
         """Every boundary is a target: the next step's opening where the log goes on, the end tag where it ends."""
-        assert taught(example(Letters(), log(3), "boundary", 4000)) == 2 * "\n\nTURN" + "■"
+        assert taught(make_example(Letters(), log(3), "boundary", 4000)) == 2 * "\n\nTURN" + "■"
 
     def test_paper(self) -> None:
         """The last answer and the end tag."""
         made = log(2)
 
-        assert taught(example(Letters(), made, "paper", 4000)) == made.texts[-1] + "■"
+        assert taught(make_example(Letters(), made, "paper", 4000)) == made.texts[-1] + "■"
 
     def test_no_end_tag(self) -> None:
         """The last answer alone."""
         made = log(2)
 
-        assert taught(example(Letters(), made, "no-end-tag", 4000)) == made.texts[-1]
+        assert taught(make_example(Letters(), made, "no-end-tag", 4000)) == made.texts[-1]
 
     @given(st.integers(1, 12))
     def test_balanced(self, turns: int) -> None:
         """The end weighs as much as one token of all headers together; without balance each target weighs the same."""
-        made = example(Letters(), log(turns), "boundary", 9000, balance=True)
+        made = make_example(Letters(), log(turns), "boundary", 9000, balance=True)
         *headers, end = made.weights
         opening = len("\n\nTURN")
         assert sum(made.weights) == pytest.approx(len(made.targets))
         assert end == pytest.approx(sum(headers) / opening if headers else 1)
         assert len(set(headers)) <= 1
-        plain = example(Letters(), log(turns), "boundary", 9000)
+        plain = make_example(Letters(), log(turns), "boundary", 9000)
         assert (plain.tokens, plain.targets) == (made.tokens, made.targets)
         assert set(plain.weights) == {1.0}
 
@@ -81,8 +81,8 @@ class TestRecipes:
     def test_words(self, turns: int, words: float, balance: bool) -> None:
         """Beside each opening the words after it are learned, at their weight; nothing else changes."""
         item = log(turns)
-        made = example(Letters(), item, "boundary", 9000, balance=balance, words=words)
-        bare = example(Letters(), item, "boundary", 9000, balance=balance)
+        made = make_example(Letters(), item, "boundary", 9000, balance=balance, words=words)
+        bare = make_example(Letters(), item, "boundary", 9000, balance=balance)
         most = len("\n\nTURN") + WORDS
         turn = zip(item.texts[2::2], item.texts[3::2], strict=True)
         said = [(asked + answered)[:most] for asked, answered in turn]
@@ -101,18 +101,18 @@ class TestRecipes:
             )
 
     @pytest.mark.parametrize("recipe", ["paper", "no-end-tag"])
-    def test_nothing_to_balance(self, recipe: LogRecipe) -> None:
+    def test_nothing_to_balance(self, recipe: Recipe) -> None:
         """The other recipes weigh all targets the same."""
-        assert set(example(Letters(), log(3), recipe, 4000, balance=True).weights) == {1.0}
+        assert set(make_example(Letters(), log(3), recipe, 4000, balance=True).weights) == {1.0}
 
     def test_what_follows_the_last_boundary_is_not_read(self) -> None:
         """A last word of the user is no answer, so the log ends before it."""
         made = log(2)
         longer = LogItem((*made.texts, "\n\nTURN 3, STEP 5, user chat:\nbye"), made.boundaries, 0)
-        recipes: tuple[LogRecipe, ...] = ("boundary", "paper", "no-end-tag")
+        recipes: tuple[Recipe, ...] = ("boundary", "paper", "no-end-tag")
 
         for recipe in recipes:
-            assert example(Letters(), longer, recipe, 4000) == example(
+            assert make_example(Letters(), longer, recipe, 4000) == make_example(
                 Letters(), made, recipe, 4000
             )
 
@@ -120,7 +120,7 @@ class TestRecipes:
     def test_a_long_log_keeps_its_end(self, turns: int, limit: int) -> None:
         """However little fits, the end tag is taught after the last words, and the rest is what came at boundaries."""
         made = log(turns)
-        one = example(Letters(), made, "boundary", limit)
+        one = make_example(Letters(), made, "boundary", limit)
         text = "".join("■" if token == END else chr(token - 10) for token in one.tokens)
 
         assert len(one.tokens) <= limit + 1
@@ -132,12 +132,12 @@ class TestChecks:
     def test_no_conversations(self) -> None:
         """Nothing to train on is said at once."""
         with pytest.raises(DataError, match="no conversations"):
-            examples(Letters(), [], "boundary", 4000)
+            make_examples(Letters(), [], "boundary", 4000)
 
     def test_no_room(self) -> None:
         """A limit in which no log can stand is refused."""
-        with pytest.raises(DataError, match="no room"):
-            examples(Letters(), [Log("a", log(2))], "boundary", 20)
+        with pytest.raises(DataError, match="too few"):
+            make_examples(Letters(), [Log("a", log(2))], "boundary", 20)
 
     @pytest.mark.parametrize(
         "line",

@@ -13,7 +13,7 @@ from tests.training.tiny_runs import tiny_base
 from training.base import add_adapter, load_base
 from training.curves import Validation
 from training.examples import Example
-from training.loop import AdapterTrainer, Examples, arguments, collate
+from training.loop import AdapterTrainer, ExampleDataset, arguments, collate
 
 ROWS = [
     Example([1, 5, 6, 7, 8, 9, 2], [3, 4, 6], [0.75, 0.75, 1.5]),
@@ -21,8 +21,8 @@ ROWS = [
 ]
 
 
-def trainer_with(folder: Path, room: int) -> AdapterTrainer:
-    """On a tiny model with an adapter that changes something, and room for so many tokens."""
+def trainer_with(folder: Path, budget: int) -> AdapterTrainer:
+    """On a tiny model with an adapter that changes something, and microbatches of so many tokens."""
     hub, _ = tiny_base(folder)
     config = TrainConfig(base=str(hub), precision="f32", batch=2)
     model, _ = load_base(config)
@@ -32,22 +32,22 @@ def trainer_with(folder: Path, room: int) -> AdapterTrainer:
             torch.nn.init.normal_(weight, std=0.1, generator=torch.Generator().manual_seed(1))
     return AdapterTrainer(
         validation=lambda: Validation(0.0, None, None, 0),
-        room=room,
+        budget=budget,
         model=model,
         args=arguments(config, folder / "run", "adamw_torch", cpu=True),
-        train_dataset=Examples(ROWS),
+        train_dataset=ExampleDataset(ROWS),
         data_collator=collate,
     )
 
 
 def step() -> dict[str, torch.Tensor]:
     """All rows as one batch."""
-    rows = Examples(ROWS)
+    rows = ExampleDataset(ROWS)
     return collate([rows[at] for at in range(len(rows))])
 
 
 def by_hand(model: Any) -> float:
-    """Each row for itself, without padding, all positions projected; weighed -log p over all targets."""
+    """Each row for itself, without padding, all positions projected; weighted -log p over all targets."""
     total = 0.0
     for row in ROWS:
         with torch.no_grad():
@@ -58,7 +58,7 @@ def by_hand(model: Any) -> float:
 
 
 def test_padding_and_other_rows_change_nothing(tmp_path: Path) -> None:
-    """Rows of different lengths in one batch give the weighed mean over their labels, as each gives alone."""
+    """Rows of different lengths in one batch give the weighted mean over their labels, as each gives alone."""
     trainer = trainer_with(tmp_path, 1024)
     inputs = step()
     assert inputs["input_ids"].shape == (2, 64)
@@ -66,12 +66,12 @@ def test_padding_and_other_rows_change_nothing(tmp_path: Path) -> None:
     assert loss.item() == pytest.approx(by_hand(trainer.model), abs=1e-5)
 
 
-@pytest.mark.parametrize(("room", "passes"), [(1024, 1), (1, 2)])
-def test_a_step_in_parts(
-    room: int, passes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("budget", "passes"), [(1024, 1), (1, 2)])
+def test_a_step_in_microbatches(
+    budget: int, passes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A step has the loss of all its rows, however many of them there is room for; its tokens are counted once."""
-    trainer = trainer_with(tmp_path, room)
+    """A step has the loss of all its rows, however it is split; its tokens are counted once."""
+    trainer = trainer_with(tmp_path, budget)
     expected = by_hand(trainer.model)
     labels = torch.tensor(sum(len(row.targets) for row in ROWS))
     seen: list[tuple[int, ...]] = []
@@ -89,11 +89,11 @@ def test_a_step_in_parts(
     assert trainer.tokens == 11
 
 
-def test_parts_teach_the_same(tmp_path: Path) -> None:
+def test_microbatches_have_the_same_gradients(tmp_path: Path) -> None:
     """The gradients of a step are the same whether its rows are read together or each for itself."""
     gradients: list[list[torch.Tensor]] = []
-    for room in (1024, 1):
-        trainer = trainer_with(tmp_path / str(room), room)
+    for budget in (1024, 1):
+        trainer = trainer_with(tmp_path / str(budget), budget)
         trainer.training_step(trainer.model, step(), torch.tensor(4))
         gradients.append([one.grad for one in trainer.model.parameters() if one.grad is not None])
     together, apart = gradients

@@ -17,7 +17,7 @@ from engine.run_directory.events import RunDirectory
 from tests.training.tiny_bases import tiny_model, with_adapter, write_gguf
 from training.base import load_base
 from training.gguf_adapter import convert, fingerprint_of
-from training.parity import TOKENS, ParitySkipped, check
+from training.parity import TOKENS, ParitySkipped, check_parity
 
 LOGS = (
     (
@@ -66,7 +66,7 @@ class TestTiny:
         before = set(run.path.iterdir())
         (run.path / "parity-killed").mkdir()
         (run.path / "parity-killed" / "f32.gguf").write_bytes(b"GGUF")
-        found = check(run, self.config(run))
+        found = check_parity(run, self.config(run))
         assert (found.top1, found.tokens) == (1.0, TOKENS)
         assert found.max_dp < 2e-3
         assert found.moved > 0.05
@@ -74,7 +74,7 @@ class TestTiny:
 
     def test_tokens_that_differ(self, run: RunDirectory) -> None:
         """Where the tokenizers split text differently, as those of the tiny model do, the check does not pass."""
-        found = check(run, self.config(run))
+        found = check_parity(run, self.config(run))
         assert not found.same_tokens
         assert (found.passed, "other tokens" in found.failing) == (False, True)
         assert replace(found, same_tokens=True).passed
@@ -88,22 +88,22 @@ class TestTiny:
         scale_b(run.adapter, factor)
         convert(run.adapter, config, run.adapter_gguf, AdapterOrigin())
         weights.write_bytes(kept)
-        found = replace(check(run, self.config(run)), same_tokens=True)
+        found = replace(check_parity(run, self.config(run)), same_tokens=True)
         assert not found.passed
-        assert "same token" in found.failing or "differ by up to" in found.failing
+        assert "most probable token" in found.failing or "differ by up to" in found.failing
 
     def test_changes_nothing(self, run: RunDirectory) -> None:
         """An adapter that changes nothing does not pass, though both sides agree on it."""
         scale_b(run.adapter, 0.0)
         convert(run.adapter, tiny_model("llama").config, run.adapter_gguf, AdapterOrigin())
-        found = check(run, self.config(run))
+        found = check_parity(run, self.config(run))
         assert (found.top1, found.moved) == (1.0, 0.0)
         assert replace(found, same_tokens=True).failing == "the adapter changes nothing"
 
     def test_no_file_of_the_base(self, run: RunDirectory) -> None:
         """A base that is a folder, with no GGUF file named beside it, cannot be compared, and that is said."""
         with pytest.raises(ParitySkipped, match="no GGUF file"):
-            check(run, TrainConfig(base=str(run.path)))
+            check_parity(run, TrainConfig(base=str(run.path)))
 
     def test_base_that_one_side_cannot_read(self, run: RunDirectory) -> None:
         """A GGUF file of an architecture that `transformers` does not read is named as the reason."""
@@ -112,7 +112,7 @@ class TestTiny:
         with_adapter(model, run.adapter)
         convert(run.adapter, model.config, run.adapter_gguf, AdapterOrigin())
         with pytest.raises(ParitySkipped, match=r"smollm3\.gguf"):
-            check(run, TrainConfig(base=str(run.path), base_gguf=str(base)))
+            check_parity(run, TrainConfig(base=str(run.path), base_gguf=str(base)))
 
 
 def scale_b(adapter: Path, factor: float) -> None:
@@ -137,7 +137,7 @@ def test_default_model(tmp_path: Path) -> None:
     convert(run.adapter, model.config, run.adapter_gguf, origin)
     del model
 
-    found = check(run, TrainConfig(base=str(base)))
+    found = check_parity(run, TrainConfig(base=str(base)))
     assert found.passed
     assert found.tokens > 150
     assert found.moved > 0.05

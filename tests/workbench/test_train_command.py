@@ -192,6 +192,16 @@ class TestRuns:
         assert main(["train", str(project), "--resume", "mine"]) == 2
         assert "mine is finished" in capsys.readouterr().err
 
+    def test_a_retired_recipe(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A run of the recipe `evaluator` is listed and shown, and refused when it is to be resumed."""
+        run = bare_run(project, "old")
+        run.config.write_text(run.config.read_text().replace('"boundary"', '"evaluator"'))
+
+        assert main(["train", "status", str(project), "old"]) == 0
+        assert "no longer trained" in capsys.readouterr().out
+        assert main(["train", str(project), "--resume", "old"]) == 2
+        assert "no longer trained" in capsys.readouterr().err
+
     def test_a_failure(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:

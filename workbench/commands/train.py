@@ -93,6 +93,8 @@ def status(arguments: argparse.Namespace) -> int:
         say("\n".join(_lines(detail.run)))
         for setting in detail.config:
             say(f"  {setting.name:<14} {one_line(setting.value)}")
+        for warning in detail.warnings:
+            say(f"  ! {one_line(warning, 400)}")
         return DONE
     rows = [history.row(history.run.path.name == used) for history in runs.histories()]
     if arguments.json:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from engine.run_directory.config import ConfigError, TrainConfig
+from engine.run_directory.config import RETIRED_RECIPE, ConfigError, TrainConfig
 from engine.run_directory.events import (
     Event,
     RunDirectory,
@@ -136,7 +136,7 @@ class RunHistory:
             valid=tuple(point for _, point in sorted(read.valid.items())),
             resumed=tuple(read.resumed),
             samples=tuple(sorted(read.samples.values(), key=lambda sample: sample.step)),
-            warnings=tuple(read.warnings),
+            warnings=(*retired_warning(self.config), *read.warnings),
             parity=read.parity,
             last_lines=tuple(self.log(TAIL_BYTES).splitlines()[-LAST_LINES:]),
             config=settings_of(self.config),
@@ -234,6 +234,13 @@ class RunHistory:
         except OSError:
             return ""
         return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
+
+
+def retired_warning(config: TrainConfig | None) -> tuple[str, ...]:
+    """Says of a run whose recipe this version no longer trains that it is so; empty for every other run."""
+    if config is None or config.recipe != RETIRED_RECIPE:
+        return ()
+    return (f"The recipe {RETIRED_RECIPE} is no longer trained; this run can only be read.",)
 
 
 def settings_of(config: TrainConfig | None) -> tuple[Setting, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.errors import UsageError
 from engine.run_directory.config import ConfigError, TrainConfig
-from engine.run_directory.microbatches import room_of
+from engine.run_directory.microbatches import token_budget
 
 GIB = 1 << 30
 
@@ -112,7 +112,7 @@ def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, g
     """
     width = 2 if config.precision == "bf16" else 4
     read = max(1, min(longest, config.max_tokens))
-    tokens = room_of(config.rows, config.batch, read)
+    tokens = token_budget(config.rows, config.batch, read)
     # Four bits and the scales of their blocks.
     linear = shape.linear * (0.5625 if config.four_bit else width)
     layer = _kept_in_a_layer(shape, config.rank, width)

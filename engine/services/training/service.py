@@ -15,7 +15,7 @@ from engine.run_directory.config import RECIPES, TrainConfig
 from engine.run_directory.events import RunDirectory
 from engine.services.training import adapter_in_use, presets, process, run_files
 from engine.services.training.base import this_machine
-from engine.services.training.history import RunHistory
+from engine.services.training.history import RunHistory, retired_warning
 from engine.services.training.plan import TrainingPlan, TrainingPlanner
 from engine.services.training.process import INSTALL, Trainers, missing_libraries
 from engine.services.training.records import (
@@ -77,6 +77,8 @@ class Runs:
         state = history.row().state
         if state in ("finished", "running"):
             raise UsageError(f"{name} is {state}.", "Only a run that did not finish can go on.")
+        for warning in retired_warning(history.config):
+            raise UsageError(warning, "Start a new run with another recipe.")
         fixed = [key for key, _ in settings if key not in WHILE_GOING_ON]
         if fixed:
             raise UsageError(

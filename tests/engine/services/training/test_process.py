@@ -30,7 +30,7 @@ from tests.engine.services.training.training_project import (
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDirectory]:
     """A run; whatever works on it is gone afterwards."""
-    repository = Path(__file__).resolve().parents[2]
+    repository = Path(__file__).resolve().parents[4]
     monkeypatch.setenv("PYTHONPATH", str(repository))
     found = bare_run(tmp_path / "p.wb")
     yield found

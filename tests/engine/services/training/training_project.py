@@ -47,7 +47,7 @@ def fill_with_talks(project: Project, count: int = 40) -> None:
 @contextlib.contextmanager
 def talks_without_counting(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A project of forty conversations whose tokens are not counted; no process of a run is left behind."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[4]))
     monkeypatch.setattr(
         planning, "count_tokens", lambda path, logs: [len("".join(log)) // 4 for log in logs]
     )

@@ -1,4 +1,4 @@
-"""Which validation a run keeps."""
+"""Which validation is the best."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.validate.statistics.ranking import auroc_error
-from training.choosing import best_of
 from training.curves import Validation
+from training.selection import best_validation
 
 PAIRS = 100
 
@@ -40,27 +40,17 @@ def validations(*figures: tuple[float, float]) -> list[Validation]:
 )  # fmt: skip
 def test_auroc_and_then_f1(figures: Sequence[tuple[float, float]], best: int) -> None:
     """AUROC decides where it can be told apart, F1 where not."""
-    assert best_of(validations(*figures)) == best
-
-
-def test_by_loss() -> None:
-    """An evaluator keeps the lowest loss, whatever its choices say."""
-    found = [
-        Validation(0.5, 0.9, 0.9, 9),
-        Validation(0.4, 0.5, 0.1, 9),
-        Validation(0.4, 1.0, 1.0, 9),
-    ]
-    assert best_of(found, by_loss=True) == 1
+    assert best_validation(validations(*figures)) == best
 
 
 def test_nothing_to_cut() -> None:
     """Without pairs the first stays: nothing says that another is better."""
-    assert best_of([Validation(1.0, None, None, 0)] * 3) == 0
+    assert best_validation([Validation(1.0, None, None, 0)] * 3) == 0
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=6))
 def test_never_told_from_the_highest(figures: list[tuple[float, float]]) -> None:
     """Whatever comes in whatever order, the AUROC that is kept lies within a standard error of the highest."""
     highest = max(auroc for auroc, _ in figures)
-    kept = figures[best_of(validations(*figures))][0]
+    kept = figures[best_validation(validations(*figures))][0]
     assert highest - kept <= auroc_error(kept, PAIRS, PAIRS)
