@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import subprocess
@@ -16,35 +17,37 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 TOOLS = Path(sys.executable).parent
 QUICK = ("ruff format --check", "ruff check")
 SLOW = ("lint-imports --no-logo", "mypy")
-"""Each takes one core and says little; what they say is told when they have ended."""
+"""Each takes one core; its output is printed when it has ended."""
 # Files of tests are handed out in the order in which they were collected, the longest first: see conftest.py.
 TESTS = "pytest --numprocesses auto --dist loadfile --no-loadscope-reorder"
 
 
 def main(words: list[str]) -> int:
     """Runs the checks, pytest with `words` added; returns the exit code of the first that fails, or 0."""
+    # The tests start hundreds of processes; without compiled modules each of them compiles the program anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for check in QUICK:
-        _tell(check)
-        if code := _started(check).wait():
+        _print(check)
+        if code := _start(check).wait():
             return code
-    return _together([*shlex.split(TESTS), *words])
+    return _run_together([*shlex.split(TESTS), *words])
 
 
-def _together(tests: Sequence[str]) -> int:
-    """Runs the slow checks and the tests, which speak as they go; interrupts the rest when one has failed."""
-    _tell(shlex.join(tests))
+def _run_together(tests: Sequence[str]) -> int:
+    """Runs the slow checks beside the tests, which print as they go; interrupts the rest when one has failed."""
+    _print(shlex.join(tests))
     running: dict[subprocess.Popen[bytes], tuple[str, IO[bytes] | None]] = {}
     for check in SLOW:
         kept = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the check runs
-        running[_started(check, kept)] = check, kept
-    running[_started(shlex.join(tests))] = "", None
+        running[_start(check, kept)] = check, kept
+    running[_start(shlex.join(tests))] = "", None
     code = 0
     while running:
         time.sleep(0.2)
         for process in [process for process in running if process.poll() is not None]:
-            check, said = running.pop(process)
-            if said is not None:
-                _tell(f"{check}, beside the tests", said)
+            check, output = running.pop(process)
+            if output is not None:
+                _print(f"{check}, beside the tests", output)
             if process.returncode and not code:
                 code = process.returncode
                 for other in running:
@@ -52,23 +55,23 @@ def _together(tests: Sequence[str]) -> int:
     return code
 
 
-def _started(check: str, said: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
+def _start(check: str, output: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
     name, *options = shlex.split(check)
     return subprocess.Popen(
         [str(TOOLS / name), *options],
         cwd=REPOSITORY,
         stdin=subprocess.DEVNULL,
-        stdout=said,
-        stderr=subprocess.STDOUT if said is not None else None,
+        stdout=output,
+        stderr=subprocess.STDOUT if output is not None else None,
     )
 
 
-def _tell(check: str, said: IO[bytes] | None = None) -> None:
+def _print(check: str, output: IO[bytes] | None = None) -> None:
     sys.stdout.write(f"== {check}\n")
-    if said is not None:
-        said.seek(0)
-        sys.stdout.write(said.read().decode(errors="replace"))
-        said.close()
+    if output is not None:
+        output.seek(0)
+        sys.stdout.write(output.read().decode(errors="replace"))
+        output.close()
     sys.stdout.flush()
 
 

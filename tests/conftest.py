@@ -1,4 +1,4 @@
-"""What keeps tests apart from the person who runs them, and quick."""
+"""Isolates tests from the person who runs them, and puts the longest files first."""
 
 from __future__ import annotations
 
@@ -18,21 +18,34 @@ os.environ.setdefault(
 
 LONGEST = (
     "terminal/test_screens.py",
+    "engine/services/models/test_endpoints.py",
+    "screens/test_hostile_text.py",
+    "training/test_runs.py",
+    "engine/stages/test_scoring.py",
+    "training/test_parity.py",
+    "workbench/test_cli.py",
     "engine/stages/test_goal_questions.py",
     "screens/shell/test_shell.py",
-    "engine/stages/test_scoring.py",
-    "screens/merge_review/test_merge_review.py",
-    "workbench/test_cli.py",
-    "screens/test_hostile_text.py",
     "engine/completeness/test_real_model.py",
+    "engine/worker/endpoints/test_real_peers.py",
+    "screens/merge_review/test_merge_review.py",
+    "workbench/test_pull_command.py",
+    "engine/stages/test_playing.py",
     "screens/goals/test_goals.py",
+    "screens/goals/test_hostile.py",
+    "workbench/test_keys_stay_secret.py",
+    "workbench/test_without_network.py",
     "engine/trees/test_real_model.py",
     "screens/reader/test_reader.py",
-    "workbench/test_bench.py",
-    "screens/goals/test_hostile.py",
+    "workbench/test_simulate_sharded.py",
+    "engine/model/test_arranging.py",
+    "workbench/test_simulate_forms.py",
     "screens/training/test_training.py",
+    "engine/validate/statistics/test_partitions.py",
+    "workbench/test_bench.py",
+    "workbench/test_train_for_real.py",
 )
-"""Files that take half a minute and more, those that wait and those that compute by turns."""
+"""Files that take half a minute and more: those that compute and those that wait by turns."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,7 +61,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_finish() -> None:
-    """Leaves modules and tests, which all stay to the end, out of every later collection of garbage."""
+    """Excludes modules and tests, which all live to the end, from every later garbage collection."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)

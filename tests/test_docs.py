@@ -1,4 +1,4 @@
-"""The pages of the project name only what exists."""
+"""The pages of the project, and the lists of its tests, name only what exists."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import LONGEST
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = sorted(
@@ -78,3 +80,8 @@ def test_decisions_have_an_index() -> None:
     records = sorted(path.name for path in folder.glob("[0-9]*.md"))
     listed = re.findall(r"\]\((\d[^)]*\.md)\)", (folder / "README.md").read_text(encoding="utf-8"))
     assert listed == records
+
+
+def test_longest_test_files_exist() -> None:
+    """The files that `conftest.py` puts first exist, so that none is forgotten when it moves."""
+    assert [name for name in LONGEST if not (REPOSITORY / "tests" / name).exists()] == []

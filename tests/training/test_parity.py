@@ -124,7 +124,6 @@ def scale_b(adapter: Path, factor: float) -> None:
     save_file({n: t * factor if ".lora_B." in n else t for n, t in found.items()}, path)
 
 
-@pytest.mark.slow
 def test_default_model(tmp_path: Path) -> None:
     """An adapter of the default model passes, made for it by its fingerprint: the same tokens, the same likeliest ones,
     and differences a hundred times smaller than what the adapter changes."""
