@@ -6,24 +6,28 @@ import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from engine.conversation import Conversation
 from engine.errors import ProjectError
 from engine.records.conversations import JudgedId, ScoredId, State
 from engine.services.goals import exports as goal_exports
 from engine.services.line_files import write_file
-from engine.services.ports import ExportKind
 from engine.services.simulation.exports import transcript_lines
 from engine.services.trees.export_lines import stored_tree_line
 from engine.store import conversations, scores, trees, verdicts
 from engine.store.project import Project
 
+ExportKind = Literal[
+    "scores", "verdicts", "conversations", "trees", "clusters", "assignments", "decisions", "transcripts"
+]  # fmt: skip
+"""What can be exported."""
+
 NEVER_SCORED = "no run has reached it"
 
 
 class ExportFiles:
-    """Exports of one project as the screens ask for them; satisfies `engine.services.ports.Exports`."""
+    """Writes what is in one project to files."""
 
     def __init__(self, project: Project) -> None:
         self._project = project

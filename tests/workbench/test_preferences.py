@@ -13,7 +13,8 @@ import pytest
 from engine import folders
 from screens.shell.themes import THEMES
 from workbench import cli
-from workbench.commands.tui import load_shell
+from workbench.commands import opening
+from workbench.launcher import load_shell
 from workbench.preferences import MOST_RECENT, Chosen, Preferences
 
 NOON = datetime(2026, 10, 1, 12, tzinfo=UTC)
@@ -118,7 +119,7 @@ class TestShell:
 
     def test_themes_of_the_command_line(self) -> None:
         """The names the parser takes are those of the themes."""
-        assert tuple(THEMES) == cli.THEMES
+        assert tuple(THEMES) == opening.THEMES
 
     def test_recent_projects_have_sizes(self, tmp_path: Path) -> None:
         """Files are looked at when the list is asked for; what is gone has no size."""

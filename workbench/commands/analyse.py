@@ -21,10 +21,17 @@ from engine.validate.aptitude import Scored, aptitudes
 from engine.validate.turns import Mean, TurnRow, by_turns
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import Told, tell
+from workbench.commands.options import add_filter
 from workbench.exits import DONE
 
 LONGEST_NAME = 28
 LONGEST_LINE = 80
+
+
+def analyse_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `analyse`."""
+    parser.add_argument("project")
+    add_filter(parser)
 
 
 def analyse(arguments: argparse.Namespace) -> int:
@@ -42,7 +49,7 @@ def analyse(arguments: argparse.Namespace) -> int:
         ids = conversations.ids(conn, query)
         if not ids:
             raise UsageError("No conversation matches.", "Leave out --filter, or import some.")
-        told = _TELLERS[arguments.what](conn, ids)
+        told = _TELLERS[arguments.subcommand](conn, ids)
     told.print(arguments.json)
     return DONE
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import UsageError
+from engine.number_format import figure, figure_range
 from engine.records.interval import Interval
 from engine.services.profiles.labelling import (
     AgreementRow,
@@ -20,11 +21,26 @@ from engine.services.profiles.labelling import (
 from engine.services.workspace import Workspace
 from engine.simulate.recsim.behaviour import SCHEMAS
 from engine.store import imports
-from engine.validate.formatting import ends, short
 from workbench.commands.analyse import aligned
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import Told, tell
+from workbench.commands.options import add_filter, add_labelling, positive
 from workbench.commands.playing import exit_code, played, read_common
+
+
+def behaviour_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `behaviour`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "--schema",
+        action="append",
+        choices=["strategy", "strategy_V2", "strategy_V3"],
+        help="may be repeated (default: all three)",
+    )
+    add_labelling(parser)
+    parser.add_argument("--limit", type=positive, metavar="N", help="the first so many only")
+    parser.add_argument("--seed", type=int, default=0, help="of the runs (default: 0)")
+    add_filter(parser)
 
 
 def behaviour(arguments: argparse.Namespace) -> int:
@@ -66,7 +82,7 @@ def _told(labels: Sequence[LabelRow], agreements: Sequence[AgreementRow], config
                 row.schema,
                 row.label,
                 f"{row.labelled:,} of {row.asked:,}",
-                "-" if row.unanimous is None else short(row.unanimous),
+                "-" if row.unanimous is None else figure(row.unanimous),
                 "  " + ", ".join(f"{name} {count:,}" for name, count in row.counts.items()),
             ]
             for row in labels
@@ -102,9 +118,9 @@ def _agreements(rows: Sequence[AgreementRow]) -> list[str]:
                 row.label,
                 f"{row.one} / {row.other}",
                 f"{row.found.count:,}",
-                short(row.found.accuracy.value),
-                ends(row.found.accuracy),
-                short(row.found.frequent),
+                figure(row.found.accuracy.value),
+                figure_range(row.found.accuracy.low, row.found.accuracy.high),
+                figure(row.found.frequent),
                 *_with_ends(row.found.kappa),
                 _with_ends(row.found.weighted)[0],
             ]
@@ -114,7 +130,9 @@ def _agreements(rows: Sequence[AgreementRow]) -> list[str]:
 
 
 def _with_ends(value: Interval | None) -> tuple[str, str]:
-    return ("-", "-") if value is None else (short(value.value), ends(value))
+    return (
+        ("-", "-") if value is None else (figure(value.value), figure_range(value.low, value.high))
+    )
 
 
 def _flat(row: AgreementRow) -> dict[str, Any]:

@@ -10,17 +10,18 @@ from typing import Any
 
 from engine.errors import UsageError
 from engine.goals.embedders.embedder import embedder_for
+from engine.number_format import figure, figure_range
 from engine.services.profiles.guesses import guessed, guessing_simulation
 from engine.services.profiles.user_texts import Asked, across, within
 from engine.services.workspace import Workspace
 from engine.store.project import Project
 from engine.text import one_line
-from engine.validate.formatting import ends, short
 from engine.validate.learners import Vectorise, linear, most_frequent, nearest
 from engine.validate.profile_prediction import Identified, Question, Way, identify, questions_for
 from workbench.commands.analyse import aligned
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import Told, tell
+from workbench.commands.options import add_filter, add_labelling, positive
 from workbench.commands.playing import exit_code, played, read_common
 from workbench.exits import DONE
 
@@ -28,6 +29,26 @@ FREQUENT = "most frequent"
 """The first way, which the others have to beat."""
 LLM = "language model"
 _NAME = 28
+
+
+def profiles_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `profiles`."""
+    parser.add_argument("project", help="with profiles to learn from")
+    parser.add_argument(
+        "--test",
+        metavar="PROJECT",
+        help="predict in this one, such as one of real people (default: the same, by what was learnt from others)",
+    )
+    parser.add_argument("--embedder", default="tfidf", help="for the nearest ones (default: tfidf)")
+    parser.add_argument(
+        "--llm",
+        action="store_true",
+        help="also let a model guess, by replies that can be nothing else",
+    )
+    add_labelling(parser)
+    parser.add_argument("--limit", type=positive, help="predict only so many, drawn by the seed")
+    parser.add_argument("--seed", type=int, default=0, help="of the split (default: 0)")
+    add_filter(parser)
 
 
 def profiles(arguments: argparse.Namespace) -> int:
@@ -95,7 +116,11 @@ def _table(rows: Sequence[Identified]) -> list[str]:
     body = []
     for row in rows:
         first = row.way == FREQUENT
-        gain = ["", ""] if first else [_signed(row.gain.value), ends(row.gain)]
+        gain = (
+            ["", ""]
+            if first
+            else [_signed(row.gain.value), figure_range(row.gain.low, row.gain.high)]
+        )
         body.append(
             [
                 one_line(row.field, _NAME) if first else "",
@@ -103,9 +128,9 @@ def _table(rows: Sequence[Identified]) -> list[str]:
                 f"{row.answers:,}",
                 f"{row.conversations:,}",
                 f"{row.people:,}",
-                short(row.accuracy.value),
-                ends(row.accuracy),
-                "-" if row.f1 is None else short(row.f1),
+                figure(row.accuracy.value),
+                figure_range(row.accuracy.low, row.accuracy.high),
+                "-" if row.f1 is None else figure(row.f1),
                 *gain,
             ]
         )
@@ -119,7 +144,7 @@ def _table(rows: Sequence[Identified]) -> list[str]:
 
 
 def _signed(value: float) -> str:
-    return short(value) if value < 0 else f"+{short(value)}"
+    return figure(value) if value < 0 else f"+{figure(value)}"
 
 
 def _as_json(

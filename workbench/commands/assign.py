@@ -13,7 +13,22 @@ from engine.store import clusterings
 from engine.text import one_line
 from engine.views.goal_inputs import stored_clustering
 from workbench.commands.narration import run_stages, say, show, tell
+from workbench.commands.options import share
 from workbench.exits import DONE, WITH_GAPS
+
+
+def run_assign_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `run_assign`."""
+    parser.add_argument("project")
+    parser.add_argument("--model", help="that wrote the summaries, for a clustering of summaries")
+    parser.add_argument(
+        "--holdout",
+        type=share,
+        metavar="S",
+        help="assign nothing; cluster all but a share, like 0.5, and measure how near the held-out ones"
+        " are to the clusters (Table 4 of the paper)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of what is held out (default: 0)")
 
 
 def run_assign(arguments: argparse.Namespace) -> int:
@@ -25,16 +40,16 @@ def run_assign(arguments: argparse.Namespace) -> int:
         with workspace.project.reading() as conn:
             stored = stored_clustering(conn, None)
             found = clusterings.assignments(conn, stored.id)
-        desk = workspace.goal_stages().desks.desk(stored.id)
+        state = workspace.merge_queue_cache.decision_log.state(stored.id)
     counts: Counter[str] = Counter()
     for one in found:
-        became = None if one.group is None else desk.now(one.group)
+        became = None if one.group is None else state.now(one.group)
         if became is not None:
             counts[became] += 1
     novel = len(found) - counts.total()
     several = sum(1 for one in found if one.others)
     groups: list[dict[str, Any]] = [
-        {"id": key, "label": desk.groups[key].label, "assigned": count}
+        {"id": key, "label": state.groups[key].label, "assigned": count}
         for key, count in counts.most_common()
     ]
     if arguments.json:

@@ -10,6 +10,19 @@ from typing import Any
 from engine import folders
 from workbench.bench.runner import run
 from workbench.commands.narration import show, tell
+from workbench.commands.options import positive
+
+
+def bench_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `bench`."""
+    parser.add_argument("which", nargs="*", help="parts, see docs (default: all)")
+    parser.add_argument("--quick", action="store_true", help="measure little: shows that it works")
+    parser.add_argument("--file", metavar="FILE", help="uniform JSON Lines file that import reads")
+    parser.add_argument(
+        "--rows",
+        type=positive,
+        help="conversations in the list, vectors to cluster (default: 100,000)",
+    )
 
 
 def bench(arguments: argparse.Namespace) -> int:

@@ -14,6 +14,16 @@ from engine.services.workspace import Workspace
 from engine.text import one_line
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import show, tell
+from workbench.commands.options import add_filter
+
+
+def calibrate_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `calibrate`."""
+    parser.add_argument("project")
+    add_filter(parser)
+    parser.add_argument(
+        "--apply", action="store_true", help="put the threshold of the verdicts in force"
+    )
 
 
 def calibrate(arguments: argparse.Namespace) -> int:

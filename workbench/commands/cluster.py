@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from engine.records.goals import USUAL_TEXT, Decide, GoalText
 from engine.services.goals.run_stages import ABOUT_KEY, ClusterOptions
 from engine.services.workspace import Workspace
 from engine.store import settings, vectors
@@ -13,6 +14,7 @@ from engine.text import one_line
 from engine.views.goal_inputs import stored_clustering
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
+from workbench.commands.options import add_filter, positive, share
 from workbench.exits import DONE, WITH_GAPS
 
 MOST_LINES = 40
@@ -36,6 +38,67 @@ def cluster_options(arguments: argparse.Namespace) -> ClusterOptions:
         filter=asked_filter(arguments.filter),
         limit=arguments.limit,
     )
+
+
+def run_cluster_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `run_cluster`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "--text",
+        choices=get_args(GoalText),
+        default=USUAL_TEXT,
+        help="what stands for a goal: what the user wrote, what both sides wrote, or a model's summary"
+        f" (default: {USUAL_TEXT})",
+    )
+    parser.add_argument("--about", help="paragraph on the application, for the summaries; is kept")
+    parser.add_argument(
+        "--embedder",
+        default="tfidf",
+        metavar="E",
+        help="tfidf, minilm, mixed (both), the path of a GGUF embedding model, or a URL (default: tfidf)",
+    )
+    parser.add_argument(
+        "--k1", type=positive, metavar="K", help="clusters, an overestimate (default: proposed)"
+    )
+    parser.add_argument(
+        "--largest", type=positive, metavar="N", help="split clusters of more conversations"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of all that is random (default: 0)")
+    parser.add_argument(
+        "--model",
+        help="name or path of a model (default: what `models use` chose, else the built-in one)",
+    )
+    parser.add_argument(
+        "--decide",
+        choices=get_args(Decide),
+        default="ask",
+        help="who decides on merges: a person at the desk, the merge probability, the model's word alone as"
+        " in the paper, or nobody (default: ask)",
+    )
+    parser.add_argument(
+        "--threshold",
+        type=share,
+        default=0.5,
+        metavar="P",
+        help="merge probability from which `--decide auto` merges (default: 0.5)",
+    )
+    parser.add_argument(
+        "--ask",
+        type=positive,
+        default=24,
+        metavar="N",
+        help="pairs that the model is asked about for `--decide ask` (default: 24); the desk asks more",
+    )
+    parser.add_argument(
+        "--no-labels", action="store_true", help="ask no model; name clusters after their words"
+    )
+    parser.add_argument(
+        "--any-others",
+        action="store_true",
+        help="show the model any texts outside a cluster, not those nearest to it",
+    )
+    add_filter(parser)
+    parser.add_argument("--limit", type=positive, help="only the first so many conversations")
 
 
 def run_cluster(arguments: argparse.Namespace) -> int:
@@ -67,11 +130,11 @@ def clustering_json(workspace: Workspace) -> dict[str, Any]:
     with workspace.project.reading() as conn:
         stored = stored_clustering(conn, None)
         without = len(vectors.reasons(conn, stored.vector_config))
-    desks = workspace.goal_stages().desks
-    desk = desks.desk(stored.id)
-    groups = sorted((desk.groups[key] for key in desk.current), key=lambda g: (-g.size, g.id))
+    decision_log = workspace.merge_queue_cache.decision_log
+    state = decision_log.state(stored.id)
+    groups = sorted((state.groups[key] for key in state.current), key=lambda g: (-g.size, g.id))
     decided: dict[str, int] = {}
-    for decision in desks.standing(stored.id):
+    for decision in decision_log.active(stored.id):
         kind = f"{decision.kind} by {decision.author}"
         decided[kind] = decided.get(kind, 0) + 1
     return {
@@ -81,7 +144,7 @@ def clustering_json(workspace: Workspace) -> dict[str, Any]:
         "k": stored.k,
         "seed": stored.seed,
         "conversations": stored.conversations,
-        "outliers": len(desk.outliers),
+        "outliers": len(state.outliers),
         "without": without,
         "decisions": decided,
         "groups": [

@@ -16,6 +16,7 @@ from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.importing import ImportStage
 from engine.trees.tree import TreeOptions
 from workbench.commands.narration import run_stages, say, show, tell
+from workbench.commands.options import positive
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
 
@@ -27,6 +28,17 @@ SCORING = ScoringRequest(mode="tuned")
 
 CLUSTERS = ClusterOptions(labels=False, decide="ask")
 """Named after their words. The model is asked about merges when the desk is opened."""
+
+
+def demo_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `demo`."""
+    parser.add_argument("dir", nargs="?", help="folder for the project (default: workbench-demo)")
+    parser.add_argument("--headless", action="store_true", help="do not open the terminal screens")
+    parser.add_argument("--count", type=positive, default=150, help="conversations (default: 150)")
+    parser.add_argument("--seed", type=int, default=7, help="seed of the samples (default: 7)")
+    parser.add_argument(
+        "--samples-only", action="store_true", help="import the samples and run nothing"
+    )
 
 
 def demo(arguments: argparse.Namespace) -> int:
@@ -51,7 +63,7 @@ def demo(arguments: argparse.Namespace) -> int:
         say(headline(counts))
     tell(f"Built {path} in {duration(seconds)}. `workbench {path}` opens it.")
     if not arguments.headless and sys.stdout.isatty() and sys.stdin.isatty():
-        from workbench.commands.tui import show_project
+        from workbench.launcher import show_project
 
         show_project(path)
     unscored = counts.unscored and not arguments.samples_only

@@ -20,6 +20,11 @@ from workbench.reachable import network_checks
 MARKS = {"ok": "✓", "warn": "!", "bad": "✗"}
 
 
+def doctor_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `doctor`."""
+    parser.add_argument("project", nargs="?", help="also check this project")
+
+
 def doctor(arguments: argparse.Namespace) -> int:
     """Says what this machine can do and what is wrong, with the fix; fails when something is bad."""
     project = Path(arguments.project) if arguments.project else None

@@ -6,16 +6,29 @@ import argparse
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import get_args
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from engine.services.exports import export_lines
+from engine.services.exports import ExportKind, export_lines
 from engine.services.line_files import write_file, write_lines
 from engine.services.workspace import Workspace
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import show, tell
+from workbench.commands.options import add_filter
 
 OF_ALL = ("clusters", "decisions")
+
+
+def export_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `export`."""
+    parser.add_argument("project")
+    parser.add_argument("what", choices=get_args(ExportKind))
+    parser.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
+    parser.add_argument(
+        "--format", choices=["jsonl", "csv"], help="default: by the file name, else jsonl"
+    )
+    add_filter(parser)
 
 
 def export(arguments: argparse.Namespace) -> int:

@@ -28,8 +28,15 @@ from engine.services.models.service import hub_of
 from engine.text import one_line
 from workbench.commands.models import open_catalog
 from workbench.commands.narration import Narrator, say, show, tell
+from workbench.commands.options import positive
 
 MB = 1_000_000
+
+
+def find_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `find`."""
+    parser.add_argument("words", nargs="*", metavar="WORD", help="OWNER/NAME lists its files")
+    parser.add_argument("--limit", type=positive, default=20, help="at most so many (default: 20)")
 
 
 def find(arguments: argparse.Namespace) -> int:
@@ -52,6 +59,18 @@ def find(arguments: argparse.Namespace) -> int:
         )
     tell(f"{len(found)} found on {hub.host}; `workbench models search OWNER/NAME` lists files.")
     return 0
+
+
+def pull_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `pull`."""
+    parser.add_argument(
+        "repository", nargs="?", metavar="OWNER/NAME", help="default: what was begun and not ended"
+    )
+    parser.add_argument("file", nargs="?", help="its GGUF file, or a piece of its name like Q4_K_M")
+    parser.add_argument(
+        "--revision", metavar="R", help="branch, tag or commit (default: the newest)"
+    )
+    parser.add_argument("--name", help="name in the catalogue (default: that of the file)")
 
 
 def pull(arguments: argparse.Namespace) -> int:

@@ -12,6 +12,15 @@ from workbench.commands.narration import run_stages, say, show
 from workbench.exits import DONE, WITH_GAPS
 
 
+def import_paths_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `import_paths`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "paths", nargs="+", metavar="PATH", help="file, folder, or - for standard input"
+    )
+    parser.add_argument("--format", help="read the input as this format instead of detecting it")
+
+
 def import_paths(arguments: argparse.Namespace) -> int:
     """Imports into a project, which is created if it is not there."""
     with Workspace(Path(arguments.project), create=True) as workspace:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import argparse
 
 from engine import folders
-from screens.shell.key_table import Place, key_table, markdown, shown_key
-from workbench.app import WorkbenchApp
+from workbench import launcher
 from workbench.commands.narration import say, show, tell
-from workbench.commands.tui import load_keymap
 from workbench.exits import DONE, FAILED
+
+
+def keys_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `keys`."""
+    parser.add_argument("--markdown", action="store_true", help="the default keys as documentation")
 
 
 def keys(arguments: argparse.Namespace) -> int:
     """Prints the keys; as a page of the documentation they are the default ones."""
     if arguments.markdown:
-        say(markdown(key_table(WorkbenchApp)).rstrip("\n"))
+        say(launcher.default_keys_page().rstrip("\n"))
         return DONE
-    keymap, problems = load_keymap()
-    places = key_table(WorkbenchApp, keymap)
+    places, keymap, problems = launcher.keys_in_force()
     if arguments.json:
         show(
             {
@@ -39,17 +41,8 @@ def keys(arguments: argparse.Namespace) -> int:
         )
     else:
         for place in places:
-            say("\n".join(_lines(place, keymap)))
+            say("\n".join(launcher.key_lines(place, keymap)))
         tell(f"To change them: {folders.keymap_file()}")
     for problem in problems:
         tell(problem)
     return FAILED if problems else DONE
-
-
-def _lines(place: Place, keymap: dict[str, str]) -> list[str]:
-    lines = [f"{place.title}: {place.what}"]
-    for action in place.actions:
-        shown = " ".join(shown_key(key) for key in action.keys)
-        mark = "*" if action.id in keymap else " "
-        lines.append(f" {mark}{shown:<20} {action.meaning:<48} {action.id}")
-    return [*lines, ""]

@@ -7,17 +7,18 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rich.cells import cell_len
 
-from engine.filters import ListQuery
+from engine.filters import ListQuery, SortKey
 from engine.number_format import probability
 from engine.records.conversations import ConversationRow
-from engine.services.ports import Conversations
+from engine.store.conversations import ConversationStore
 from engine.services.workspace import Workspace
 from engine.text import as_json, one_line
 from workbench.commands.filtering import asked_filter
+from workbench.commands.options import add_filter, positive
 
 BATCH = 500
 """Rows read at once; the columns of the table are as wide as the first of these need."""
@@ -38,6 +39,17 @@ COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
 """Title, whether it is aligned to the right, and the text of a row."""
 
 
+def list_conversations_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `list_conversations`."""
+    parser.add_argument("project")
+    add_filter(parser)
+    parser.add_argument(
+        "--sort", choices=get_args(SortKey), default="id", help="default: id, the order of import"
+    )
+    parser.add_argument("--reverse", action="store_true", help="the other way round")
+    parser.add_argument("--limit", type=positive, metavar="N", help="the first so many only")
+
+
 def list_conversations(arguments: argparse.Namespace) -> int:
     """Lists conversations as an aligned table or as JSON Lines, on standard output."""
     query = ListQuery(asked_filter(arguments.filter), arguments.sort, arguments.reverse)
@@ -53,7 +65,7 @@ def list_conversations(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _batches(conversations: Conversations, ids: Sequence[int]) -> Iterator[list[ConversationRow]]:
+def _batches(conversations: ConversationStore, ids: Sequence[int]) -> Iterator[list[ConversationRow]]:
     for start in range(0, len(ids), BATCH):
         yield conversations.rows(ids[start : start + BATCH])
 

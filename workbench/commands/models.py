@@ -42,6 +42,24 @@ def list_models(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `add`."""
+    parser.add_argument(
+        "path",
+        help="a file, a folder of them, the directory of a run, or http://HOST:PORT/v1#MODEL",
+    )
+    parser.add_argument("--name", help="name in the catalogue (default: that of the file or model)")
+    parser.add_argument("--key-env", metavar="VAR", help="environment variable with its key")
+    parser.add_argument("--end-token", metavar="TEXT", help="how its end-of-text token is written")
+    parser.add_argument(
+        "--prices",
+        nargs=2,
+        type=float,
+        metavar=("READ", "WRITTEN"),
+        help="what a million tokens cost, read and written",
+    )
+
+
 def add(arguments: argparse.Namespace) -> int:
     """Adds a file, those of a folder, the adapter of a training run, or an endpoint."""
     catalog = open_catalog()
@@ -72,12 +90,24 @@ def _add_endpoint(arguments: argparse.Namespace) -> EndpointEntry:
     )
 
 
+def tune_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `tune`."""
+    parser.add_argument(
+        "model", nargs="?", help="name or path of a model (default: the built-in one)"
+    )
+
+
 def tune(arguments: argparse.Namespace) -> int:
     """Finds the fastest faithful format of a model on this machine."""
     catalog = open_catalog()
     entry = _tune(catalog, catalog.entry(arguments.model))
     _tell_of(catalog, [entry], arguments.json)
     return 0
+
+
+def verify_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `verify`."""
+    parser.add_argument("model", nargs="?", help="name of a model or an adapter (default: all)")
 
 
 def verify(arguments: argparse.Namespace) -> int:
@@ -99,6 +129,12 @@ def verify(arguments: argparse.Namespace) -> int:
         for one in found:
             say(f"{'ok ' if one['ok'] else 'BAD'}  {one['said']}")
     return 0 if all(one["ok"] for one in found) else FAILED
+
+
+def remove_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `remove`."""
+    parser.add_argument("model", help="name of a model, an adapter or an unfinished pull")
+    parser.add_argument("--yes", action="store_true", help="delete without asking")
 
 
 def remove(arguments: argparse.Namespace) -> int:

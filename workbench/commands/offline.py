@@ -11,6 +11,17 @@ from engine.store.project import Project
 from workbench.commands.narration import say, show
 
 
+def offline_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `offline`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "wanted",
+        nargs="?",
+        choices=["on", "off"],
+        help="on: it reaches nothing, not even what is configured (default: say what holds)",
+    )
+
+
 def offline(arguments: argparse.Namespace) -> int:
     """Says whether a project stays offline, or changes it."""
     wanted: str | None = arguments.wanted

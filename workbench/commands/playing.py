@@ -10,6 +10,7 @@ from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.simulations import Simulation
 from engine.services.workspace import Workspace
 from workbench.commands.narration import run_stages, tell
+from workbench.commands.options import not_negative, positive
 from workbench.exits import DONE, WITH_GAPS
 
 
@@ -50,7 +51,40 @@ def exit_code(rows: list[PlayRow]) -> int:
     return WITH_GAPS if any(row.reason is not None for row in rows) else DONE
 
 
+def add_common(parser: argparse.ArgumentParser, *, runs: int = 1) -> None:
+    """What all kinds have: the project, models, repetitions, and what is random.
+
+    Args:
+        runs: How often each scenario is played unless something else is asked for.
+    """
+    parser.add_argument("project")
+    parser.add_argument(
+        "--model",
+        help="name or path of a model, or endpoints as NAME,NAME2 (default: the built-in one)",
+    )
+    parser.add_argument("--user-model", metavar="M", help="who plays the user (default: --model)")
+    parser.add_argument("--judge-model", metavar="M", help="who judges (default: --model)")
+    parser.add_argument(
+        "--context", type=positive, metavar="N", help="longest conversation in tokens"
+    )
+    parser.add_argument(
+        "--runs",
+        type=positive,
+        default=runs,
+        metavar="N",
+        help=f"how often each is played (default: {runs})",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of all that is random (default: 0)")
+    parser.add_argument(
+        "--temperature", type=not_negative, metavar="T", help="of replies in free words"
+    )
+    parser.add_argument(
+        "--parallel", type=positive, default=32, metavar="N", help="plays at once (default: 32)"
+    )
+    parser.add_argument("--limit", type=positive, metavar="N", help="the first so many only")
+
+
 def read_common(arguments: argparse.Namespace) -> SimulationOptions:
-    """Returns the options that `workbench.commands.simulate_options.add_common` declares."""
+    """Returns the options that `add_common` declares."""
     names = [name for name in SimulationOptions.__slots__ if hasattr(arguments, name)]
     return SimulationOptions(**{name: getattr(arguments, name) for name in names})

@@ -13,6 +13,14 @@ from engine.text import display_safe
 from workbench.commands.narration import say, show, tell
 
 
+def prompts_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `prompts`."""
+    parser.add_argument("project")
+    parser.add_argument("name", nargs="?", help="print this prompt")
+    parser.add_argument("--set", metavar="FILE", dest="file", help="use the prompt in this file")
+    parser.add_argument("--reset", action="store_true", help="go back to the built-in prompt")
+
+
 def prompts(arguments: argparse.Namespace) -> int:
     """Lists, prints, replaces or resets the prompts of a project."""
     changing = arguments.file is not None or arguments.reset

@@ -14,6 +14,7 @@ from engine.services.training import adapter_in_use
 from engine.services.workspace import Workspace
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
+from workbench.commands.options import add_filter, add_model, positive
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
 
@@ -39,6 +40,31 @@ def request_from(arguments: argparse.Namespace) -> ScoringRequest:
         tune=not arguments.no_tune,
         remaining=not arguments.no_remaining,
     )
+
+
+def run_complete_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `run_complete`."""
+    parser.add_argument("project")
+    add_model(parser)
+    parser.add_argument("--mode", choices=["base", "tuned", "judge"], help="default: base")
+    parser.add_argument(
+        "--end-tag", help="text tag that a tuned model ends with (default: its end token)"
+    )
+    parser.add_argument("--context", type=positive, help="longest log in tokens")
+    add_filter(parser)
+    parser.add_argument(
+        "--held-out-by", metavar="RUN", help="only what this training run was not trained on"
+    )
+    parser.add_argument(
+        "--limit",
+        type=positive,
+        help="score only the first so many conversations; --filter 'draw<.1' scores a tenth at random",
+    )
+    parser.add_argument("--no-tune", action="store_true", help="use the model file as it is")
+    parser.add_argument(
+        "--no-remaining", action="store_true", help="do not spell out remaining tasks"
+    )
+    parser.add_argument("--estimate", action="store_true", help="say what it would cost and stop")
 
 
 def run_complete(arguments: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from engine.number_format import figure
 from engine.records.simulation import PlayRow
 from engine.services.simulation.forms import (
     KIND,
@@ -24,12 +25,76 @@ from engine.simulate.forms.asking import Rules
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import VARIANTS
 from engine.simulate.forms.table import FormRow, table_of
-from engine.validate.formatting import short
 from workbench.commands.narration import Told, tell
-from workbench.commands.playing import exit_code, played, read_common
+from workbench.commands.options import not_negative, positive
+from workbench.commands.playing import add_common, exit_code, played, read_common
 
 LEFT_OUT = frozenset({"filled", "dialogue", "interactions", "information", "manager", "chunks"})
 """Parts of a run's result that are no figures."""
+
+
+def simulate_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `simulate`."""
+    add_common(parser)
+    parser.add_argument(
+        "--form",
+        action="append",
+        metavar="FORM",
+        help="ss5, epa, med, inv or a JSON file; may be repeated (default: these four)",
+    )
+    parser.add_argument("--variant", choices=["modular", "baseline", "both"], default="both")
+    parser.add_argument(
+        "--profile",
+        choices=["question", "run"],
+        default="question",
+        help="the user is another one for each question, or one for a run, who knows the answers (default: question)",
+    )
+    parser.add_argument(
+        "--profiles", metavar="FILE", help="JSON list of users (default: ten users)"
+    )
+    parser.add_argument(
+        "--dummies",
+        nargs="+",
+        metavar="MODULE",
+        help="modules whose fallback answers at once, by the names of their prompts, or all",
+    )
+    parser.add_argument(
+        "--high",
+        type=not_negative,
+        metavar="T",
+        help="temperature of users and second calls (default: 0.2)",
+    )
+    parser.add_argument(
+        "--grouping",
+        type=positive,
+        default=7,
+        metavar="N",
+        help="labels grouped at once (default: 7)",
+    )
+    parser.add_argument(
+        "--follow-ups",
+        type=positive,
+        default=5,
+        metavar="N",
+        help="on one question, at most (default: 5)",
+    )
+    parser.add_argument(
+        "--turns",
+        type=positive,
+        default=3,
+        metavar="N",
+        help="turns for each field, at most (default: 3)",
+    )
+    parser.add_argument(
+        "--history",
+        type=positive,
+        default=4000,
+        metavar="N",
+        help="tokens the baseline keeps (default: 4000)",
+    )
+    parser.add_argument(
+        "--files", metavar="DIR", help="also write each run as its source stores one"
+    )
 
 
 def simulate(arguments: argparse.Namespace) -> int:
@@ -68,13 +133,13 @@ def lines_of(table: Sequence[FormRow]) -> list[str]:
     for row in table:
         right = "–"
         if row.right is not None:
-            share = f" ({short(row.right[0] / row.right[1])})" if row.right[1] else ""
+            share = f" ({figure(row.right[0] / row.right[1])})" if row.right[1] else ""
             right = f"{row.right[0]:,} of {row.right[1]:,}{share}"
         ended = ", ".join(f"{reason} {count:,}" for reason, count in sorted(row.ended.items()))
         lines.append(
             f"{row.form:<12}{row.variant:<10}{row.runs:>5,}{row.fields:>8,}{row.turns:>7.1f}"
-            f"{row.repetitions:>7.1f}{short(row.success):>9}{short(row.efficiency):>12}"
-            f"{short(row.score):>7}  {f'{row.complete:,} of {row.runs:,}':<10}{right:<18}{ended}"
+            f"{row.repetitions:>7.1f}{figure(row.success):>9}{figure(row.efficiency):>12}"
+            f"{figure(row.score):>7}  {f'{row.complete:,} of {row.runs:,}':<10}{right:<18}{ended}"
         )
     return lines
 

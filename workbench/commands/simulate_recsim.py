@@ -9,11 +9,45 @@ from pathlib import Path
 
 from engine.services.simulation.recsim import RecsimChoice, recsim_simulation
 from engine.services.workspace import Workspace
-from engine.simulate.recsim.people import TASKS
+from engine.simulate.recsim.people import LANGUAGES, TASKS
 from engine.simulate.recsim.table import TaskRow, by_task
 from workbench.commands.analyse import aligned
 from workbench.commands.narration import Told
-from workbench.commands.playing import exit_code, played, read_common
+from workbench.commands.options import positive
+from workbench.commands.playing import add_common, exit_code, played, read_common
+
+
+def simulate_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `simulate`."""
+    add_common(parser)
+    parser.add_argument(
+        "--task",
+        action="append",
+        choices=TASKS,
+        metavar="TASK",
+        help=f"{', '.join(TASKS)}; may be repeated (default: all)",
+    )
+    parser.add_argument("--language", choices=LANGUAGES, default="en", help="default: en")
+    parser.add_argument(
+        "--turns",
+        type=positive,
+        default=10,
+        metavar="N",
+        help="answers of the assistant, at most (default: 10)",
+    )
+    parser.add_argument(
+        "--questions", action="store_true", help="ask both sides afterwards what came of it"
+    )
+    parser.add_argument(
+        "--user-tokens", type=positive, default=200, metavar="N", help="of a wish (default: 200)"
+    )
+    parser.add_argument(
+        "--assistant-tokens",
+        type=positive,
+        default=512,
+        metavar="N",
+        help="of an answer (default: 512)",
+    )
 
 
 def simulate(arguments: argparse.Namespace) -> int:

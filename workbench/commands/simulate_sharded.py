@@ -34,10 +34,51 @@ from engine.text import one_line
 from engine.validate.aptitude import Aptitude, Scored, aptitudes
 from workbench.commands.analyse import aligned
 from workbench.commands.narration import Told, tell
-from workbench.commands.playing import exit_code, played, read_common
+from workbench.commands.options import not_negative, positive
+from workbench.commands.playing import add_common, exit_code, played, read_common
 
 LONGEST_NAME = 80
 _FULL = "full"
+
+
+def _add_replies(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-tokens",
+        type=positive,
+        default=1000,
+        metavar="N",
+        help="longest reply of the assistant (default: 1000)",
+    )
+    parser.add_argument(
+        "--databases", type=Path, metavar="DIR", help="folder with DB_ID/*.sqlite of database tasks"
+    )
+
+
+def simulate_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `simulate`."""
+    add_common(parser)
+    parser.add_argument(
+        "instructions", help="JSON or JSONL file; or what comes along: math, samples"
+    )
+    parser.add_argument(
+        "--conditions",
+        metavar="A,B",
+        help="of full, concat, shuffle-concat, sharded, recap, recap-full, snowball (default: all but recap-full)",
+    )
+    parser.add_argument(
+        "--user-temperature",
+        type=not_negative,
+        default=1.0,
+        metavar="T",
+        help="of the simulated user (default: 1)",
+    )
+    parser.add_argument(
+        "--logs", type=Path, metavar="DIR", help="write the logs there, in the format of the source"
+    )
+    parser.add_argument(
+        "--unapproved", action="store_true", help="also shards that wait for approval"
+    )
+    _add_replies(parser)
 
 
 def simulate(arguments: argparse.Namespace) -> int:
@@ -64,6 +105,23 @@ def simulate(arguments: argparse.Namespace) -> int:
             tell(f"Wrote {len(written):,} files of logs to {arguments.logs}.")
     told(rows, conditions).print(arguments.json)
     return exit_code(rows)
+
+
+def make_shards_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `make_shards`."""
+    add_common(parser)
+    parser.add_argument(
+        "instructions", metavar="IN", help="JSON or JSONL file of full instructions"
+    )
+    parser.add_argument("output", metavar="OUT", help="JSONL file of instructions with shards")
+    parser.add_argument(
+        "--check",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="play FULL and CONCAT so often: shards that lose nothing score alike",
+    )
+    _add_replies(parser)
 
 
 def make_shards(arguments: argparse.Namespace) -> int:

@@ -14,7 +14,17 @@ from engine.store import clusterings, goal_answers
 from engine.text import one_line
 from engine.views.goal_inputs import stored_clustering
 from workbench.commands.narration import run_stages, say, show
+from workbench.commands.options import positive
 from workbench.exits import DONE
+
+
+def run_stability_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `run_stability`."""
+    parser.add_argument("project")
+    parser.add_argument("--seeds", type=positive, default=5, help="other seeds (default: 5)")
+    parser.add_argument(
+        "--bootstraps", type=positive, default=20, help="draws with replacement (default: 20)"
+    )
 
 
 def run_stability(arguments: argparse.Namespace) -> int:

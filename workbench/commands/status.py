@@ -15,6 +15,13 @@ from engine.store.project import Project
 from engine.text import one_line
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import say, show
+from workbench.commands.options import add_filter
+
+
+def status_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `status`."""
+    parser.add_argument("project")
+    add_filter(parser)
 
 
 def status(arguments: argparse.Namespace) -> int:

@@ -26,6 +26,7 @@ from engine.store.project import Project
 from engine.text import one_line
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import say, show, tell
+from workbench.commands.options import above_zero, add_filter, positive, share
 from workbench.exits import DONE
 
 LOOK_SECONDS = 0.3
@@ -35,6 +36,53 @@ STEP_SECONDS = 10.0
 """Between two lines about steps."""
 
 UNIT = 1e9
+
+
+def start_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `start`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "--base", metavar="M", help="model by name, GGUF file, or folder of weights"
+    )
+    parser.add_argument(
+        "--recipe", default="boundary", help="boundary, paper or no-end-tag (default: boundary)"
+    )
+    parser.add_argument(
+        "--epochs", type=above_zero, help="times that everything is read (default: 3)"
+    )
+    parser.add_argument(
+        "--preset", help="cpu, 8g, 16g, 24g or 80g: by memory (default: what this machine has)"
+    )
+    parser.add_argument("--name", help="of the run (default: after base and recipe, numbered)")
+    add_filter(parser)
+    parser.add_argument(
+        "--held-out",
+        type=share,
+        default=0.5,
+        metavar="S",
+        help="share of the conversations that is kept from training (default: 0.5)",
+    )
+    parser.add_argument(
+        "--limit", type=positive, metavar="N", help="train on so many conversations at most"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of what is held out (default: 0)")
+    parser.add_argument(
+        "--contaminate",
+        type=share,
+        default=0.0,
+        metavar="S",
+        help="cut this share of the training conversations, to measure what incomplete ones cost",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="another setting of the run, like rank=32; `train status PROJECT RUN` lists them",
+    )
+    parser.add_argument("--resume", metavar="RUN", help="go on with a run at its last checkpoint")
+    parser.add_argument("--estimate", action="store_true", help="say what it would cost and stop")
+    parser.add_argument("--detach", action="store_true", help="begin it and do not watch")
 
 
 def start(arguments: argparse.Namespace) -> int:
@@ -79,6 +127,14 @@ def start(arguments: argparse.Namespace) -> int:
         return _watch(runs, name, arguments, pressed)
 
 
+def status_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `status`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "run_name", nargs="?", metavar="RUN", help="only this one, with its settings"
+    )
+
+
 def status(arguments: argparse.Namespace) -> int:
     """Says how the runs of a project stand, or how one does."""
     home = Path(arguments.project)
@@ -106,6 +162,12 @@ def status(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def stop_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `stop`."""
+    parser.add_argument("project")
+    parser.add_argument("run_name", metavar="RUN")
+
+
 def stop(arguments: argparse.Namespace) -> int:
     """Stops a run and waits for its end; the best checkpoint becomes its adapter.
 
@@ -114,7 +176,7 @@ def stop(arguments: argparse.Namespace) -> int:
     """
     runs = _runs(Path(arguments.project))
     history = runs.history(arguments.run_name)
-    if not process.works(history.run):
+    if not process.has_process(history.run):
         raise UsageError(f"{arguments.run_name} is not running.")
     narrator = _Narrator(history, _size(history.run.events))
     runs.trainers.stop(history.run)
@@ -214,7 +276,7 @@ class _Narrator:
 
     def look(self) -> bool:
         """Tells what happened since the last look; False once nothing works on the run any more."""
-        works = process.works(self._run)
+        works = process.has_process(self._run)
         events, self._told = read_events(self._run.events, self._told)
         for event in events:
             said = self._words(event)

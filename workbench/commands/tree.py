@@ -26,18 +26,40 @@ from engine.trees.meaning import Meanings
 from engine.trees.measures import Answer, Measures, answers, measure, subtree_mass
 from engine.trees.places import Place, places
 from engine.trees.tree import ROOT, Tree
-from engine.worker.protocol import GrownTree
+from engine.worker.requests import GrownTree
 from workbench.commands.narration import say, show, tell
-from workbench.commands.trees import tree_options
+from workbench.commands.options import positive, share
+from workbench.commands.trees import growth_from, growth_options
 from workbench.exits import DONE
 
 LINES = 60
 """Lines of a tree that are printed; the rest is counted."""
 
 
+def tree_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `tree`."""
+    parser.add_argument("project")
+    parser.add_argument("conversation", help="its name, as `workbench list` shows it")
+    growth_options(parser)
+    parser.add_argument(
+        "--step", type=positive, metavar="N", help="before the assistant's step N instead"
+    )
+    parser.add_argument("--seconds", type=float, help="stop after so many seconds")
+    parser.add_argument(
+        "--property", metavar="P", help="bound the probability of `contains yes`, ..."
+    )
+    parser.add_argument("--text", action="store_true", help="print complete answers instead")
+    parser.add_argument(
+        "--meaning",
+        type=share,
+        metavar="S",
+        help="put answers together that are at least so similar, like 0.85",
+    )
+
+
 def tree(arguments: argparse.Namespace) -> int:
     """Grows the tree of one conversation, or one at each of its assistant steps, and prints what came of it."""
-    options = tree_options(arguments)
+    options = growth_from(arguments)
     predicate = parse_predicate(arguments.property) if arguments.property else None
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         wanted = _places(workspace, arguments)
@@ -55,7 +77,7 @@ def tree(arguments: argparse.Namespace) -> int:
     nodes = sum(len(one.tree.nodes) for one in grown)
     shown = []
     for place, one in zip(wanted, grown, strict=True):
-        row = tree_row(0, place.step, one, work["seconds"] * len(one.tree.nodes) / nodes)
+        row = tree_row(0, place.step, one, work.seconds * len(one.tree.nodes) / nodes)
         shown.append(_Shown(row, one, guarantee(one.tree, predicate) if predicate else None))
     if arguments.json:
         lines = [_json(arguments, found) for found in shown]
@@ -69,7 +91,7 @@ def tree(arguments: argparse.Namespace) -> int:
         rows = [found.row for found in shown]
         for text in turn_lines(rows):
             say(text)
-    if not work["finished"]:
+    if not work.finished:
         tell("Not everything is grown to its end: the budget was used up.")
     return DONE
 

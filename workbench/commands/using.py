@@ -17,6 +17,24 @@ from workbench.commands.models import open_catalog
 from workbench.commands.narration import say, show
 
 
+def use_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `use`."""
+    parser.add_argument("project")
+    parser.add_argument(
+        "model",
+        nargs="?",
+        help="name or path, or endpoints as NAME,NAME2; the built-in one forgets the choice"
+        " (default: change nothing, say what is in use)",
+    )
+    parser.add_argument(
+        "--for",
+        dest="works",
+        action="append",
+        choices=tuple(WORKS),
+        help="the work, once or more (default: all)",
+    )
+
+
 def use(arguments: argparse.Namespace) -> int:
     """Chooses the model that a project uses for some work, or says which it uses."""
     name: str | None = arguments.model

@@ -5,23 +5,63 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from engine.services.validation import completeness_report, goals_report, picture, trees_report
-from engine.services.validation.all_metrics import everything
-from engine.services.validation.all_metrics_report import as_json, lines_of
+from engine.records.conversations import Mode
+from engine.services.validation import (
+    all_metrics,
+    completeness_report,
+    goals_report,
+    picture,
+    trees_report,
+)
 from engine.services.validation.completeness import completeness_table, only_run
 from engine.services.validation.goals import goal_validation
 from engine.services.validation.trees import tree_validation
 from engine.services.workspace import Workspace
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import Told, tell
+from workbench.commands.options import add_filter, positive
 from workbench.exits import DONE
 
 OF_TREES = ("config",)
 OF_COMPLETENESS = ("run_name", "adapter", "mode", "seed", "limit", "same_kind", "plot", "against")
 """Options that only one of the metrics has, as the parser stores them."""
+
+
+def validate_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `validate`."""
+    parser.add_argument("project")
+    parser.add_argument("metric", choices=["goals", "completeness", "trees", "all"])
+    add_filter(parser)
+    of_trees = parser.add_argument_group("trees")
+    of_trees.add_argument("--config", metavar="HASH", help="these trees (default: those shown)")
+    test = parser.add_argument_group("completeness: whole conversations against cut ones")
+    test.add_argument(
+        "--run",
+        dest="run_name",
+        metavar="NAME",
+        help="what this training run held out (default: the only run there is, else all)",
+    )
+    test.add_argument("--mode", choices=get_args(Mode), help="only scores of this mode")
+    test.add_argument("--adapter", help="only scores with this adapter")
+    test.add_argument("--seed", type=int, help="of the cuts (default: 0)")
+    test.add_argument("--limit", type=positive, help="only the first so many conversations")
+    test.add_argument(
+        "--same-kind",
+        action="store_const",
+        const=True,
+        help="cut only after steps of the kind (assistant, tool) that a conversation ends with",
+    )
+    test.add_argument("--plot", metavar="FILE", help="also draw the table, as .svg or .png")
+    test.add_argument(
+        "--against",
+        choices=["rows", "conversations", "cut"],
+        help="draw it row by row (default), by how many conversations an adapter was trained on, or by what share"
+        " of them was cut",
+    )
 
 
 def validate(arguments: argparse.Namespace) -> int:
@@ -60,13 +100,13 @@ def _every(workspace: Workspace, arguments: argparse.Namespace) -> Told:
         UsageError: None has anything to say.
     """
     query = ListQuery(asked_filter(arguments.filter))
-    found = everything(workspace.project, workspace.catalog, query)
+    found = all_metrics.validate_all(workspace.project, workspace.catalog, query)
     for one in found.missing:
         tell(f"{one.metric}: {one.what} {one.how}".rstrip())
-    lines = lines_of(found)
+    lines = all_metrics.lines_of(found)
     if not lines:
         raise UsageError("There is nothing to hold against what is known.", "Run something first.")
-    return Told(lines, as_json(found))
+    return Told(lines, all_metrics.as_json(found))
 
 
 def _goals(workspace: Workspace, arguments: argparse.Namespace) -> Told:

@@ -1,42 +1,24 @@
-"""`workbench PROJECT` and `workbench`: the terminal screens, and the choice of a project where none is named."""
+"""Starts the screens: with the theme, the keys and the recent projects of this person."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from pathlib import Path
 
 from engine import folders
-from engine.errors import UsageError, WorkbenchError
+from engine.errors import WorkbenchError
 from engine.services.workspace import Workspace
+from screens.shell.key_table import Place, key_table, markdown, shown_key
+from screens.shell.keymap_file import read_keymap
+from screens.shell.picker import PickerApp
 from screens.shell.recent_projects import RecentProject, Shell
+from screens.shell.themes import THEMES
+from workbench.app import WorkbenchApp
 from workbench.preferences import Preferences
-
-
-def open_project(arguments: argparse.Namespace) -> int:
-    """Opens a project, which is created if it is not there, and shows it until the person quits."""
-    theme: str | None = arguments.theme
-    path: Path | None
-    if arguments.project is None:
-        path = pick_project(theme)
-        if path is None:
-            return 0
-    else:
-        path = Path(arguments.project)
-        if not path.suffix and not path.exists():
-            raise UsageError(
-                f"There is no project {path}, and no such command.",
-                f"`workbench {path}.wb` makes a new project, `workbench --help` shows the commands.",
-            )
-    show_project(path, read_only=arguments.read_only, theme=theme)
-    return 0
 
 
 def pick_project(theme: str | None = None) -> Path | None:
     """Asks which project to open; None when the person left."""
     folders.log_to_file()
-    from screens.shell.picker import PickerApp
-
     chosen = PickerApp(load_shell(theme)).run()
     return None if chosen is None else Path(chosen)
 
@@ -48,8 +30,6 @@ def show_project(path: Path, *, read_only: bool = False, theme: str | None = Non
         WorkbenchError: The project cannot be opened, or the screens ended by a fault.
     """
     log = folders.log_to_file()
-    from workbench.app import WorkbenchApp
-
     preferences = Preferences(folders.preferences_file())
     following: Path | None = path
     while following is not None:
@@ -72,8 +52,6 @@ def show_project(path: Path, *, read_only: bool = False, theme: str | None = Non
 
 def load_shell(theme: str | None = None, log: Path | None = None) -> Shell:
     """What the app begins with; `theme` takes precedence over the one that is remembered."""
-    from screens.shell.themes import THEMES
-
     preferences = Preferences(folders.preferences_file())
     chosen, problem = preferences.read()
     problems = [problem] if problem is not None else []
@@ -99,9 +77,6 @@ def load_keymap() -> tuple[dict[str, str], list[str]]:
         return {}, []
     except (OSError, ValueError) as error:
         return {}, [f"{path} cannot be read ({error}); the default keys are in force."]
-    from screens.shell.key_table import key_table
-    from screens.shell.keymap_file import read_keymap
-    from workbench.app import WorkbenchApp
 
     found = read_keymap(text, path.name, key_table(WorkbenchApp))
     return dict(found.keys), list(found.problems)
@@ -119,6 +94,23 @@ def recent_projects(preferences: Preferences) -> list[RecentProject]:
     return found
 
 
-def can_show() -> bool:
-    """Whether there is a terminal to show screens on."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+def keys_in_force() -> tuple[list[Place], dict[str, str], list[str]]:
+    """All places with their keys, the keys that `keymap.toml` changes by the ids of their bindings, and what is wrong
+    with that file."""
+    keymap, problems = load_keymap()
+    return key_table(WorkbenchApp, keymap), keymap, problems
+
+
+def default_keys_page() -> str:
+    """The default keys as a page of the documentation, in Markdown."""
+    return markdown(key_table(WorkbenchApp))
+
+
+def key_lines(place: Place, changed: dict[str, str]) -> list[str]:
+    """A place and its keys as lines of text; a star marks those that `keymap.toml` changes."""
+    lines = [f"{place.title}: {place.what}"]
+    for action in place.actions:
+        shown = " ".join(shown_key(key) for key in action.keys)
+        mark = "*" if action.id in changed else " "
+        lines.append(f" {mark}{shown:<20} {action.meaning:<48} {action.id}")
+    return [*lines, ""]
