@@ -1,4 +1,4 @@
-"""Long work as the screens see it."""
+"""Long work on one project: started, watched through events, cancelled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.store.project import Project
 
 
 class JobService:
-    """The jobs of one project; implements `engine.services.ports.Jobs`."""
+    """Starts and cancels the jobs of one project."""
 
     def __init__(
         self,
@@ -23,17 +23,12 @@ class JobService:
         scoring: Callable[[Mode], list[Stage]],
         estimate: Callable[[Mode], Estimate],
     ) -> None:
-        """Prepares.
-
-        Args:
-            scoring: Gives the stages of a scoring run.
-            estimate: Says what scoring would cost.
-        """
+        """`scoring` gives the stages of a scoring run in a mode, `estimate` what it would cost."""
         self._project, self._runner = project, runner
         self._scoring, self._estimate = scoring, estimate
 
     def estimate_scoring(self, mode: Mode) -> Estimate:
-        """Cost of scoring what the mode has not scored yet."""
+        """Cost of scoring what the mode has not scored yet. May count tokens, so it takes its time."""
         return self._estimate(mode)
 
     def start_scoring(self, mode: Mode) -> int:
@@ -45,18 +40,18 @@ class JobService:
         return self._runner.start([ImportStage(self._project, paths)])
 
     def cancel(self, job_id: int) -> None:
-        """Asks a job to stop; what it committed stays."""
+        """Quick. Asks a job to stop; what it committed stays, and a later run goes on from there."""
         self._runner.cancel(job_id)
 
     def active(self) -> list[JobProgress]:
-        """Jobs that run or wait, oldest first."""
+        """Quick. Jobs that run or wait, oldest first."""
         return self._runner.active()
 
     def interrupted(self) -> list[RunRow]:
-        """Runs that an earlier process left unfinished."""
+        """Quick. Runs that an earlier process left unfinished; run again, they go on where they were."""
         return self._runner.interrupted()
 
     def run(self, run_id: int) -> RunRow | None:
-        """One run with everything that determined its result."""
+        """Quick. One run with everything that determined its result; None if there is none of this id."""
         with self._project.reading() as conn:
             return runs.get(conn, run_id)

@@ -15,7 +15,7 @@ KEY = "offline"
 
 
 class NetworkService:
-    """The `Network` port. What one project says holds for the whole program while it is open."""
+    """Keeps the `offline` setting of one project, which holds for the whole program while the project is open."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -29,11 +29,11 @@ class NetworkService:
             self._obey(bool(settings.get(conn, KEY, False)))
 
     def stays_offline(self) -> bool:
-        """Whether this project's own setting is on."""
+        """Quick. Whether this project's own setting is on."""
         return self._turn_off is not None
 
     def others(self) -> list[str]:
-        """What else keeps everything from being reached, as in "… is on"; empty where nothing does."""
+        """Quick. What else keeps everything from being reached, as in "… is on"; empty where nothing does."""
         return [switch.said for switch in network_guard.switches() if switch != self._switch]
 
     def stay_offline(self, on: bool) -> None:

@@ -1,4 +1,4 @@
-"""The composition root: opens a project and puts the engine's parts together behind the screens' ports."""
+"""The composition root: opens a project and puts the services that work on it together."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from engine.services.models.endpoints import Endpoints
 from engine.services.models.in_use import ModelsInUse
 from engine.services.models.service import ModelService
 from engine.services.network import NetworkService
-from engine.services.ports import ProjectInfo, Services
 from engine.services.prompts import ProjectPrompts
 from engine.services.run_requests import ModelRequest, ScoringRequest, TreeRunRequest
 from engine.services.scoring.estimate import ScoringRun, estimate_scoring
+from engine.services.services import ProjectInfo, Services
 from engine.services.simulation.service import SimulationService, priced_by
 from engine.services.simulation.simulations import ProjectSimulations
 from engine.services.training.run_files import held_out_by, run_named

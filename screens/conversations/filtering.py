@@ -8,7 +8,7 @@ from dataclasses import replace
 from textual.binding import Binding, BindingType
 
 from engine.filters import Filter, FilterError, ListQuery, parse_filter
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.text import display_safe, one_line
 from screens.conversations.columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED
 from screens.conversations.marking import MarkingScreen

@@ -6,7 +6,8 @@ from textual.binding import Binding, BindingType
 
 from engine import number_format
 from engine.records.conversations import ConversationRow
-from engine.services.ports import ExportKind, Services
+from engine.services.exports import ExportKind
+from engine.services.services import Services
 from engine.text import one_line
 from screens.shell.dialogs import TextDialog
 from screens.shell.marking import Marking

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from engine import number_format
 from engine.filters import TEXT, Filter, ListQuery, SortKey
 from engine.records.conversations import Counts, State
-from engine.services.ports import Conversations
+from engine.services.services import ConversationStore
 from engine.text import one_line
 
 STATE_CYCLE: tuple[State | None, ...] = (
@@ -56,7 +56,7 @@ class Listing:
     counts: ListCounts | None = None
 
 
-def read_counts(conversations: Conversations, query: ListQuery) -> ListCounts:
+def read_counts(conversations: ConversationStore, query: ListQuery) -> ListCounts:
     """Counts what belongs to the list of a query."""
     scope = query.filter.without(*_JUDGING)
     everything = conversations.counts()

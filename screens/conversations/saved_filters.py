@@ -13,7 +13,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.errors import WorkbenchError
-from engine.services.ports import ProjectInfo, Saved
+from engine.services.services import ProjectInfo, SavedStore
 from engine.text import one_line
 from screens.shell.dialogs import Dialog, ErrorDialog, hint_line
 from screens.widgets.background import write_in_order
@@ -28,7 +28,7 @@ class SavedFiltersDialog(Dialog[str | None]):
         Binding("d", "delete", "Delete", tooltip="Delete this saved filter"),
     ]
 
-    def __init__(self, saved: Saved, project: ProjectInfo, filters: Mapping[str, str]) -> None:
+    def __init__(self, saved: SavedStore, project: ProjectInfo, filters: Mapping[str, str]) -> None:
         super().__init__()
         self._saved, self._project = saved, project
         self._filters = dict(filters)

@@ -18,7 +18,7 @@ from engine import number_format
 from engine.errors import WorkbenchError
 from engine.filters import ListQuery
 from engine.records.conversations import ConversationRow
-from engine.services.ports import Services
+from engine.services.services import Services
 from screens.conversations.columns import DEFAULT_COLUMNS, ListColumns
 from screens.conversations.filtering import ASKING_KEYS, AskingScreen
 from screens.conversations.hit_counts import HitCounts

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from engine.records.goals import GoalGroup, GroupPeriod, GroupStates
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.text import one_line
 from screens.goals import formatting
 from screens.shell.workbench_screen import WorkbenchScreen

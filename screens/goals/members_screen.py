@@ -6,6 +6,8 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from screens.goals.dialogs import GroupPicker, split_group
+from screens.goals.undo import GoalActsScreen
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -13,13 +15,11 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.records.goals import GoalDecision, GoalGroup, MemberOrder, MemberRow
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.text import display_safe, one_line
 from screens.goals import formatting
 from screens.goals.columns import member_columns
-from screens.goals.dialogs import GroupPicker, split_group
 from screens.goals.similar_dialog import AlikeDialog
-from screens.goals.undo import GoalActsScreen
 from screens.shell.dialogs import ChoiceDialog
 from screens.shell.marking import Marking
 from screens.shell.routes import ReadingOrder

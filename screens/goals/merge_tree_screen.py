@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.records.goals import GoalDecision, GoalGroup
-from engine.services.ports import Services
+from engine.services.services import Services
 from screens.goals import formatting
 from screens.goals.columns import rate_of
 from screens.goals.members_screen import GoalMembersScreen

@@ -22,7 +22,8 @@ from engine.records.goals import (
     MapPoint,
     Proposal,
 )
-from engine.services.ports import ExportKind, Services
+from engine.services.exports import ExportKind
+from engine.services.services import Services
 from engine.text import one_line
 from screens.goals.columns import ORDERS, Listed, group_columns, ordered
 from screens.goals.detail_pane import DetailPane, read_detail

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from screens.goals.undo import GoalActsScreen
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
@@ -13,12 +14,11 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.records.goals import ClusteringRow, GoalGroup, MapPoint, MemberRow
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.text import display_safe, one_line
 from screens.goals import formatting
 from screens.goals.columns import Listed, group_columns, ordered
 from screens.goals.group_map import LETTERS, Dot, GroupMap
-from screens.goals.undo import GoalActsScreen
 from screens.merge_review.group_pane import distinct, member_lines
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.find_line import FindLine

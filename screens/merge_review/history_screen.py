@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Sequence
 from typing import ClassVar
 
+from screens.goals.undo import GoalActsScreen
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
@@ -14,10 +15,9 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.records.goals import GoalDecision, GoalGroup
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.text import one_line
 from screens.goals import formatting
-from screens.goals.undo import GoalActsScreen
 from screens.merge_review.replay import ReplayedState, replay
 from screens.shell.clipboard import copy
 from screens.widgets.engine_feed import EngineFeed

@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from engine.errors import WorkbenchError
 from engine.records.goals import ClusteringRow, GoalDecision, Pair, ReviewProgress
-from engine.services.ports import Services
+from engine.services.services import Services
 from screens.goals import formatting
 from screens.merge_review.cursor import Page, Reading, ReviewCursor, read_desk
 from screens.merge_review.group_pane import SidePane

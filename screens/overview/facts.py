@@ -11,7 +11,7 @@ from engine.filters import Filter, FilterError, ListQuery, parse_filter
 from engine.records.calibration import Agreement, CalibrationReport
 from engine.records.conversations import Counts, DecisionRule, Histogram, Mode, Verdict
 from engine.records.goals import ClusteringRow, GoalGroup
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.text import one_line
 from screens.goals import formatting
 from screens.overview.histogram import BINS

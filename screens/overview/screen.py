@@ -19,7 +19,7 @@ from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event, JobEnded, JobStarted
 from engine.records.calibration import CalibrationReport
 from engine.records.conversations import Estimate, Mode
-from engine.services.ports import Services
+from engine.services.services import Services
 from screens.overview.facts import (
     Overview,
     Part,

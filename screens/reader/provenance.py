@@ -14,7 +14,8 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.records.conversations import RunRow
-from engine.services.ports import Conversations, Jobs
+from engine.services.jobs import JobService
+from engine.services.services import ConversationStore
 from engine.text import display_safe, one_line
 from screens.shell.clipboard import copy
 from screens.shell.dialogs import Dialog, hint_line
@@ -38,7 +39,7 @@ class ProvenanceDialog(Dialog[None]):
         Binding("y", "copy", "Copy"),
     ]
 
-    def __init__(self, facts: Facts, jobs: Jobs) -> None:
+    def __init__(self, facts: Facts, jobs: JobService) -> None:
         super().__init__()
         self._facts, self._jobs = facts, jobs
         self._sections = [score_lines(facts), kept_lines(facts)]
@@ -97,7 +98,7 @@ class OriginalDialog(ReadingDialog):
         Binding("y", "copy", "Copy"),
     ]
 
-    def __init__(self, conversations: Conversations, conversation_id: int) -> None:
+    def __init__(self, conversations: ConversationStore, conversation_id: int) -> None:
         super().__init__()
         self._conversations = conversations
         self._conversation_id = conversation_id

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.records.conversations import CurvePoint
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.text import one_line
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
 from screens.reader.taking_text import TAKING_KEYS, TakingText

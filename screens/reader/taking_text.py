@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from engine import number_format
 from engine.errors import WorkbenchError
-from engine.services.ports import Services
+from engine.services.services import Services
 from screens.reader import external_programs
 from screens.shell.clipboard import copy
 from screens.shell.workbench_screen import WorkbenchScreen

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from engine.services.ports import Network
+from engine.services.network import NetworkService
 
 OWN = "this project's setting"
 
 
-def reason_of(network: Network) -> str | None:
+def reason_of(network: NetworkService) -> str | None:
     """Why nothing is reached, one sentence; None where what is configured may be."""
     on = [*([OWN] if network.stays_offline() else []), *network.others()]
     return f"Nothing is reached, by {' and '.join(on)}." if on else None
 
 
-def offline_notice(network: Network) -> str:
+def offline_notice(network: NetworkService) -> str:
     """What holds, after the setting was changed."""
     reason = reason_of(network)
     if reason is None:

@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 from engine import number_format
 from engine.errors import WorkbenchError
 from engine.records.conversations import Estimate, Mode
-from engine.services.ports import Jobs
+from engine.services.jobs import JobService
 from engine.text import one_line
 from screens.shell.dialogs import Dialog, hint_line
 from screens.widgets.background import background
@@ -31,7 +31,7 @@ class RunDialog(Dialog[Mode | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
 
-    def __init__(self, jobs: Jobs, first: Mode = "base") -> None:
+    def __init__(self, jobs: JobService, first: Mode = "base") -> None:
         """`first` is the mode under the cursor at first."""
         super().__init__()
         self._jobs, self._first = jobs, first

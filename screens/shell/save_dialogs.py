@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine import number_format
-from engine.services.ports import ExportKind
+from engine.services.exports import ExportKind
 from engine.text import one_line
 from screens.shell.dialogs import ChoiceDialog, TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen

@@ -20,7 +20,8 @@ from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event
 from engine.filters import Filter
 from engine.records.conversations import Mode, RunRow
-from engine.services.ports import Network, ProjectInfo, Services
+from engine.services.network import NetworkService
+from engine.services.services import ProjectInfo, Services
 from engine.text import one_line
 from screens.shell.dialogs import ErrorDialog, TextDialog
 from screens.shell.offline import reason_of
@@ -66,7 +67,7 @@ class TitleLine(Widget):
 
     DEFAULT_CSS = "TitleLine { height: 1; }"
 
-    def __init__(self, project: ProjectInfo, network: Network, mode: str) -> None:
+    def __init__(self, project: ProjectInfo, network: NetworkService, mode: str) -> None:
         super().__init__()
         self._project = project
         self._network = network

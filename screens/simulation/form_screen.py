@@ -13,7 +13,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.services.simulation.records import (
     AskedField,
     FormTalk,

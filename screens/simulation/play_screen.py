@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.records.simulation import TranscriptLine
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.services.simulation.records import PlayItem
 from engine.text import one_line
 from screens.shell.clipboard import copy

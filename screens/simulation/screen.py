@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from engine.errors import WorkbenchError
 from engine.events import Event, JobEnded, JobStarted
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.services.simulation.records import (
     Drafts,
     FormTalk,

@@ -13,7 +13,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.services.simulation.records import Drafts, DraftShard, ShardDraft, State
 from engine.text import display_safe, one_line
 from screens.shell.dialogs import TextDialog

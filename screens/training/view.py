@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.errors import WorkbenchError
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.services.training.records import RunDetail, TrainingOffers, TrainingRun
 from engine.text import one_line
 from screens.shell.marking import Marking

@@ -15,8 +15,8 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.errors import WorkbenchError
-from engine.services.ports import Trees
 from engine.services.trees.records import AnswerRow, Meanings, TreeItem
+from engine.services.trees.service import TreeService
 from engine.text import one_line
 from screens.shell.clipboard import copy
 from screens.shell.dialogs import Dialog, ErrorDialog, hint_line
@@ -72,7 +72,7 @@ class AnswersDialog(Dialog[int | None]):
         Binding("escape,l,q", "dismiss(None)", "Leave"),
     ]
 
-    def __init__(self, trees: Trees, item: TreeItem, other: TreeItem | None = None) -> None:
+    def __init__(self, trees: TreeService, item: TreeItem, other: TreeItem | None = None) -> None:
         super().__init__()
         self._trees, self._item, self._other = trees, item, other
         self._answers: Sequence[AnswerRow] = ()

@@ -12,8 +12,8 @@ from textual.content import Content
 from textual.widgets import Input, Static
 from textual.widgets.option_list import Option
 
-from engine.services.ports import Trees
 from engine.services.trees.records import TreeItem, TreeRequest
+from engine.services.trees.service import TreeService
 from engine.text import display_safe, one_line
 from screens.shell.dialogs import Dialog, hint_line
 from screens.shell.run_dialog import refusal_content
@@ -30,7 +30,7 @@ class BesideDialog(Dialog[TreeRequest | None]):
         Binding("enter", "start", "Start", priority=True),
     ]
 
-    def __init__(self, trees: Trees, item: TreeItem) -> None:
+    def __init__(self, trees: TreeService, item: TreeItem) -> None:
         super().__init__()
         self._trees, self._item = trees, item
         self._models: Sequence[str] = ()

@@ -8,7 +8,7 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.events import Event, JobEnded, JobProgress, JobStarted
-from engine.services.ports import Jobs
+from engine.services.jobs import JobService
 from engine.text import one_line
 from screens.widgets.engine_feed import EngineFeed
 
@@ -24,7 +24,7 @@ class GrowthLine(Static):
     class Ended(Message):
         """The job has ended, or had ended before it could be followed."""
 
-    def __init__(self, jobs: Jobs, feed: EngineFeed) -> None:
+    def __init__(self, jobs: JobService, feed: EngineFeed) -> None:
         super().__init__()
         self._jobs, self._feed = jobs, feed
         self._job: int | None = None

@@ -17,7 +17,7 @@ from engine import number_format
 from engine.errors import WorkbenchError
 from engine.filters import ListQuery
 from engine.records.conversations import TreeRow
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.services.trees.records import ConfigRow, TreeItem, TreeRequest
 from engine.text import one_line
 from screens.shell.dialogs import ChoiceDialog, ask_order

@@ -13,8 +13,8 @@ from engine import number_format
 from engine.errors import WorkbenchError
 from engine.filters import ListQuery
 from engine.records.conversations import Estimate
-from engine.services.ports import Trees
 from engine.services.trees.records import TreeRequest, Where
+from engine.services.trees.service import TreeService
 from engine.text import one_line
 from screens.shell.run_form import KEYS, RunForm, field_line
 from screens.widgets.cycle import Cycle
@@ -52,7 +52,7 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
     FIRST = "alpha"
     BINDINGS: ClassVar[list[BindingType]] = KEYS
 
-    def __init__(self, trees: Trees, query: ListQuery) -> None:
+    def __init__(self, trees: TreeService, query: ListQuery) -> None:
         super().__init__()
         self._trees, self._query = trees, query
 

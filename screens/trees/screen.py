@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+from screens.trees.walk import TreeWalk
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from engine.errors import WorkbenchError
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.services.trees.records import Comparison, ConfigRow, PropertyBounds, TreeRequest
 from engine.text import one_line
 from screens.shell.dialogs import ChoiceDialog, TextDialog
@@ -18,7 +19,6 @@ from screens.trees.formatting import between_content, config_words, tabs_content
 from screens.trees.growth_line import GrowthLine
 from screens.trees.pane import TreePane
 from screens.trees.run_form import alpha_from
-from screens.trees.walk import TreeWalk
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.find_line import FindLine
 

@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from engine.errors import WorkbenchError
 from engine.records.conversations import TreeRow
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.services.trees.records import OpenTree
 from engine.text import one_line
 from screens.shell.clipboard import copy

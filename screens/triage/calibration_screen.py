@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from engine.records.calibration import CalibrationReport
 from engine.records.conversations import DecisionRule
-from engine.services.ports import Services
+from engine.services.services import Services
 from screens.shell.dialogs import TextDialog
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.triage import calibration_formatting as words

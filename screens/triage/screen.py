@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 
 from engine.errors import WorkbenchError
 from engine.records.conversations import QueueOrder, TriagePlace, Verdict, VerdictRow
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.text import display_safe
 from screens.shell.dialogs import ChoiceDialog, TextDialog
 from screens.shell.filter_editing import edit_filter

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.errors import Cancelled, WorkbenchError
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.services.validation.records import Plot, ReportTable, SheetRow, ValidationReport, Watch
 from engine.text import one_line
 from screens.shell.clipboard import copy

@@ -15,7 +15,7 @@ from engine.records.conversations import (
     ScoreRow,
     VerdictRow,
 )
-from engine.services.ports import Services
+from engine.services.services import Services
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from textual.widget import Widget
 
 from engine import number_format
 from engine.events import Event, JobEnded, JobProgress, JobStarted
+from engine.services.jobs import JobService
 from engine.services.models.records import PullRow
-from engine.services.ports import Jobs
 from engine.services.training.records import TrainingRun
 from engine.text import one_line
 from screens.widgets.engine_feed import EngineFeed
@@ -31,7 +31,7 @@ class JobsBar(Widget):
 
     DEFAULT_CSS = "JobsBar { height: 1; padding: 0 1; }"
 
-    def __init__(self, jobs: Jobs, feed: EngineFeed) -> None:
+    def __init__(self, jobs: JobService, feed: EngineFeed) -> None:
         super().__init__()
         self._jobs = jobs
         self._feed = feed

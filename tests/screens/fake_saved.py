@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from engine.errors import ProjectError
 from engine.filters import ListQuery
-from engine.services.ports import ExportKind
+from engine.services.exports import ExportKind
 
 
 class FakeSaved:

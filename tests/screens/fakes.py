@@ -26,7 +26,7 @@ from engine.records.conversations import (
     ScoreRow,
     State,
 )
-from engine.services.ports import ProjectInfo, Services
+from engine.services.services import ProjectInfo, Services
 from tests.screens.fake_filter import matches
 from tests.screens.fake_network import FakeNetwork
 from tests.screens.fake_saved import FakeExports, FakeSaved

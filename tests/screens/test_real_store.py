@@ -12,7 +12,7 @@ from engine.events import JobProgress
 from engine.records.conversations import Estimate, Mode, RunRow, Verdict
 from engine.records.imports import Parsed
 from engine.services.exports import ExportFiles
-from engine.services.ports import ProjectInfo, Services
+from engine.services.services import ProjectInfo, Services
 from engine.services.triage.calibration import CalibrationService
 from engine.store import imports
 from engine.store.conversations import ConversationStore

@@ -66,7 +66,7 @@ class Like:
 
 
 class TreeService:
-    """The trees of one project; satisfies `engine.services.ports.Trees`."""
+    """The response trees of one project: measured over the data set, walked through, grown."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class TreeService:
     # Reading
 
     def items(self, query: ListQuery) -> list[TreeItem]:
-        """See `engine.services.ports.Trees`."""
+        """The trees that are shown, of the conversations that match, by conversation and step."""
         with self._project.reading() as conn:
             rows = trees.measures(conn)
             if query.filter:
@@ -114,18 +114,18 @@ class TreeService:
         return [TreeItem(row, names.get(row.conversation_id, "")) for row in rows]
 
     def steps(self, conversation_id: int) -> list[int]:
-        """See `engine.services.ports.Trees`."""
+        """Quick. Steps of a conversation at which there is a tree, in order."""
         with self._project.reading() as conn:
             return [row.step for row in trees.trees(conn, conversation_id) if row.reason is None]
 
     def turns(self, conversation_id: int, config_hash: str | None = None) -> list[TreeRow]:
-        """See `engine.services.ports.Trees`."""
+        """Quick. The measures of a conversation's trees, by step, under the configuration that is shown or another."""
         with self._project.reading() as conn:
             rows = trees.trees(conn, conversation_id, config_hash)
         return [row for row in rows if row.reason is None]
 
     def open(self, conversation_id: int, step: int, config_hash: str | None = None) -> OpenTree:
-        """See `engine.services.ports.Trees`."""
+        """One tree, under the configuration that is shown or another; raises UsageError when there is none."""
         with self._project.reading() as conn:
             row = _row(trees.trees(conn, conversation_id, config_hash), step)
             found = conversations.rows(conn, [conversation_id])
@@ -133,14 +133,14 @@ class TreeService:
         return OpenTree(item, columns(*self._tree(row)))
 
     def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
-        """See `engine.services.ports.Trees`."""
+        """Its complete answers, most probable first."""
         tree, _ = self._find(conversation_id, step, config_hash)
         return [answer_row(answer) for answer in answers(tree)]
 
     def meanings(
         self, conversation_id: int, step: int, config_hash: str, threshold: float
     ) -> Meanings:
-        """See `engine.services.ports.Trees`."""
+        """Its complete answers put together by meaning; raises UsageError saying why when nothing can compare them."""
         tree, _ = self._find(conversation_id, step, config_hash)
         told, found = self._meant.of(tree, threshold)
         rows = [
@@ -151,7 +151,7 @@ class TreeService:
         return Meanings(rows, threshold, found.entropy_low, found.entropy_high, self._meant.by)
 
     def compare(self, conversation_id: int, step: int, first: str, second: str) -> Comparison:
-        """See `engine.services.ports.Trees`."""
+        """The trees of two configurations at one step; raises UsageError when one of them is not there."""
         found = compare(
             self._find(conversation_id, step, first)[0],
             self._find(conversation_id, step, second)[0],
@@ -164,14 +164,14 @@ class TreeService:
     def bounds(
         self, conversation_id: int, step: int, config_hash: str, text: str
     ) -> PropertyBounds:
-        """See `engine.services.ports.Trees`."""
+        """What the tree proves of a property such as `contains two years`; raises UsageError for another text."""
         predicate = parse_predicate(text)
         tree, _ = self._find(conversation_id, step, config_hash)
         found = guarantee(tree, predicate)
         return PropertyBounds(text, found.low, found.high)
 
     def configs(self, place: tuple[int, int] | None = None) -> list[ConfigRow]:
-        """See `engine.services.ports.Trees`."""
+        """The configurations that have trees, or have one at this conversation and step; oldest first."""
         with self._project.reading() as conn:
             found = trees.configs(conn, place)
         return [
@@ -180,12 +180,12 @@ class TreeService:
         ]
 
     def shown(self) -> str | None:
-        """See `engine.services.ports.Trees`."""
+        """Quick. Config hash of the trees that are shown; None before any was grown."""
         with self._project.reading() as conn:
             return trees.chosen(conn)
 
     def show(self, config_hash: str) -> None:
-        """See `engine.services.ports.Trees`."""
+        """Shows the trees of another configuration; raises ProjectReadOnly."""
         self._project.write(lambda conn: trees.choose(conn, config_hash))
         self._changed()
 
@@ -214,7 +214,8 @@ class TreeService:
     # Work
 
     def estimate(self, wish: TreeRequest, query: ListQuery) -> Estimate:
-        """See `engine.services.ports.Trees`. The time is that of the trees that were grown in the same way before."""
+        """How many conversations a run would still grow, and how long that takes where it is known.
+        The time is that of the trees that were grown in the same way before."""
         with self._project.reading() as conn:
             wanted = conversations.ids(conn, query)
         return self._cost(self._plan(wish, query, None), wanted)
@@ -231,23 +232,24 @@ class TreeService:
         return Estimate(left, None, None, None if known is None else known * left, model)
 
     def start(self, wish: TreeRequest, query: ListQuery) -> int:
-        """See `engine.services.ports.Trees`."""
+        """Grows the trees of what matches in the background; returns the job id."""
         return self._begin(self._plan(wish, query, None))
 
     def models(self) -> list[str]:
-        """See `engine.services.ports.Trees`."""
+        """Quick. Names of the models that can grow a tree, the default one first."""
         names = [entry.name for entry in self._catalog.entries()]
         names += [entry.name for entry in (self._book.entries() if self._book else [])]
         first = self._in_use()
         return sorted(names, key=lambda name: name != first)
 
     def estimate_beside(self, item: TreeItem, wish: TreeRequest) -> Estimate:
-        """See `engine.services.ports.Trees`."""
+        """What `grow_beside` would cost; no conversation where the tree is there already."""
         stages = self._plan(wish, ListQuery(), self._like(item.row))
         return self._cost(stages, [item.row.conversation_id])
 
     def grow_beside(self, item: TreeItem, wish: TreeRequest) -> int:
-        """See `engine.services.ports.Trees`."""
+        """Grows the trees of a conversation as another model, adapter or alpha would, to be compared with a tree; mode
+        and place are the tree's own, and the set that is shown stays. Returns the job id."""
         return self._begin(self._plan(wish, ListQuery(), self._like(item.row)))
 
     def _like(self, row: TreeRow) -> Like:
@@ -262,7 +264,8 @@ class TreeService:
         )
 
     def grow_on(self, item: TreeItem, node: int | None, alpha: float | None) -> int:
-        """See `engine.services.ports.Trees`."""
+        """Grows a tree on in the background, below a node to a lower alpha, or everywhere to its own; returns the job
+        id. Raises UsageError when the model that it was grown with is not here."""
         row = item.row
         model = self._model_of(self._run(row))
         below = None if node is None or alpha is None else Below(node, alpha)
@@ -300,7 +303,7 @@ class TreeService:
         )
 
     def export(self, item: TreeItem, path: str) -> None:
-        """See `engine.services.ports.Trees`."""
+        """Writes a tree as one JSON line to a new file; raises ProjectError as `ExportFiles.export` does."""
         target = Path(path).expanduser()
         if target.exists() or target.is_symlink():
             raise ProjectError(

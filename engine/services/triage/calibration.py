@@ -43,7 +43,7 @@ class _Judged:
 
 
 class CalibrationService:
-    """Calibration of one project; satisfies `engine.services.ports.Calibration`."""
+    """Calibrates the scores of one project against the verdicts, and keeps its decision rule in step."""
 
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
         """`changed` is called when another decision rule is in force."""
@@ -51,7 +51,8 @@ class CalibrationService:
         self._changed = changed
 
     def report(self, query: ListQuery | None = None) -> CalibrationReport:
-        """Everything the verdicts say; the rate is that of what `query` matches.
+        """Everything the verdicts say; the rate is that of what `query` matches. Reads all scores and draws bootstrap
+        samples, so it takes its time.
 
         Raises:
             WorkbenchError: The filter cannot be asked of the project.
@@ -106,7 +107,11 @@ class CalibrationService:
             return _with_model(conn, settings.rule(conn)), _with_itself(conn)
 
     def refresh(self) -> DecisionRule | None:
-        """Puts a calibrated threshold in force when one is due; the rule if it changed."""
+        """Puts a calibrated threshold in force when one is due, and returns the rule if it changed.
+
+        To be called after verdicts changed. One is due when there are enough verdicts for the first time, `EVERY`
+        more than last time, or fewer; with too few the default comes back. A threshold that a person chose stays.
+        """
         if self._project.read_only is not None:
             return None
         with self._project.reading() as conn:

@@ -17,7 +17,6 @@ from engine.errors import ProjectError, WorkbenchError
 from engine.filters import TEXT, Filter, ListQuery, SortKey, Term, parse_filter
 from engine.records.conversations import State, Verdict
 from engine.records.imports import Rejected
-from engine.services.ports import Conversations
 from engine.store import conversations, imports
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
@@ -52,10 +51,9 @@ def find(store: ConversationStore, query: ListQuery) -> list[int]:
 
 
 class TestFinding:
-    def test_it_is_what_screens_expect(self, store: ConversationStore) -> None:
-        """The store satisfies the protocol of the screens."""
-        port: Conversations = store
-        assert port.sources() == ["a.jsonl", "b.jsonl"]
+    def test_sources(self, store: ConversationStore) -> None:
+        """Sources are named in the order of import."""
+        assert store.sources() == ["a.jsonl", "b.jsonl"]
 
     @pytest.mark.parametrize(
         ("query", "expected"),

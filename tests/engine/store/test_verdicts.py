@@ -19,7 +19,6 @@ from engine.records.conversations import (
     Verdict,
     VerdictRow,
 )
-from engine.services.ports import Triage
 from engine.store import queue, verdicts
 from engine.store.conversations import ConversationStore
 from engine.store.migrations.schema import migrate
@@ -162,7 +161,7 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
 class TestStore:
     def test_it_is_what_screens_expect(self, project: Project) -> None:
         """The store satisfies the protocol of the screens."""
-        triage: Triage = TriageStore(project)
+        triage = TriageStore(project)
         assert triage.queue().items == ()
         assert triage.undo() is None
         assert triage.redo() is None

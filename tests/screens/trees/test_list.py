@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from engine.filters import ListQuery
 from engine.records.conversations import Estimate, TreeRow
-from engine.services.ports import Services
+from engine.services.services import Services
 from engine.services.trees.records import TreeItem, TreeRequest
 from engine.stages.trees import tree_row
 from engine.store import trees as stored

@@ -15,7 +15,7 @@ from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, ModelEntry, RunnableModel
 from engine.model.interface import LoadOptions
-from engine.services.ports import ProjectInfo, Services
+from engine.services.services import ProjectInfo, Services
 from engine.services.trees.records import TreeRequest
 from engine.services.trees.service import Like, TreeService
 from engine.stages.trees import TreeStage

@@ -12,7 +12,6 @@ import pytest
 from engine.events import DataChanged, Event
 from engine.filters import ListQuery, parse_filter
 from engine.records.conversations import DecisionRule, Verdict
-from engine.services.ports import Calibration
 from engine.services.triage.calibration import CalibrationService
 from engine.services.workspace import Workspace
 from engine.store.conversations import ConversationStore
@@ -58,7 +57,7 @@ class TestRule:
     def test_forty_verdicts_move_the_threshold(self, project: Project) -> None:
         """With the fortieth verdict the threshold lies between the kinds, and states follow at once."""
         told: list[str] = []
-        calibration: Calibration = CalibrationService(project, lambda: told.append("rule"))
+        calibration = CalibrationService(project, lambda: told.append("rule"))
         judge(project, 39)
         assert calibration.refresh() is None
         judge(project, 1)
