@@ -44,6 +44,17 @@ def signed(value: float) -> str:
     return ("-" if value < -0.005 else "") + probability(abs(value))
 
 
+def figure(value: float) -> str:
+    """A figure in [-1, 1] with two digits and without its leading zero: `.63`, `-.25`, `1.00`."""
+    text = f"{value:.2f}"
+    return text if abs(value) >= 0.995 else text.replace("0.", ".", 1).replace("-.00", ".00")
+
+
+def figure_range(low: float, high: float) -> str:
+    """Both ends of a figure's interval: `.41 to .60`."""
+    return f"{figure(low)} to {figure(high)}"
+
+
 def bar(p: float | None, width: int = BAR_WIDTH) -> str:
     """A probability as a bar of `width` cells; blank for None."""
     if p is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.number_format import figure, figure_range
 from engine.records.validation import Contrast
-from engine.validate.formatting import short
 from engine.validate.statistics.significance import LEVEL
 from engine.validate.tables import ClaimTable, Ranked
 
@@ -52,9 +52,9 @@ def can_be_told(contrast: Contrast) -> bool:
 def contrast_words(contrast: Contrast, interval: str = "") -> str:
     """`leaves .63 (.50 to .73) against length .61: no difference can be told, n = 100 (...)`."""
     off = contrast.difference
-    figure = "" if contrast.figure == "AUROC" else f"{contrast.figure} of "
-    named = f"{figure}{contrast.one} {short(contrast.first)}{interval}"
-    named += f" against {contrast.other} {short(contrast.second)}"
+    metric = "" if contrast.figure == "AUROC" else f"{contrast.figure} of "
+    named = f"{metric}{contrast.one} {figure(contrast.first)}{interval}"
+    named += f" against {contrast.other} {figure(contrast.second)}"
     ends = f"{signed(off.value)}, {signed(off.low)} to {signed(off.high)}"
     if contrast.p is None or contrast.corrected is None:
         return f"{named}: too few of one kind to tell, n = {contrast.n:,} ({ends})"
@@ -74,17 +74,17 @@ def p_words(p: float) -> str:
     """`p = .31`, `p = .031`, `p < .001`."""
     if p < 0.001:
         return "p < .001"
-    return f"p = {p:.3f}".replace("0.", ".", 1) if p < 0.1 else f"p = {short(p)}"
+    return f"p = {p:.3f}".replace("0.", ".", 1) if p < 0.1 else f"p = {figure(p)}"
 
 
 def signed(value: float) -> str:
     """A difference with two digits and its sign, `+.12`, `-.05`; without one where it rounds to nothing."""
-    text = short(value)
+    text = figure(value)
     return f"+{text}" if value > 0 and text != ".00" else text
 
 
 def _interval(row: Ranked | None) -> str:
-    return "" if row is None else f" ({short(row.area.low)} to {short(row.area.high)})"
+    return "" if row is None else f" ({figure_range(row.area.low, row.area.high)})"
 
 
 def _none(count: int) -> str:

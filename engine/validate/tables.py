@@ -15,12 +15,12 @@ from engine.validate.statistics.curves import rejection, roc
 from engine.validate.statistics.ranking import Placements, auroc, placements
 from engine.validate.statistics.resampling import NAMES, Bools, Ranking, Resampling
 from engine.validate.statistics.significance import above_chance, corrected, differ, holm
-from engine.validate.uncertainty import MEASURES, PLAIN, Case
+from engine.validate.uncertainty import FIGURES, PLAIN, Case, Figure
 
 _AP, _KEPT, _RATIO = (NAMES.index(one) for one in NAMES[1:])
 
-Tell = Callable[[str], None]
-"""Told what is worked out next; may raise to stop it."""
+OnStep = Callable[[str], None]
+"""Called with what is computed next; may raise to stop it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Pair:
 
 
 def claim_tables(
-    cases: Sequence[Case], claims: Sequence[str], tell: Tell = lambda what: None
+    cases: Sequence[Case], claims: Sequence[str], on_step: OnStep = lambda step: None
 ) -> list[ClaimTable]:
     """A table for each of the claims that is known of some case; one that says the same as an earlier one of every case
     is left out."""
@@ -90,7 +90,7 @@ def claim_tables(
         if not holds + fails or answers in seen:
             continue
         seen.append(answers)
-        about = _About([case for case in cases if claim in case.claims], claim, tell)
+        about = _About([case for case in cases if claim in case.claims], claim, on_step)
         tables.append(ClaimTable(claim, holds, fails, about.rows(), about.contrasts()))
     return tables
 
@@ -98,8 +98,8 @@ def claim_tables(
 class _About:
     """What is known of some cases under one claim; what several rows need is worked out once."""
 
-    def __init__(self, cases: Sequence[Case], claim: str, tell: Tell) -> None:
-        self._claim, self._tell = claim, tell
+    def __init__(self, cases: Sequence[Case], claim: str, on_step: OnStep) -> None:
+        self._claim, self._on_step = claim, on_step
         self._wrong = np.array([case.claims[claim] for case in cases])
         self._groups = [case.conversation for case in cases]
         self._values: Mapping[str, list[float | None]] = {
@@ -126,15 +126,14 @@ class _About:
         found = [
             self._contrast(name, other)
             for name in self._values
-            if name.partition(" ")[0] in MEASURES
+            if FIGURES[name].is_measure
             for other in self._plain(name)
             if self._usable(self._there[name] & self._there[other])
         ]
         return corrected(found)
 
     def _plain(self, name: str) -> list[str]:
-        how = name.partition(" ")[2]
-        wanted = [f"{plain} {how}".strip() for plain in PLAIN]
+        wanted = [Figure(plain, FIGURES[name].summary).name for plain in PLAIN]
         return [
             other if other in self._values else plain
             for plain, other in zip(PLAIN, wanted, strict=True)
@@ -146,7 +145,7 @@ class _About:
         return bool(wrong.any()) and not wrong.all()
 
     def _row(self, name: str) -> Ranked:
-        self._tell(f"{self._claim}: {name}")
+        self._on_step(f"{self._claim}: {name}")
         among = self._there[name]
         values, wrong, groups = self._some(name, among)
         ranking = self._ranking(name, among)
@@ -166,7 +165,7 @@ class _About:
         )
 
     def _contrast(self, name: str, other: str) -> Contrast:
-        self._tell(f"{self._claim}: {name} against {other}")
+        self._on_step(f"{self._claim}: {name} against {other}")
         among = self._there[name] & self._there[other]
         first, second = self._places(name, among), self._places(other, among)
         off = self._ranking(name, among).difference(self._ranking(other, among), 0)

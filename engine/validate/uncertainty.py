@@ -43,6 +43,49 @@ BASELINES: Mapping[str, str] = {
 }
 """What needs no tree, or little of it; a measure is worth something only beside them."""
 
+SUMMARIES: Mapping[str, str] = {
+    "": "",
+    "mean": "; mean over the trees of a conversation",
+    "most": "; most of them",
+}
+"""How a figure of several trees is summed up for their conversation: the end of its name, and what that means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of trees or of a whole conversation.
+
+    Attributes:
+        base: One of `MEASURES` or `BASELINES`.
+        summary: One of `SUMMARIES`.
+    """
+
+    base: str
+    summary: str = ""
+
+    @property
+    def name(self) -> str:
+        """`leaves`, `leaves mean`."""
+        return f"{self.base} {self.summary}".strip()
+
+    @property
+    def means(self) -> str:
+        """What it is."""
+        return {**MEASURES, **BASELINES}[self.base] + SUMMARIES[self.summary]
+
+    @property
+    def is_measure(self) -> bool:
+        """Whether it is a measure of trees, and no baseline."""
+        return self.base in MEASURES
+
+
+FIGURES: Mapping[str, Figure] = {
+    one.name: one
+    for base in (*MEASURES, *BASELINES)
+    for one in (Figure(base, summary) for summary in SUMMARIES)
+}
+"""All figures by name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Inside:
@@ -140,8 +183,8 @@ def _together(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float 
         if name == "length":
             found[name] = values[0]
             continue
-        found[f"{name} mean"] = fmean(values) if values else None
-        found[f"{name} most"] = max(values, default=None)
+        found[Figure(name, "mean").name] = fmean(values) if values else None
+        found[Figure(name, "most").name] = max(values, default=None)
     return found
 
 

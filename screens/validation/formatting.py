@@ -1,4 +1,4 @@
-"""What the validation screen says, and what it copies. Without Textual's widgets."""
+"""What the validation screen says and copies, without Textual's widgets."""
 
 from __future__ import annotations
 
@@ -6,22 +6,14 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from engine.records.interval import Interval
+from engine.records.report import ReportRow, ReportTable
 from engine.records.validation import Missing
-from engine.services.validation.records import ReportTable, RowKind, SheetRow, ValidationReport
+from engine.services.validation.records import ValidationReport
 from engine.text import one_line
-from screens.widgets.row_table import Column, Piece
+from screens.widgets.report_columns import first_figure, short
 
-LEVEL = 0.05
-"""A corrected p below it is told from chance; see `engine.validate.statistics.significance`."""
-Listed = tuple[int, SheetRow]
-"""The place of a row in its sheet, and the row."""
-CELLS, SIGNED_CELLS = 14, 19
-"""Of a figure with its interval, without signs and with."""
-NO_COLUMNS: list[Column[Listed]] = [Column("name", "", 20, lambda row: [], flexible=True)]
-"""Before there is a sheet."""
-_SIGNS: dict[RowKind, str] = {"measure": "●", "plain": "○", "way": "●"}
 LONGEST = 400
+LONGEST_NAME = 60
 
 METRICS = {
     "goals": "goals: groups against gold goals",
@@ -30,105 +22,64 @@ METRICS = {
 }
 
 
-def columns(sheet: ReportTable) -> list[Column[Listed]]:
-    """Name with the sign of its kind, then each figure with its interval, then whether chance can be ruled out."""
-
-    def name(listed: Listed) -> Sequence[Piece]:
-        row = listed[1]
-        tone = "tone--accent" if row.kind != "plain" else "tone--muted"
-        return [(f"{_SIGNS[row.kind]} ", tone), (name_of(row), "")]
-
-    def figure(nth: int) -> Column[Listed]:
-        title = sheet.columns[nth]
-
-        def cell(listed: Listed) -> Sequence[Piece]:
-            one = listed[1].cells[nth]
-            return [(short(one.value), ""), (f" {ends(one)}", "tone--muted")]
-
-        signed = any(row.cells[nth].low < 0 for row in sheet.rows)
-        return Column(title, title, SIGNED_CELLS if signed else CELLS, cell, keep=9 - nth)
-
-    def chance(listed: Listed) -> Sequence[Piece]:
-        row = listed[1]
-        if row.p is None:
-            return [("", "")]
-        if row.p >= LEVEL:
-            return [("no", "tone--muted")]
-        above = row.cells[0].value > 0.5
-        return [("above", "tone--complete")] if above else [("below", "tone--incomplete")]
-
-    found = [Column("name", one_line(sheet.title, 60), 20, name, flexible=True)]
-    found += [figure(nth) for nth in range(len(sheet.columns))]
-    if any(row.p is not None for row in sheet.rows):
-        found.append(Column("chance", "chance?", 7, chance, keep=8))
-    return found
-
-
-def short(value: float) -> str:
-    """A figure with two digits: `.63`, `1.0`, `−.20`, `−1.20`; nothing has no sign."""
-    text = f"{abs(value):.2f}".removeprefix("0")
-    text = "1.0" if text == "1.00" else text
-    return f"−{text}" if value < 0 and text != ".00" else text
-
-
-def ends(one: Interval) -> str:
-    """Both ends of an interval, `[.50, .73]`."""
-    return f"[{short(one.low)}, {short(one.high)}]"
-
-
 def summary(report: ValidationReport, page: int) -> Content:
     """Which page of how many this is, and what it is about."""
-    many = pages(report)
-    told = f"{page + 1} of {many}"
-    if page >= len(report.sheets):
+    place = f"{page + 1} of {pages(report)}"
+    if page >= len(report.tables):
         title = f"what is missing for more ({len(report.missing)})"
-        return Content.assemble((f"◂ {told} ▸ ", "$tone-accent"), (title, "bold"))
-    sheet = report.sheets[page]
+        return Content.assemble((f"◂ {place} ▸ ", "$tone-accent"), (title, "bold"))
+    table = report.tables[page]
     return Content.assemble(
-        (f"◂ {told} ▸ ", "$tone-accent"),
-        (METRICS[sheet.metric], "bold"),
-        "" if sheet.metric == "goals" else f" against {one_line(sheet.title, 60)}",
-        (f" · {one_line(sheet.about[0], 300)}", "$tone-muted"),
+        (f"◂ {place} ▸ ", "$tone-accent"),
+        (METRICS[table.metric or ""], "bold"),
+        "" if table.metric == "goals" else f" against {one_line(table.title, LONGEST_NAME)}",
+        (f" · {one_line('; '.join(table.notes[:2]), 300)}", "$tone-muted"),
     )
 
 
 def pages(report: ValidationReport) -> int:
-    """The sheets, and one page on what is missing where anything is."""
-    return len(report.sheets) + bool(report.missing)
+    """The number of tables, and one page on what is missing where anything is."""
+    return len(report.tables) + bool(report.missing)
 
 
-def said(sheet: ReportTable, row: SheetRow | None, beside: SheetRow | None) -> Content:
-    """What can be concluded: on all rows, and on the one under the cursor."""
+def conclusions_content(
+    table: ReportTable, row: ReportRow | None, compared: ReportRow | None
+) -> Content:
+    """What can be concluded of the row under the cursor and of all rows, and the notes of the table.
+
+    Args:
+        compared: The row whose curves are drawn beside those of `row`.
+    """
     lines: list[Content] = []
     if row is not None:
         means = f": {one_line(row.means, 200)}" if row.means else ""
         lines.append(Content.assemble((name_of(row), "bold $tone-bright"), (means, "$tone-muted")))
-        if beside is not None and row.curves:
+        if compared is not None and row.curves:
             lines.append(
-                Content.styled(f"drawn faintly: {name_of(beside)}, and chance", "$tone-muted")
+                Content.styled(f"drawn faintly: {name_of(compared)}, and chance", "$tone-muted")
             )
-        lines += [Content(one_line(sentence, LONGEST)) for sentence in row.said]
-    if sheet.said:
+        lines += [Content(one_line(sentence, LONGEST)) for sentence in row.conclusions]
+    if table.conclusions:
         lines.append(Content.styled("all rows", "bold"))
-        lines += [Content(one_line(sentence, LONGEST)) for sentence in sheet.said]
+        lines += [Content(one_line(sentence, LONGEST)) for sentence in table.conclusions]
     by_chance = [
-        f"{name} {short(value)}"
-        for name, value in zip(sheet.columns, sheet.chance, strict=True)
-        if value is not None
+        f"{column.title} {short(column.chance)}"
+        for column in table.columns
+        if column.chance is not None and column.on_screen
     ]
     if by_chance:
         lines.append(Content.styled(f"by chance: {', '.join(by_chance)}", "$tone-muted"))
-    lines += [Content.styled(one_line(about, LONGEST), "$tone-muted") for about in sheet.about]
+    lines += [Content.styled(one_line(note, LONGEST), "$tone-muted") for note in table.notes]
     return Content("\n").join(lines)
 
 
-def name_of(row: SheetRow) -> str:
+def name_of(row: ReportRow) -> str:
     """The name of a row, display-safe."""
-    return one_line(row.name, 60)
+    return one_line(row.name, LONGEST_NAME)
 
 
 def missing_content(missing: Sequence[Missing]) -> Content:
-    """What is not there and what gives it."""
+    """What is missing, and the command that makes it."""
     lines = []
     for one in missing:
         lines.append(Content.assemble((one.metric, "bold"), f"  {one_line(one.what, LONGEST)}"))
@@ -138,30 +89,19 @@ def missing_content(missing: Sequence[Missing]) -> Content:
 
 
 def empty_content(missing: Sequence[Missing]) -> Content:
-    """What to do where no metric has anything to say."""
+    """What to do where no metric can be compared with anything."""
     head = (
         "Nothing to validate yet.\n\n"
-        "Here every metric is held against what is known of the conversations:\n"
+        "Here every metric is compared with what is known of the conversations:\n"
         "rewards, completion, gold goals, judged answers that came with the import.\n\n"
     )
     return Content.assemble(head, missing_content(missing))
 
 
-def beside_of(sheet: ReportTable, row: SheetRow) -> SheetRow | None:
-    """What a row is drawn beside: the best of the other kind, or of the others where there is one kind only."""
-    others = [one for one in sheet.rows if one.kind != row.kind] or [
-        one for one in sheet.rows if one is not row
+def compared_row(table: ReportTable, row: ReportRow) -> ReportRow | None:
+    """The row whose curves are drawn beside those of a row: the best of the other kind, or of the other rows where
+    there is one kind only; None where there is no other row."""
+    others = [one for one in table.rows if one.kind != row.kind] or [
+        one for one in table.rows if one is not row
     ]
-    return max(others, key=lambda one: one.cells[0].value, default=None)
-
-
-def as_text(sheet: ReportTable) -> str:
-    """The table with tabs, each figure with both ends of its interval, and all conclusions below it."""
-    heads = [f"{name}\t{name} low\t{name} high" for name in sheet.columns]
-    lines = ["\t".join(["", *heads, "p"])]
-    for row in sheet.rows:
-        cells = [f"{v:.4f}" for one in row.cells for v in (one.value, one.low, one.high)]
-        p = "" if row.p is None else f"{row.p:.4f}"
-        lines.append("\t".join([" ".join(row.name.split()), *cells, p]))
-    sentences = dict.fromkeys((*sheet.said, *(told for row in sheet.rows for told in row.said)))
-    return "\n".join([*lines, *sheet.about, *sentences])
+    return max(others, key=first_figure, default=None)

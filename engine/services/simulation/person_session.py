@@ -11,7 +11,7 @@ from typing import Any
 from engine.events import JobProgress
 from engine.jobs.contract import Stage
 from engine.model.talking import Role
-from engine.number_format import counted
+from engine.number_format import counted, figure
 from engine.services.simulation.forms import KIND, rules_as_json
 from engine.services.simulation.live import live_line
 from engine.services.simulation.options import SimulationOptions
@@ -25,7 +25,6 @@ from engine.simulate.forms.replies import parsed
 from engine.simulate.forms.run import FormRun, Variant
 from engine.simulate.play import Line, Played
 from engine.stages.playing_with_person import Person, PersonStage
-from engine.validate.formatting import short
 
 STOPPED = "person"
 """What a run ended by where the person ended it."""
@@ -187,5 +186,5 @@ def _told(over: Played) -> str:
     required, optional = result["required"], result["optional"]
     return (
         f"Ended by {ended}. Required fields filled: {required[0]} of {required[1]}, optional:"
-        f" {optional[0]} of {optional[1]}; {counted(result['turns'], 'turn')}; Score {short(result['score'])}."
+        f" {optional[0]} of {optional[1]}; {counted(result['turns'], 'turn')}; Score {figure(result['score'])}."
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from engine.number_format import counted
+from engine.number_format import counted, figure
 from engine.records.simulation import PlayRow
 from engine.services.simulation.records import PlayItem, ResultRow, ResultSheet, SheetColumn
 from engine.services.simulation.sharded import replies_by_condition, scored
@@ -16,7 +16,6 @@ from engine.simulate.sharded.log import CATEGORIES
 from engine.simulate.sharded.making.draft import as_draft
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, ONE_TURN
 from engine.validate.aptitude import Aptitude, aptitudes
-from engine.validate.formatting import short
 from engine.validate.turns import by_turns
 
 Cell = tuple[str, float | str | None]
@@ -193,9 +192,7 @@ def _forms(rows: Sequence[PlayRow]) -> list[ResultSheet]:
 
 def _told_forms(result: Mapping[str, Any]) -> str:
     required = "{} of {}".format(*result["required"])
-    told = (
-        f"Score {short(result['score'])} · {counted(result['turns'], 'turn')} · required {required}"
-    )
+    told = f"Score {figure(result['score'])} · {counted(result['turns'], 'turn')} · required {required}"
     return f"{told} · ended by {result['ended']}"
 
 
@@ -306,7 +303,7 @@ def _number(number: float) -> Cell:
 
 
 def _share(share: float) -> Cell:
-    return short(share), share
+    return figure(share), share
 
 
 _SHEETS: Mapping[str, Callable[[Sequence[PlayRow]], list[ResultSheet]]] = {

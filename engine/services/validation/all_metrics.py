@@ -1,30 +1,32 @@
-"""All metrics of a project against all that is known of it, and what is missing for more."""
+"""All metrics of a project compared with all that is known of its conversations, and what is missing for more."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.model.catalog import Catalog
+from engine.records.report import ReportTable
 from engine.records.validation import CompletenessTable, Metric, Missing
+from engine.services.validation import completeness_report, goals_report, trees_report
 from engine.services.validation.completeness import completeness_table, only_run
 from engine.services.validation.goals import GoalValidation, goal_validation
 from engine.services.validation.trees import TreeValidation, tree_validation
 from engine.store.project import Project
 from engine.validate import truths
-from engine.validate.tables import Tell
+from engine.validate.tables import OnStep
 
 T = TypeVar("T")
 _TRUTH = "Truth comes with the import, in the field `truth` of a record."
 
 
 @dataclass(frozen=True, slots=True)
-class Everything:
-    """What each metric has to say; None where it has nothing."""
+class AllMetrics:
+    """The result of each metric; None where there is nothing to compare it with."""
 
     goals: GoalValidation | None
     completeness: CompletenessTable | None
@@ -32,35 +34,72 @@ class Everything:
     missing: tuple[Missing, ...]
 
 
-def everything(
-    project: Project, catalog: Catalog, query: ListQuery, tell: Tell = lambda what: None
-) -> Everything:
-    """Holds every metric against what is known.
+def validate_all(
+    project: Project, catalog: Catalog, query: ListQuery, on_step: OnStep = lambda step: None
+) -> AllMetrics:
+    """Compares every metric with what is known.
 
     Args:
-        tell: Told what is worked out next; may raise to stop it.
+        on_step: Called with what is computed next; may raise to stop it.
     """
     missing: list[Missing] = []
 
-    def asked(metric: Metric, ask: Callable[[], T]) -> T | None:
-        tell(metric)
+    def result_of(metric: Metric, compute: Callable[[], T]) -> T | None:
+        on_step(metric)
         try:
-            return ask()
+            return compute()
         except UsageError as nothing:
             missing.append(Missing(metric, nothing.message, nothing.hint))
             return None
 
     run = only_run(Path(project.path))
-    goals = asked("goals", lambda: goal_validation(project, query))
-    completeness = asked(
-        "completeness", lambda: completeness_table(project, catalog, run, query=query, tell=tell)
+    goals = result_of("goals", lambda: goal_validation(project, query))
+    completeness = result_of(
+        "completeness",
+        lambda: completeness_table(project, catalog, run, query=query, on_step=on_step),
     )
-    trees = asked("trees", lambda: tree_validation(project, query, tell=tell))
+    trees = result_of("trees", lambda: tree_validation(project, query, on_step=on_step))
     if completeness is not None:
         missing += _of_completeness(completeness)
     if trees is not None:
         missing += _of_trees(trees)
-    return Everything(goals, completeness, trees, tuple(missing))
+    return AllMetrics(goals, completeness, trees, tuple(missing))
+
+
+def tables(found: AllMetrics) -> tuple[ReportTable, ...]:
+    """All tables that have rows."""
+    made: list[ReportTable] = []
+    if found.goals is not None:
+        made.append(goals_report.table(found.goals))
+    if found.completeness is not None:
+        made += completeness_report.tables(found.completeness)
+    if found.trees is not None:
+        made += trees_report.tables(found.trees)
+    return tuple(one for one in made if one.rows)
+
+
+def lines_of(found: AllMetrics) -> list[str]:
+    """As text, with an empty line between metrics; none where no metric has a result."""
+    parts = []
+    if found.goals is not None:
+        parts.append(goals_report.lines_of(found.goals))
+    if found.completeness is not None:
+        parts.append(completeness_report.lines_of(found.completeness))
+    if found.trees is not None:
+        parts.append(trees_report.lines_of(found.trees))
+    return [line for part in parts for line in ("", *part)][1:]
+
+
+def as_json(found: AllMetrics) -> dict[str, Any]:
+    """As JSON: the result of each metric, and `missing`."""
+    results: dict[str, Any] = {}
+    if found.goals is not None:
+        results |= goals_report.as_json(found.goals)
+    if found.completeness is not None:
+        results |= completeness_report.as_json(found.completeness)
+    if found.trees is not None:
+        results |= trees_report.as_json(found.trees)
+    return {**results, "missing": [asdict(one) for one in found.missing]}
 
 
 def _of_completeness(found: CompletenessTable) -> list[Missing]:

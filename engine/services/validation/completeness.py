@@ -33,7 +33,7 @@ from engine.validate.completeness import (
 from engine.validate.keywords import sounds_complete
 from engine.validate.statistics.classification import THRESHOLD
 from engine.validate.statistics.curves import reliability, roc
-from engine.validate.tables import Tell
+from engine.validate.tables import OnStep
 
 KEYWORDS = "keyword rule"
 LEAST_SHARE = 0.5
@@ -69,7 +69,7 @@ def completeness_table(
     seed: int = 0,
     limit: int | None = None,
     same_kind: bool = False,
-    tell: Tell = lambda what: None,
+    on_step: OnStep = lambda step: None,
 ) -> CompletenessTable:
     """Cuts the same conversations for all scores that the project holds, and says how well each tells.
 
@@ -83,7 +83,7 @@ def completeness_table(
         seed: Of the cuts.
         limit: Only the first so many of them.
         same_kind: Cut only after a step of the kind (assistant or tool) that the conversation ends with.
-        tell: Told what is worked out next; may raise to stop it.
+        on_step: Called with what is computed next; may raise to stop it.
 
     Raises:
         UsageError: There is no such run, there are no such scores, or nothing can be cut.
@@ -98,7 +98,7 @@ def completeness_table(
         asked = _asked(conn, query or ListQuery(), held_out, used)
         keys = list(asked.names)[:limit]
         names = {key: asked.names[key] for key in keys}
-        tell("reading the scores")
+        on_step("reading the scores")
         found = {
             config.config_hash: scores.values(conn, config.config_hash, keys) for config in configs
         }
@@ -120,10 +120,10 @@ def completeness_table(
                 " nothing can be cut.",
                 "Ask for one row with --mode or --adapter, or score more.",
             )
-        tell("the keyword rule")
+        on_step("the keyword rule")
         ways[KEYWORDS] = _keywords(conn, where)
         truth = {key: one for key, one in imports.truths(conn) if key in names}
-    tell("drawing conversations")
+    on_step("drawing conversations")
     by_title = {titles[config.config_hash]: config for config in kept}
     cuttable = sum(place.cut is not None for place in where.values())
     return CompletenessTable(

@@ -1,98 +1,172 @@
-"""How `workbench validate PROJECT completeness` tells what it found."""
+"""The truncation test of completeness scores, and the scores compared with truth: as tables, as text and as JSON."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import Any
 
-from engine.records.interval import Interval
-from engine.records.validation import Classification, CompletenessTable, TruncationRow, TruthTable
-from engine.services.validation.contrasts import contrasts_json
+from engine.number_format import figure
+from engine.records.report import Plot, ReportColumn, ReportRow, ReportTable
+from engine.records.validation import (
+    Classification,
+    CompletenessTable,
+    Curve,
+    TruncationRow,
+    TruthTable,
+)
+from engine.services.report_rendering import TextColumn, row_as_json, table_lines
+from engine.services.validation.contrasts import contrasts_about, contrasts_json
 from engine.text import one_line
 from engine.validate import conclusions
-from engine.validate.formatting import ends, short
 
 FIGURES = tuple(one.name for one in fields(Classification))
 LONGEST_NAME = 44
-CUT, LOW = "whole against cut", "low at the end"
+DIAGONAL: Curve = ((0.0, 0.0), (1.0, 1.0))
+ROC = Plot("ROC", "false alarms", DIAGONAL)
+_RELIABILITY = Plot("whole in fact, by value", "value", DIAGONAL)
+_CUT, _LOW = "whole against cut", "low at the end"
 """Heads of the first columns."""
+_CUT_COLUMNS = (
+    ReportColumn("", "text", "name"),
+    ReportColumn("AUROC", "interval", "auroc", chance=0.5),
+    ReportColumn("F1", "interval", "f1"),
+    ReportColumn("accuracy", "interval", "accuracy", chance=0.5),
+    ReportColumn("precision", "interval", "precision", on_screen=False),
+    ReportColumn("recall", "interval", "recall", on_screen=False),
+    ReportColumn("AP", "interval", "ap", chance=0.5),
+    ReportColumn("ECE", "interval", "ece"),
+)
+_CUT_LAYOUT = (
+    TextColumn("AUROC", 7, 12),
+    TextColumn("F1", 5, 12),
+    TextColumn("acc.", 5),
+    TextColumn("prec.", 7),
+    TextColumn("recall", 8),
+    TextColumn("AP", 6),
+    TextColumn("ECE", 6),
+)
+_TRUTH_LAYOUT = (TextColumn("AUROC", 7, 12), TextColumn("AP", 5, 12))
+
+
+def kept_accuracy_plot(right: float) -> Plot:
+    """The accuracy of what is kept against the share rejected; `right` is the accuracy without rejection."""
+    return Plot("right among those kept", "rejected", ((0.0, right), (1.0, right)))
+
+
+def tables(found: CompletenessTable) -> list[ReportTable]:
+    """The truncation test, then one table for each claim; without rows where a claim is the same for all."""
+    return [_truncation_table(found), *(_truth_table(one) for one in found.truths)]
+
+
+def _truncation_table(found: CompletenessTable) -> ReportTable:
+    whose = f"held out by {one_line(found.run, LONGEST_NAME)}" if found.run else "of the project"
+    how = "after a random step like its last" if found.same_kind else "at a random turn"
+    return ReportTable(
+        _CUT,
+        _CUT_COLUMNS,
+        tuple(_truncation_row(row, found) for row in found.rows),
+        (
+            f"{found.n:,} conversations {whose}, each whole and cut {how} (seed {found.seed})",
+            f"{found.asked:,} asked for, {found.single:,} cannot be cut,"
+            f" {found.coverage:.0%} of the others are scored by all rows",
+        ),
+        metric="completeness",
+        plots=(_RELIABILITY, ROC),
+    )
+
+
+def _truncation_row(row: TruncationRow, found: CompletenessTable) -> ReportRow:
+    return ReportRow(
+        (row.name, *(getattr(row.found, column.key) for column in _CUT_COLUMNS[1:])),
+        means="closing words, no model" if row.kind == "keywords" else (row.model or ""),
+        conclusions=contrasts_about(row.name, found.contrasts),
+        curves=(row.reliability, row.roc),
+        details={
+            "kind": row.kind,
+            "mode": row.mode,
+            "model": row.model,
+            "adapter": row.adapter,
+            "config_hash": row.config_hash,
+            "scored": row.scored,
+            "recipe": row.recipe or None,
+            "conversations": row.conversations,
+            "cut": row.cut,
+        },
+    )
+
+
+def _truth_table(table: TruthTable) -> ReportTable:
+    covered = table.holds + table.fails
+    return ReportTable(
+        table.claim,
+        (
+            ReportColumn("", "text", "name"),
+            ReportColumn("AUROC", "interval", "auroc", chance=0.5),
+            ReportColumn("AP", "interval", "ap", chance=table.holds / covered),
+        ),
+        tuple(
+            ReportRow(
+                (row.name, row.auroc, row.ap),
+                conclusions=contrasts_about(row.name, table.contrasts),
+                curves=(row.rejection, row.roc),
+            )
+            for row in table.rows
+        ),
+        (
+            table.means,
+            f"{table.holds:,} yes, {table.fails:,} no; scored by all rows {covered:,} of"
+            f" {table.known:,} conversations of which it is known",
+            "low values should find it",
+        ),
+        metric="completeness",
+        plots=(kept_accuracy_plot(table.fails / covered), ROC),
+    )
 
 
 def notes(found: CompletenessTable) -> list[str]:
     """What a person should know beside the table."""
-    told = []
+    lines = []
     if found.run is None:
-        told.append(
+        lines.append(
             "No single training run says what was held out: all conversations of the project are tested."
         )
     if found.trained:
-        told.append(
+        lines.append(
             f"{found.trained:,} conversations are left out because an adapter here was trained on them."
         )
-    told += [
+    lines += [
         f"No row for {one_line(name, LONGEST_NAME)}: it covers {count:,} of {found.asked:,} conversations."
         for name, count in found.left_out
     ]
-    return told
+    return lines
 
 
 def lines_of(found: CompletenessTable) -> list[str]:
     """As text."""
-    whose = f"held out by {one_line(found.run, LONGEST_NAME)}" if found.run else "of the project"
-    how = "after a random step like its last" if found.same_kind else "at a random turn"
-    width = max(len(CUT), *(len(_name(row)) for row in found.rows))
+    cut, *against = tables(found)
+    width = max(len(_CUT), *(len(one_line(row.name, LONGEST_NAME)) for row in found.rows))
     lines = [
-        f"completeness   {found.n:,} conversations {whose}, each whole and cut {how} (seed {found.seed})",
-        f"               {found.asked:,} asked for, {found.single:,} cannot be cut,"
-        f" {found.coverage:.0%} of the others are scored by all rows",
+        f"{'completeness':<15}{cut.notes[0]}",
+        f"{'':<15}{cut.notes[1]}",
         "",
-        f"{CUT:<{width}}{'AUROC':>7}  {'95%':<12}{'F1':>5}  {'95%':<12}{'acc.':>5}{'prec.':>7}{'recall':>8}"
-        f"{'AP':>6}{'ECE':>6}",
+        *table_lines(cut, _CUT_LAYOUT, name=_CUT, width=width),
+        *(f"  {line}" for line in conclusions.pairwise(found.contrasts)),
     ]
-    for row in found.rows:
-        one = row.found
-        lines.append(
-            f"{_name(row):<{width}}{_with_ends(one.auroc, 7)}{_with_ends(one.f1, 5)}{short(one.accuracy.value):>5}"
-            f"{short(one.precision.value):>7}{short(one.recall.value):>8}{short(one.ap.value):>6}"
-            f"{short(one.ece.value):>6}"
-        )
-    lines += [f"  {line}" for line in conclusions.pairwise(found.contrasts)]
-    for table in found.truths:
-        lines += ["", *_truth_lines(table, width)]
+    for made, table in zip(against, found.truths, strict=True):
+        lines += ["", f"{made.title}: {made.notes[0]}", f"  {made.notes[1]}"]
+        if not made.rows:
+            lines.append("  All are the same: there is nothing to tell apart.")
+            continue
+        head, *rows = table_lines(made, _TRUTH_LAYOUT, name=_LOW, width=width)
+        chance = " and ".join(figure(one.chance or 0.0) for one in made.columns[1:])
+        lines += [f"{head:<{width + 40}}  (by chance {chance})", *rows]
+        lines += [f"  {line}" for line in conclusions.pairwise(table.contrasts)]
     return lines
-
-
-def _truth_lines(table: TruthTable, width: int) -> list[str]:
-    covered = table.holds + table.fails
-    lines = [
-        f"{table.claim}: {table.means}",
-        f"  {table.holds:,} yes, {table.fails:,} no; scored by all rows {covered:,} of {table.known:,} conversations"
-        " of which it is known",
-    ]
-    if not table.rows:
-        return [*lines, "  All are the same: there is nothing to tell apart."]
-    chance = f"(by chance .50 and {short(table.holds / covered)})"
-    lines.append(f"{LOW:<{width}}{'AUROC':>7}  {'95%':<12}{'AP':>5}  {'95%':<12}  {chance}")
-    lines += [
-        f"{one_line(row.name, LONGEST_NAME):<{width}}{_with_ends(row.auroc, 7)}{_with_ends(row.ap, 5)}".rstrip()
-        for row in table.rows
-    ]
-    return lines + [f"  {line}" for line in conclusions.pairwise(table.contrasts)]
-
-
-def _name(row: TruncationRow) -> str:
-    return one_line(row.name, LONGEST_NAME)
-
-
-def _with_ends(figure: Interval, width: int) -> str:
-    return f"{short(figure.value):>{width}}  {ends(figure):<12}"
-
-
-# As JSON
 
 
 def as_json(found: CompletenessTable) -> dict[str, Any]:
     """As JSON: intervals in `ci`, from low to high."""
+    cut, *against = tables(found)
     return {
         "completeness": {
             "n": found.n,
@@ -105,23 +179,7 @@ def as_json(found: CompletenessTable) -> dict[str, Any]:
             "coverage": found.coverage,
             "trained": found.trained,
             "left_out": [{"name": name, "scored": count} for name, count in found.left_out],
-            "rows": [
-                {
-                    "name": row.name,
-                    "kind": row.kind,
-                    "mode": row.mode,
-                    "model": row.model,
-                    "adapter": row.adapter,
-                    "config_hash": row.config_hash,
-                    "scored": row.scored,
-                    "recipe": row.recipe or None,
-                    "conversations": row.conversations,
-                    "cut": row.cut,
-                    **{name: getattr(row.found, name).value for name in FIGURES},
-                    "ci": {name: _ends(getattr(row.found, name)) for name in FIGURES},
-                }
-                for row in found.rows
-            ],
+            "rows": [row_as_json(cut, row) for row in cut.rows],
             **contrasts_json(found.contrasts),
             "truths": [
                 {
@@ -130,22 +188,10 @@ def as_json(found: CompletenessTable) -> dict[str, Any]:
                     "holds": table.holds,
                     "fails": table.fails,
                     "known": table.known,
-                    "rows": [
-                        {
-                            "name": row.name,
-                            "auroc": row.auroc.value,
-                            "ap": row.ap.value,
-                            "ci": {"auroc": _ends(row.auroc), "ap": _ends(row.ap)},
-                        }
-                        for row in table.rows
-                    ],
+                    "rows": [row_as_json(made, row) for row in made.rows],
                     **contrasts_json(table.contrasts),
                 }
-                for table in found.truths
+                for made, table in zip(against, found.truths, strict=True)
             ],
         }
     }
-
-
-def _ends(figure: Interval) -> list[float]:
-    return [figure.low, figure.high]

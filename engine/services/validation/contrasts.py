@@ -1,4 +1,4 @@
-"""Contrasts as JSON."""
+"""Contrasts between rows, as sentences and as JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.records.validation import Contrast
+from engine.text import one_line
 from engine.validate import conclusions
+
+_LONGEST = 400
+
+
+def contrasts_about(name: str, contrasts: Sequence[Contrast]) -> tuple[str, ...]:
+    """A sentence on each contrast in which the row of this name takes part."""
+    mine = [one for one in contrasts if name in (one.one, one.other)]
+    return tuple(one_line(sentence, _LONGEST) for sentence in conclusions.pairwise(mine))
 
 
 def contrasts_json(contrasts: Sequence[Contrast]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Validation as the screen asks for it."""
+"""The validation of a project's metrics, as the screen runs it."""
 
 from __future__ import annotations
 
@@ -7,42 +7,40 @@ from pathlib import Path
 from engine.errors import Cancelled, ProjectError
 from engine.filters import ListQuery
 from engine.model.catalog import Catalog
-from engine.services.validation.records import ValidationReport, Watch
+from engine.services.validation.records import ValidationProgress, ValidationReport
 from engine.store.project import Project
 from engine.text import as_json
 
 
 class ValidationService:
-    """See `engine.services.validation.records.Validation`."""
+    """Compares every metric of the project with all that is known of its conversations; only this reads truth."""
 
     def __init__(self, project: Project, catalog: Catalog) -> None:
         self._project, self._catalog = project, catalog
 
-    def report(self, watch: Watch) -> ValidationReport:
-        """Works everything out.
+    def report(self, progress: ValidationProgress) -> ValidationReport:
+        """Computes all tables, which takes seconds.
 
         Raises:
-            Cancelled: `watch` said so.
+            Cancelled: `progress.cancelled` was set.
         """
         # imported here because they bring much that no other screen needs
-        from engine.services.validation import all_metrics_report
-        from engine.services.validation.all_metrics import everything
-        from engine.services.validation.report_tables import sheets
+        from engine.services.validation import all_metrics
 
-        def tell(what: str) -> None:
-            watch.told = what
-            if watch.cancelled:
+        def on_step(step: str) -> None:
+            progress.step = step
+            if progress.cancelled:
                 raise Cancelled("Validation was cancelled.")
 
-        found = everything(self._project, self._catalog, ListQuery(), tell)
-        text = as_json(all_metrics_report.as_json(found), indent=1)
-        return ValidationReport(sheets(found), found.missing, text)
+        found = all_metrics.validate_all(self._project, self._catalog, ListQuery(), on_step)
+        text = as_json(all_metrics.as_json(found), indent=1)
+        return ValidationReport(all_metrics.tables(found), found.missing, text)
 
     def export(self, report: ValidationReport, path: str) -> None:
-        """Writes a report to a new file.
+        """Writes a report as JSON to a new file.
 
         Raises:
-            ProjectError: `path` is there already or cannot be written.
+            ProjectError: `path` exists or cannot be written.
         """
         target = Path(path).expanduser()
         try:

@@ -16,7 +16,7 @@ from engine.store.project import Project
 from engine.store.trees import TreeConfig
 from engine.trees.record import leaf_log_probs
 from engine.validate import truths
-from engine.validate.tables import ClaimTable, Pair, Tell, claim_tables, pairs
+from engine.validate.tables import ClaimTable, OnStep, Pair, claim_tables, pairs
 from engine.validate.uncertainty import Case, Inside, by_conversation, figures_of
 
 SHORT_HASH = 12
@@ -55,13 +55,13 @@ def tree_validation(
     project: Project,
     query: ListQuery,
     config_hash: str | None = None,
-    tell: Tell = lambda what: None,
+    on_step: OnStep = lambda step: None,
 ) -> TreeValidation:
     """Reads trees and truth, and holds one against the other.
 
     Args:
         config_hash: Or its beginning; None: the trees that are shown.
-        tell: Told what is worked out next; may raise to stop it.
+        on_step: Called with what is computed next; may raise to stop it.
 
     Raises:
         UsageError: There are no trees, or none of this configuration.
@@ -79,7 +79,7 @@ def tree_validation(
         insides = []
         for number, row in enumerate(rows):
             if number % TOLD_EVERY == 0:
-                tell(f"tree {number:,} of {len(rows):,}")
+                on_step(f"tree {number:,} of {len(rows):,}")
             frame = trees.frame(conn, row.conversation_id, row.step, config.config_hash)
             insides.append(_inside(frame))
     about = {key: truths.of_conversation(truth) for key, truth in known}
@@ -109,8 +109,8 @@ def tree_validation(
         statistics.median(row.leaves for row in rows) if rows else 0,
         {name: count for name, count in {**counts, **answers}.items() if count},
         (
-            *claim_tables(whole, of_conversations, tell),
-            *claim_tables(single, sorted(truths.OF_AN_ANSWER), tell),
+            *claim_tables(whole, of_conversations, on_step),
+            *claim_tables(single, sorted(truths.OF_AN_ANSWER), on_step),
         ),
         tuple(pairs(whole)),
         sum(

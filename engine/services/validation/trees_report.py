@@ -1,19 +1,82 @@
-"""How `workbench validate PROJECT trees` tells what it found."""
+"""Measures of response trees compared with truth, as tables, as text and as JSON."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from engine.records.interval import Interval
-from engine.services.validation.contrasts import contrasts_json
+from engine.number_format import figure, figure_range
+from engine.records.report import ReportColumn, ReportRow, ReportTable
+from engine.services.report_rendering import TextColumn, row_as_json, table_lines
+from engine.services.validation.completeness_report import ROC, kept_accuracy_plot
+from engine.services.validation.contrasts import contrasts_about, contrasts_json
 from engine.services.validation.trees import TreeValidation, config_name
 from engine.validate import conclusions, truths
-from engine.validate.formatting import ends, short
-from engine.validate.tables import ClaimTable, Pair
-from engine.validate.uncertainty import BASELINES, MEASURES
+from engine.validate.tables import ClaimTable, Pair, Ranked
+from engine.validate.uncertainty import BASELINES, FIGURES, MEASURES
 
-RESAMPLED = ("average_precision", "kept_accuracy", "rejection_ratio")
+_LAYOUT = tuple(TextColumn(title, 6, 13) for title in ("AUROC", "AP", "kept", "PRR"))
+
+
+def tables(found: TreeValidation) -> list[ReportTable]:
+    """A table for each claim; without rows where a claim is the same for all."""
+    return [_table(found, one) for one in found.tables]
+
+
+def _table(found: TreeValidation, table: ClaimTable) -> ReportTable:
+    covered = table.holds + table.fails
+    right = table.fails / covered
+    return ReportTable(
+        table.claim,
+        (
+            ReportColumn("", "text", "figure"),
+            ReportColumn("AUROC", "interval", "auroc", chance=0.5),
+            ReportColumn("AP", "interval", "average_precision", chance=table.holds / covered),
+            ReportColumn("kept", "interval", "kept_accuracy", chance=right),
+            ReportColumn("PRR", "interval", "rejection_ratio", chance=0.0),
+        ),
+        tuple(_row(row, table) for row in table.rows),
+        (
+            truths.CLAIMS[table.claim],
+            f"{table.holds:,} yes, {table.fails:,} no; trees for {covered:,} of"
+            f" {found.known[table.claim]:,} {_unit(table)} of which it is known",
+            f"trees {config_name(found.config)}",
+        ),
+        _conclusions(table)[:2],
+        "trees",
+        (kept_accuracy_plot(right), ROC),
+    )
+
+
+def _row(row: Ranked, table: ClaimTable) -> ReportRow:
+    lacking = table.holds + table.fails - row.positives - row.negatives
+    kind = FIGURES[row.figure]
+    return ReportRow(
+        (row.figure, row.area, row.average_precision, row.kept_accuracy, row.rejection_ratio),
+        "measure" if kind.is_measure else "baseline",
+        kind.means,
+        f"{lacking:,} have none" if lacking else "",
+        contrasts_about(row.figure, table.contrasts),
+        row.corrected,
+        (row.rejection, row.roc),
+        details={
+            "holds": row.positives,
+            "fails": row.negatives,
+            "p": row.p,
+            "p_corrected": row.corrected,
+        },
+    )
+
+
+def _conclusions(table: ClaimTable) -> tuple[str, ...]:
+    """One on chance, one on all measures together, then one on each measure."""
+    if not table.rows:
+        return ()
+    return (conclusions.against_chance(table), *conclusions.of_claim(table))
+
+
+def _unit(table: ClaimTable) -> str:
+    return "answers" if table.claim in truths.OF_AN_ANSWER else "conversations"
 
 
 def without_truth(found: TreeValidation) -> str:
@@ -37,56 +100,36 @@ def lines_of(found: TreeValidation) -> list[str]:
         lines.append(
             f"               {found.unkept:,} trees of an earlier version hold no probabilities of tokens"
         )
-    for table in found.tables:
-        lines += ["", *_table_lines(table, found.known[table.claim])]
-    shown = [pair for pair in found.pairs if _is_of_the_paper(pair)]
+    for made, table in zip(tables(found), found.tables, strict=True):
+        lines += ["", *_table_lines(made), *(f"  {line}" for line in _conclusions(table))]
+    shown = [pair for pair in found.pairs if _is_printed(pair)]
     if shown:
         lines += ["", f"{'correlations over conversations':<59}Spearman  95%          Pearson"]
         lines += [
-            f"  {f'{pair.first} and {pair.second}':<57}{short(pair.found.spearman.value):>8}"
-            f"  {ends(pair.found.spearman):<13}{short(pair.found.pearson):>7}"
+            f"  {f'{pair.first} and {pair.second}':<57}{figure(pair.found.spearman.value):>8}"
+            f"  {figure_range(pair.found.spearman.low, pair.found.spearman.high):<13}{figure(pair.found.pearson):>7}"
             for pair in shown
         ]
     return lines
 
 
-def _table_lines(table: ClaimTable, known: int) -> list[str]:
-    covered = table.holds + table.fails
-    unit = "answers" if table.claim in truths.OF_AN_ANSWER else "conversations"
-    lines = [
-        f"{table.claim}: {truths.CLAIMS[table.claim]}",
-        f"  {table.holds:,} yes, {table.fails:,} no;"
-        f" trees for {covered:,} of {known:,} {unit} of which it is known",
-    ]
+def _table_lines(table: ReportTable) -> list[str]:
+    lines = [f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
     if not table.rows:
         return [*lines, "  All are the same: there is nothing to tell apart."]
-    lines.append(
-        f"  {'':<32}{'AUROC':>6}  {'95%':<13}{'AP':>6}  {'95%':<13}{'kept':>6}  {'95%':<13}{'PRR':>6}  95%"
-    )
-    for row in table.rows:
-        lacking = covered - row.positives - row.negatives
-        figures = [row.area, row.average_precision, row.kept_accuracy, row.rejection_ratio]
-        cells = "".join(f"{short(one.value):>6}  {ends(one):<13}" for one in figures)
-        line = f"  {row.figure:<32}{cells}" + (f"{lacking:,} have none" if lacking else "")
-        lines.append(line.rstrip())
-    shares = short(table.holds / covered), short(table.fails / covered)
-    lines.append(
-        f"  {'by chance':<32}{short(0.5):>6}  {'':<13}{shares[0]:>6}  {'':<13}{shares[1]:>6}  {'':<13}{short(0):>6}"
-    )
-    lines += [
-        f"  {line}" for line in (conclusions.against_chance(table), *conclusions.of_claim(table))
-    ]
-    return lines
+    return lines + table_lines(table, _LAYOUT, width=32, indent="  ", by_chance=True)
 
 
-def _is_of_the_paper(pair: Pair) -> bool:
-    """With the length, or of the two figures that the paper compares; `--json` has all."""
-    names = {name.split()[0] for name in (pair.first, pair.second)}
+def _is_printed(pair: Pair) -> bool:
+    """With the length, or of the two figures that Soroka et al. compare; `--json` has all."""
+    names = {FIGURES[name].base for name in (pair.first, pair.second)}
     return "length" in names or names == {"leaves", "-max_logprob"}
 
 
-def _ends(figure: Interval) -> list[float]:
-    return [figure.low, figure.high]
+def _row_as_json(table: ReportTable, row: ReportRow) -> dict[str, Any]:
+    made = row_as_json(table, row)
+    low, high = made["ci"].pop("auroc")
+    return {**made, "low": low, "high": high}
 
 
 def as_json(found: TreeValidation) -> dict[str, Any]:
@@ -105,33 +148,15 @@ def as_json(found: TreeValidation) -> dict[str, Any]:
             {
                 "claim": table.claim,
                 "means": truths.CLAIMS[table.claim],
-                "of": "answers" if table.claim in truths.OF_AN_ANSWER else "conversations",
+                "of": _unit(table),
                 "known": found.known[table.claim],
                 "holds": table.holds,
                 "fails": table.fails,
-                "figures": [
-                    {
-                        "figure": row.figure,
-                        "holds": row.positives,
-                        "fails": row.negatives,
-                        "auroc": row.area.value,
-                        "low": row.area.low,
-                        "high": row.area.high,
-                        "average_precision": row.average_precision.value,
-                        "kept_accuracy": row.kept_accuracy.value,
-                        "rejection_ratio": row.rejection_ratio.value,
-                        "ci": {name: _ends(getattr(row, name)) for name in RESAMPLED},
-                        "p": row.p,
-                        "p_corrected": row.corrected,
-                    }
-                    for row in table.rows
-                ],
+                "figures": [_row_as_json(made, row) for row in made.rows],
                 **contrasts_json(table.contrasts),
-                "conclusions": [conclusions.against_chance(table), *conclusions.of_claim(table)]
-                if table.rows
-                else [],
+                "conclusions": list(_conclusions(table)),
             }
-            for table in found.tables
+            for made, table in zip(tables(found), found.tables, strict=True)
         ],
         "correlations": [
             {

@@ -168,7 +168,11 @@ class TestFigures:
 
 class TestTables:
     CASES = tuple(
-        Case(n, {"leaves": n, "flat": 1.0, "some": n if n > 2 else None}, {"reward 0": n > 4})
+        Case(
+            n,
+            {"leaves": n, "fork_entropy": 1.0, "answer_tokens": n if n > 2 else None},
+            {"reward 0": n > 4},
+        )
         for n in range(1, 9)
     )
 
@@ -178,14 +182,14 @@ class TestTables:
         assert (table.claim, table.holds, table.fails) == ("reward 0", 4, 4)
         rows = {one.figure: one for one in table.rows}
         assert rows["leaves"].area.value == 1
-        assert rows["flat"].area.value == 0.5
-        assert rows["flat"].average_precision.value == 0.5
+        assert rows["fork_entropy"].area.value == 0.5
+        assert rows["fork_entropy"].average_precision.value == 0.5
         assert rows["leaves"].kept_accuracy.value == pytest.approx(
             (4 + 4 / 5 + 4 / 6 + 4 / 7 + 4 / 8) / 8
         )
         assert rows["leaves"].rejection_ratio.value == 1
-        assert rows["flat"].rejection_ratio.value == pytest.approx(0)
-        assert (rows["some"].positives, rows["some"].negatives) == (4, 2)
+        assert rows["fork_entropy"].rejection_ratio.value == pytest.approx(0)
+        assert (rows["answer_tokens"].positives, rows["answer_tokens"].negatives) == (4, 2)
 
     def test_the_same_for_all(self) -> None:
         """A claim that is true of every case has its counts and no rows."""
@@ -206,5 +210,5 @@ class TestTables:
     def test_pairs(self) -> None:
         """Every two figures that vary, over what has both."""
         (pair,) = pairs(self.CASES)
-        assert (pair.first, pair.second, pair.found.n) == ("leaves", "some", 6)
+        assert (pair.first, pair.second, pair.found.n) == ("leaves", "answer_tokens", 6)
         assert pairs([]) == []

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from engine.errors import UsageError
 from engine.events import DataChanged
+from engine.records.report import ReportTable
 from engine.records.validation import Missing
-from engine.services.validation.records import ReportTable, ValidationReport
+from engine.services.report_rendering import tab_separated
+from engine.services.validation.records import ValidationReport
 from screens.conversations.screen import ConversationsScreen
 from screens.shell.control_guard import ControlGuard
-from screens.validation.formatting import as_text, beside_of, columns, short
+from screens.validation.formatting import compared_row
 from screens.validation.screen import ValidationScreen
+from screens.widgets.report_columns import report_columns, short
 from tests.screens.driving import lines, opened, press, settle, text, until
-from tests.screens.fakes import FakeProject
+from tests.screens.project import ScreenProject, project
 from tests.screens.test_hostile_text import check
 from tests.screens.validation.fake_validation import GOALS, NOTHING, REPORT, TREES
 from tests.terminal.payloads import PAYLOADS
 
 
 @pytest.fixture
-def fake() -> FakeProject:
+def fake() -> ScreenProject:
     """An empty project whose validation has something to say."""
-    return FakeProject([])
+    return project(0)
 
 
 class TestPages:
     @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-    async def test_a_page_each(self, fake: FakeProject, size: tuple[int, int]) -> None:
+    async def test_a_page_each(self, fake: ScreenProject, size: tuple[int, int]) -> None:
         """V opens the first table; right and left go round through all of them and what is missing."""
         async with opened(fake, size=size) as pilot:
             await press(pilot, "V")
@@ -46,7 +50,7 @@ class TestPages:
             await press(pilot, "left")
             assert "2 of 3" in text(pilot)
 
-    async def test_every_page_fits(self, fake: FakeProject) -> None:
+    async def test_every_page_fits(self, fake: ScreenProject) -> None:
         """In the smallest terminal table, curves and the conclusion on the row under the cursor are all in sight."""
         async with opened(fake, size=(80, 24)) as pilot:
             await press(pilot, "V", "right")
@@ -60,7 +64,7 @@ class TestPages:
             ):
                 assert part in shown
 
-    async def test_the_row_under_the_cursor(self, fake: FakeProject) -> None:
+    async def test_the_row_under_the_cursor(self, fake: ScreenProject) -> None:
         """Moving the cursor draws another curve and says what can be concluded of it, beside the best of the other
         kind."""
         async with opened(fake, size=(120, 40)) as pilot:
@@ -74,7 +78,7 @@ class TestPages:
             assert "drawn faintly: entropy_high" in text(pilot)
             assert [line for line in lines(pilot) if "│" in line] != before
 
-    async def test_once_at_a_time(self, fake: FakeProject) -> None:
+    async def test_once_at_a_time(self, fake: ScreenProject) -> None:
         """It is reached from any mode, only once, and left to where one was."""
         async with opened(fake) as pilot:
             await press(pilot, "V")
@@ -86,7 +90,7 @@ class TestPages:
 
 
 class TestWork:
-    async def test_progress_and_cancel(self, fake: FakeProject) -> None:
+    async def test_progress_and_cancel(self, fake: ScreenProject) -> None:
         """While it works it says at what; escape stops it, and r begins again."""
         fake.validation.hold.clear()
         async with opened(fake) as pilot:
@@ -100,7 +104,7 @@ class TestWork:
             assert "1 of 3" in text(pilot)
             assert fake.validation.asked == 2
 
-    async def test_leaving_stops_it(self, fake: FakeProject) -> None:
+    async def test_leaving_stops_it(self, fake: ScreenProject) -> None:
         """Two escapes leave at once, and what nobody waits for is stopped."""
         fake.validation.hold.clear()
         async with opened(fake) as pilot:
@@ -110,7 +114,7 @@ class TestWork:
             await until(pilot, lambda: isinstance(pilot.app.screen, ConversationsScreen))
             await settle(pilot)
 
-    async def test_a_change_is_told(self, fake: FakeProject) -> None:
+    async def test_a_change_is_told(self, fake: ScreenProject) -> None:
         """When the project changes the tables stay, and it is said that they are from before."""
         async with opened(fake) as pilot:
             await press(pilot, "V")
@@ -121,7 +125,7 @@ class TestWork:
             assert "the project has changed" not in text(pilot)
             assert fake.validation.asked == 2
 
-    async def test_a_problem(self, fake: FakeProject) -> None:
+    async def test_a_problem(self, fake: ScreenProject) -> None:
         """An error is shown, and the screen says how to go on."""
         fake.validation.problem = UsageError("It cannot be read.", "Try again.")
         async with opened(fake) as pilot:
@@ -132,7 +136,7 @@ class TestWork:
 
 
 class TestNothing:
-    async def test_what_to_do(self, fake: FakeProject) -> None:
+    async def test_what_to_do(self, fake: ScreenProject) -> None:
         """With nothing to hold against anything it says what is missing and what gives it."""
         fake.validation.found = NOTHING
         async with opened(fake, size=(80, 24)) as pilot:
@@ -145,40 +149,43 @@ class TestNothing:
 
 
 class TestTaking:
-    async def test_copy(self, fake: FakeProject) -> None:
+    async def test_copy(self, fake: ScreenProject) -> None:
         """The table goes to the clipboard with tabs, intervals and conclusions."""
         async with opened(fake) as pilot:
             await press(pilot, "V", "right", "y")
             taken = pilot.app.clipboard
-            assert taken == as_text(TREES)
+            assert taken == tab_separated(TREES, TREES.rows)
             assert taken.splitlines()[1].startswith("leaves\t0.6300\t0.5300\t0.7300")
             assert "no difference can be told" in taken
 
-    async def test_export(self, fake: FakeProject) -> None:
+    async def test_export(
+        self, fake: ScreenProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Everything goes to the file that is named."""
+        monkeypatch.chdir(tmp_path)
         async with opened(fake) as pilot:
             await press(pilot, "V", "X", "ctrl+u", *"a.json", "enter")
-            assert fake.validation.written == [("a.json", REPORT.text)]
+            assert (tmp_path / "a.json").read_text("utf-8") == REPORT.text + "\n"
             assert "Wrote a.json" in text(pilot)
 
 
 class TestWords:
     def test_beside(self) -> None:
-        """A measure stands beside the best plain figure, a plain one beside the best measure, ways beside others."""
+        """A measure is drawn beside the best baseline, a baseline beside the best measure, a method beside another."""
         leaves, _, length, _ = TREES.rows
         assert [
-            one and one.name for one in (beside_of(TREES, leaves), beside_of(TREES, length))
+            one and one.name for one in (compared_row(TREES, leaves), compared_row(TREES, length))
         ] == [
             "length",
             "entropy_high",
         ]
-        assert beside_of(GOALS, GOALS.rows[0]) is GOALS.rows[1]
-        assert beside_of(replace(GOALS, rows=GOALS.rows[:1]), GOALS.rows[0]) is None
+        assert compared_row(GOALS, GOALS.rows[0]) is GOALS.rows[1]
+        assert compared_row(replace(GOALS, rows=GOALS.rows[:1]), GOALS.rows[0]) is None
 
     def test_chance_column(self) -> None:
         """Only where chance was tested; above and below are told apart."""
-        assert "chance" not in {column.key for column in columns(GOALS)}
-        (chance,) = [column for column in columns(TREES) if column.key == "chance"]
+        assert "chance" not in {column.key for column in report_columns(GOALS)}
+        (chance,) = [column for column in report_columns(TREES) if column.key == "chance"]
         low = replace(TREES.rows[1], cells=TREES.rows[3].cells)
         told = [chance.cell((0, row))[0][0] for row in (TREES.rows[0], TREES.rows[1], low)]
         assert told == ["no", "above", "below"]
@@ -196,15 +203,20 @@ class TestWords:
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 50)])
 async def test_hostile_names(
-    fake: FakeProject, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+    fake: ScreenProject, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Names of adapters and clusterings come from outside: without the net, too, they are drawn and do nothing."""
     monkeypatch.setattr(ControlGuard, "apply", lambda self, segments, background: segments)
 
     def hostile(text: str) -> ReportTable:
-        rows = tuple(replace(row, name=text, means=text, said=(text,)) for row in TREES.rows)
+        rows = tuple(
+            replace(row, cells=(text, *row.cells[1:]), means=text, conclusions=(text,))
+            for row in TREES.rows
+        )
         plots = tuple(replace(plot, title=text, across=text) for plot in TREES.plots)
-        return replace(TREES, title=text, about=(text,), said=(text,), rows=rows, plots=plots)
+        return replace(
+            TREES, title=text, notes=(text,), conclusions=(text,), rows=rows, plots=plots
+        )
 
     texts = [" ".join(PAYLOADS.values()), *PAYLOADS.values()]
     missing = tuple(Missing("goals", text, text) for text in texts)

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from engine.errors import Cancelled, ProjectError
-from engine.services.validation.records import ReportTable, ValidationReport, Watch
+from engine.records.interval import Interval
+from engine.records.report import ReportRow, ReportTable
+from engine.services.validation.records import ValidationProgress, ValidationReport
 from engine.services.workspace import Workspace
 from engine.store.project import Project
 from tests.engine.services.goals.goal_project import cluster, texts
@@ -29,30 +31,37 @@ def path(tmp_path: Path) -> Path:
     return with_trees(tmp_path / "p.wb", TRUTHS)
 
 
+def figure_of(row: ReportRow, nth: int) -> float:
+    """A figure of a row, without its interval."""
+    cell = row.cells[nth]
+    assert isinstance(cell, Interval)
+    return cell.value
+
+
 def report(path: Path) -> ValidationReport:
     """What the port gives."""
     with Workspace(path) as workspace:
-        return workspace.services().validation.report(Watch())
+        return workspace.services().validation.report(ValidationProgress())
 
 
-def test_sheets_tell_what_the_command_tells(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_tell_what_the_command_tells(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The sheet on rewards has the figures of `validate`, with curves for both plots, and its text is its JSON."""
     found = report(path)
     assert main(["validate", str(path), "all", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert json.loads(found.text) == told
-    (sheet,) = found.sheets
+    (sheet,) = found.tables
     assert (sheet.metric, sheet.title) == ("trees", "reward 0")
     (table,) = told["truths"]
     for row, figure in zip(sheet.rows, table["figures"], strict=True):
         assert row.name == figure["figure"]
-        assert row.cells[0].value == figure["auroc"]
-        assert row.cells[3].value == figure["rejection_ratio"]
+        assert figure_of(row, 1) == figure["auroc"]
+        assert figure_of(row, 4) == figure["rejection_ratio"]
         assert row.p == figure["p_corrected"]
         assert len(row.curves) == len(sheet.plots) == 2
-    assert set(table["conclusions"]) >= set(sheet.said)
+    assert set(table["conclusions"]) >= set(sheet.conclusions)
     kinds = {row.name: row.kind for row in sheet.rows}
-    assert (kinds["leaves"], kinds["length"]) == ("measure", "plain")
+    assert (kinds["leaves"], kinds["length"]) == ("measure", "baseline")
 
 
 def test_what_is_missing(path: Path) -> None:
@@ -65,14 +74,14 @@ def test_what_is_missing(path: Path) -> None:
 def test_cancel(path: Path) -> None:
     """Work that nobody waits for ends at its next step."""
     with Workspace(path) as workspace, pytest.raises(Cancelled):
-        workspace.services().validation.report(Watch(cancelled=True))
+        workspace.services().validation.report(ValidationProgress(cancelled=True))
 
 
 def test_export(path: Path, tmp_path: Path) -> None:
     """A report is written whole to a new file; a file that is there is left as it is."""
     with Workspace(path) as workspace:
         port = workspace.services().validation
-        found = port.report(Watch())
+        found = port.report(ValidationProgress())
         port.export(found, str(tmp_path / "a.json"))
         with pytest.raises(ProjectError, match="is there already"):
             port.export(found, str(tmp_path / "a.json"))
@@ -97,21 +106,22 @@ def test_completeness_and_goals(tmp_path: Path) -> None:
         score(project, config("base"), lambda key, turn: 0.5, keys)
         cluster(project)
     found = report(path)
-    sheets: dict[str, ReportTable] = {f"{one.metric} {one.title}": one for one in found.sheets}
-    assert list(sheets) == [
+    tables: dict[str, ReportTable] = {f"{one.metric} {one.title}": one for one in found.tables}
+    assert list(tables) == [
         "goals gold goals",
         "completeness whole against cut",
         "completeness not complete",
     ]
-    goals, cut, truth = sheets.values()
+    goals, cut, truth = tables.values()
     assert [row.name for row in goals.rows] == ["as clustered", "as it stands"]
     assert goals.plots == ()
     assert [row.name for row in cut.rows] == ["base", "tuned (x)", "keyword rule"]
     assert any(
-        ("tuned (x)" in said and "better" in said) or "worse" in said for said in cut.rows[0].said
+        ("tuned (x)" in said and "better" in said) or "worse" in said
+        for said in cut.rows[0].conclusions
     )
     assert cut.rows[1].curves[0][-1][1] == 1
-    assert truth.columns == ("AUROC", "AP")
+    assert [one.title for one in truth.columns[1:]] == ["AUROC", "AP"]
     assert {one.what for one in found.missing if one.metric == "completeness"} == {
         "No scores of mode judge are compared."
     }

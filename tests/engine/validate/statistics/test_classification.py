@@ -45,7 +45,7 @@ class TestFigures:
     @settings(max_examples=40, deadline=None)
     @given(LABELLED)
     def test_areas(self, pairs: list[tuple[float, bool]]) -> None:
-        """The area is that of `engine.validate.statistics.ranking`, average precision that of scikit-learn; ties too."""
+        """The area is that of `engine.validate.statistics.ranking`, average precision that of scikit-learn."""
         values, labels = [value for value, _ in pairs], [label for _, label in pairs]
         found = figures(values, labels)
         assert found.auroc == pytest.approx(auroc(values, labels).value)

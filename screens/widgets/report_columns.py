@@ -1,0 +1,96 @@
+"""Tables of results as columns of a `RowTable`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.number_format import probability
+from engine.records.interval import Interval
+from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
+from engine.services.report_rendering import UNKNOWN, format_cell
+from engine.text import one_line
+from screens.widgets.row_table import Column, Piece
+
+LEVEL = 0.05
+"""A corrected p below it rules out chance; see `engine.validate.statistics.significance`."""
+Listed = tuple[int, ReportRow]
+"""The id of a row in its table, and the row."""
+NO_COLUMNS: list[Column[Listed]] = [Column("name", "", 20, lambda row: [], flexible=True)]
+"""Before there is a table."""
+LONGEST_NAME = 60
+_NAME_WIDTH = 20
+_LEAST_WIDTH, _MOST_WIDTH = 5, 30
+_INTERVAL_WIDTH, _SIGNED_WIDTH = 14, 19
+"""Of a figure with its interval, without signs and with."""
+_MOST_IMPORTANT = 100
+
+
+def report_columns(table: ReportTable) -> list[Column[Listed]]:
+    """The columns of a table: the name, which takes the width that is left, the figures, and what p says of chance.
+
+    In a narrow terminal the last columns go first.
+    """
+    shown = [(nth, one) for nth, one in enumerate(table.columns) if one.on_screen]
+    found = [_column(table, nth, one, at) for at, (nth, one) in enumerate(shown)]
+    if any(row.p is not None for row in table.rows):
+        found.append(Column("chance", "chance?", 7, _chance, keep=_MOST_IMPORTANT - 2))
+    return found
+
+
+def _column(table: ReportTable, nth: int, column: ReportColumn, at: int) -> Column[Listed]:
+    title = one_line(column.title or table.title, LONGEST_NAME)
+    keep = _MOST_IMPORTANT - at
+    cells = [row.cells[nth] for row in table.rows]
+    if column.kind == "interval":
+        signed = any(isinstance(one, Interval) and one.low < 0 for one in cells)
+        width = _SIGNED_WIDTH if signed else _INTERVAL_WIDTH
+        return Column(
+            str(nth), title, width, lambda listed: _interval(listed[1].cells[nth]), keep=keep
+        )
+
+    def cell(listed: Listed) -> Sequence[Piece]:
+        text = one_line(format_cell(column.kind, listed[1].cells[nth]), LONGEST_NAME)
+        piece = (text, "tone--muted" if text == UNKNOWN else "")
+        return [_mark(listed[1]), piece] if table.metric is not None and nth == 0 else [piece]
+
+    widest = max([len(title), *(len(format_cell(column.kind, one)) for one in cells)])
+    width = min(max(widest, _LEAST_WIDTH), _MOST_WIDTH) if table.metric is None else _NAME_WIDTH
+    return Column(str(nth), title, width, cell, nth == 0, column.kind != "text" and nth > 0, keep)
+
+
+def _mark(row: ReportRow) -> Piece:
+    return ("○ ", "tone--muted") if row.kind == "baseline" else ("● ", "tone--accent")
+
+
+def _interval(cell: Cell) -> Sequence[Piece]:
+    if not isinstance(cell, Interval):
+        return [(UNKNOWN, "tone--muted")]
+    return [(short(cell.value), ""), (f" {ends(cell)}", "tone--muted")]
+
+
+def _chance(listed: Listed) -> Sequence[Piece]:
+    row = listed[1]
+    if row.p is None:
+        return [("", "")]
+    if row.p >= LEVEL:
+        return [("no", "tone--muted")]
+    above = first_figure(row) > 0.5
+    return [("above", "tone--complete")] if above else [("below", "tone--incomplete")]
+
+
+def first_figure(row: ReportRow) -> float:
+    """The figure that rows are compared by: the first one with an interval."""
+    return next(one.value for one in row.cells if isinstance(one, Interval))
+
+
+def short(value: float) -> str:
+    """A figure with two digits: `.63`, `1.0`, `−.20`, `−1.20`; no sign where it rounds to nothing."""
+    if abs(value) >= 1.005:
+        return f"{value:.2f}".replace("-", "−")
+    text = probability(abs(value))
+    return f"−{text}" if value < 0 and text.strip(".0") else text
+
+
+def ends(one: Interval) -> str:
+    """Both ends of an interval, `[.50, .73]`."""
+    return f"[{short(one.low)}, {short(one.high)}]"
