@@ -22,7 +22,7 @@ from engine.model.interface import LoadOptions
 from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import RunDirectory
 from engine.worker.client import ModelProcess
-from engine.worker.reading import Reading
+from engine.worker.requests import TokenDistribution
 from training.base import load_base, load_tokenizer
 from training.examples import read_logs
 
@@ -114,7 +114,7 @@ def check_parity(run: RunDirectory, config: TrainConfig) -> ParityResult:
             if base != Path(config.base):
                 tokenizer = load_tokenizer(config)
             end = tokenizer.end_token
-            readings = process.readings(logs, [end])
+            readings = process.read_tokens(logs, [end])
         except ModelError as error:
             raise ParitySkipped(error.message) from error
         except RuntimeError as error:
@@ -147,7 +147,7 @@ def _compare(
     model: Any,
     adapter: Path,
     logs: Sequence[list[int]],
-    readings: Sequence[Sequence[Reading]],
+    readings: Sequence[Sequence[TokenDistribution]],
     end: int,
     same: bool,
 ) -> ParityResult:
@@ -172,7 +172,7 @@ def _compare(
     return ParityResult(agreed / tokens, max_dp, moved, tokens, same)
 
 
-def _next_log_p(reading: Reading) -> float:
+def _next_log_p(reading: TokenDistribution) -> float:
     """The log-probability of the next token; after the last token, that of the end token."""
     return reading.also[0] if reading.next_log_p is None else reading.next_log_p
 

@@ -102,13 +102,13 @@ def score_block(
     progress: Progress | None = None,
     *,
     writer: GenerativeModel | None = None,
-    spelling: RemainingRequest | None = None,
+    remaining: RemainingRequest | None = None,
 ) -> list[ItemScore]:
     """Scores every boundary of every conversation of a block, decoded together.
 
     Args:
-        writer: The scorer's model, for `spelling`.
-        spelling: What is to be written after logs below a threshold where the same reading gives it; logs that take
+        writer: The scorer's model, for `remaining`.
+        remaining: What is to be written after logs below a threshold where the same reading gives it; logs that take
             several windows are left to readings of their own.
 
     Returns:
@@ -128,9 +128,9 @@ def score_block(
     segments = [segment for one in prepared for segment in one.segments]
     starts = list(accumulate((len(one.segments) for one in prepared), initial=0))
     out = None
-    if writer is not None and spelling is not None:
-        asked = frame(spelling.prompt, model)
-        out = InlineWriter(writer, spelling, asked.tail)
+    if writer is not None and remaining is not None:
+        asked = frame(remaining.prompt, model)
+        out = InlineWriter(writer, remaining, asked.tail)
         for item, one, start in zip(items, prepared, starts, strict=False):
             if one.whole and asked.head == around.head:
                 after = map(model.tokenize, item.texts[item.boundaries[-1] + 1 :])

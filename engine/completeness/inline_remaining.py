@@ -35,7 +35,7 @@ class InlineWriter:
     """Holds logs that are read and below the threshold, and writes on after them; a `scoring.Keeper`."""
 
     model: GenerativeModel
-    spelling: RemainingRequest
+    request: RemainingRequest
     tail: list[int]
     replies: dict[int, Reply] = field(default_factory=dict)
     _offered: dict[int, list[int]] = field(default_factory=dict)
@@ -44,13 +44,13 @@ class InlineWriter:
     def offer(self, segment: int, log: list[int]) -> None:
         """Names a segment that begins a log which fits the context, and gives that log with what stands before it."""
         prompt = [*log, *self.tail]
-        if len(prompt) + self.spelling.prompt.max_tokens <= self.model.capacity.context:
+        if len(prompt) + self.request.prompt.max_tokens <= self.model.capacity.context:
             self._offered[segment] = prompt
 
     def growth(self, segment: int, decoded: int) -> int:
         """What is left of the log, what stands after it, and the longest reply."""
         prompt = self._offered.get(segment)
-        return 0 if prompt is None else len(prompt) - decoded + self.spelling.prompt.max_tokens
+        return 0 if prompt is None else len(prompt) - decoded + self.request.prompt.max_tokens
 
     def keeps(self, segment: int, last: Reading, tokens: list[int], sequence: int) -> bool:
         """Takes over a sequence that holds exactly these tokens, if its log is to be written on."""
@@ -59,9 +59,9 @@ class InlineWriter:
         if prompt is None or decoded >= len(prompt) or prompt[:decoded] != tokens:
             return False
         end, other = math.exp(last.log_end), math.exp(last.log_continue)
-        if end / (end + other) >= self.spelling.below:
+        if end / (end + other) >= self.request.below:
             return False
-        asked = self.spelling.prompt
+        asked = self.request.prompt
         self._held[segment] = Task(
             prompt,
             Sampling(),

@@ -19,11 +19,11 @@ from engine.stages.trees import ANSWER_KEYS, tree_row
 from engine.store import conversations, runs, trees
 from engine.store.project import Project
 from engine.store.trees import TreeEntry
-from engine.trees.growth import Budget
+from engine.trees.growth import Budget, Work
 from engine.trees.places import At, Place, places
 from engine.trees.record import TreeRecord, record
 from engine.worker.client import ModelProcess, OnProgress
-from engine.worker.protocol import Frame, GrownTree
+from engine.worker.requests import GrownTree
 
 FIRST_NODES = 32
 """Read before the tree is stored first. Each later part is twice as long, so that the prompt, which is read again
@@ -102,20 +102,20 @@ class GrowOnStage(ModelStage):
             finally:
                 # Also when the runner closes this generator on a cancel: what came back is stored first.
                 grown, work = part.result()
-                self._read += work["nodes"]
+                self._read += work.nodes
                 answer = {key: frame[key] for key in ANSWER_KEYS if key in frame}
                 frame = {**record(grown.tree).as_frame(), **answer}
                 self._project.write(
                     partial(self._commit, run_id=run_id, grown=grown, frame=frame, work=work)
                 )
-            finished, nodes = work["finished"], min(2 * nodes, MOST_NODES)
+            finished, nodes = work.finished, min(2 * nodes, MOST_NODES)
             yield Progress(self._read, None, f"{len(grown.tree.nodes):,} in the tree")
 
     def summary(self) -> str:
         """What came of it in one sentence with counts."""
         return f"Read {self._read:,} more nodes; what has grown is kept."
 
-    def _stored(self) -> tuple[Place, Frame]:
+    def _stored(self) -> tuple[Place, dict[str, Any]]:
         row = self._row
         with self._project.reading() as conn:
             found = conversations.conversations_for(conn, [row.conversation_id])
@@ -129,8 +129,8 @@ class GrowOnStage(ModelStage):
         return at_step[0], {"answer": [], **frame}
 
     def _ask(
-        self, place: Place, frame: Frame, nodes: int, report: OnProgress
-    ) -> tuple[GrownTree, Frame]:
+        self, place: Place, frame: dict[str, Any], nodes: int, report: OnProgress
+    ) -> tuple[GrownTree, Work]:
         below = self._below
         return self._work.process.grow_on(
             place,
@@ -142,10 +142,16 @@ class GrowOnStage(ModelStage):
         )
 
     def _commit(
-        self, conn: sqlite3.Connection, *, run_id: int, grown: GrownTree, frame: Frame, work: Frame
+        self,
+        conn: sqlite3.Connection,
+        *,
+        run_id: int,
+        grown: GrownTree,
+        frame: dict[str, Any],
+        work: Work,
     ) -> None:
         row = self._row
-        seconds = row.seconds + work["seconds"]
+        seconds = row.seconds + work.seconds
         grown = replace(grown, answer=tuple(frame["answer"]))
         found = tree_row(row.conversation_id, row.step, grown, seconds, run_id, row.config_hash)
         self._row = replace(

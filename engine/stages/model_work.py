@@ -15,6 +15,7 @@ from engine.model.interface import Sampling
 from engine.model.prompting import Prompt
 from engine.worker.client import ModelProcess, OnProgress
 from engine.worker.model_client import ModelClient
+from engine.worker.requests import WrittenReply
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -129,17 +130,15 @@ class ModelWork:
 
     def replies(
         self, items: Sequence[tuple[Sequence[str], int]], prompt: Prompt, report: OnProgress
-    ) -> list[Mapping[str, Any]]:
-        """The model's most probable reply to a prompt around each log; see `ModelProcess.generate`."""
-        return list(
-            self.process.generate(
-                items,
-                prompt,
-                sampling=Sampling(),
-                max_tokens=prompt.max_tokens,
-                stop=prompt.stop,
-                progress=report,
-            )
+    ) -> list[WrittenReply]:
+        """The model's most probable reply to a prompt around each log; see `ModelClient.generate`."""
+        return self.process.generate(
+            items,
+            prompt,
+            sampling=Sampling(),
+            max_tokens=prompt.max_tokens,
+            stop=prompt.stop,
+            progress=report,
         )
 
     def live(

@@ -122,7 +122,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
     ) -> list[tuple[str, str | None]]:
         replies = self._work.replies(items, self._prompt, report)
         return [
-            remaining_tasks(self._prompt, reply["text"], cut=reply["stopped"] == "length")
+            remaining_tasks(self._prompt, reply.text, cut=reply.stopped == "length")
             for reply in replies
         ]
 

@@ -192,17 +192,17 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             found = conversations.conversations_for(conn, block)
         logs = [_log(conversation_id, messages) for conversation_id, messages in found]
         scorable = [log for log in logs if log.item.boundaries]
-        spelling = self._spelling()
+        remaining = self._remaining_request()
         results = self._work.each(
             [log.item for log in scorable],
-            lambda items: self._work.process.score(items, self._question, report, spelling),
+            lambda items: self._work.process.score(items, self._question, report, remaining),
             lambda reason: ItemScore((), 0, unscored=reason),
         )
         by_id = {log.id: result for log, result in zip(scorable, results, strict=True)}
         self._written = {at: one.written for at, one in by_id.items() if one.written}
         return [_entry(log, by_id.get(log.id)) for log in logs]
 
-    def _spelling(self) -> RemainingRequest | None:
+    def _remaining_request(self) -> RemainingRequest | None:
         if self._remaining is None:
             return None
         with self._project.reading() as conn:

@@ -114,9 +114,9 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         replies = self._work.replies(items, self._prompt, report)
         answers = []
         for reply in replies:
-            cut = reply["stopped"] == "length"
-            text, reason = read_summary(self._prompt, reply["text"], cut=cut)
-            answers.append((text, reply["text"], reason))
+            cut = reply.stopped == "length"
+            text, reason = read_summary(self._prompt, reply.text, cut=cut)
+            answers.append((text, reply.text, reason))
         return answers
 
 

@@ -26,7 +26,7 @@ from engine.trees.places import At, Place, places
 from engine.trees.record import options_frame, record
 from engine.trees.tree import Tree, TreeOptions
 from engine.worker.client import ModelProcess, OnProgress
-from engine.worker.protocol import GrownTree
+from engine.worker.requests import GrownTree
 
 ANSWER_KEYS = ("answer", "answer_log_probs")
 """What a stored tree says of the recorded answer beside its columns; the first is all that older trees have."""
@@ -165,7 +165,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         budget = Budget(None if self._nodes is None else self._nodes * len(wanted))
         grown, work = self._work.process.grow(wanted, self._options, budget, report)
         nodes = sum(len(one.tree.nodes) for one in grown)
-        return [(one, work["seconds"] * len(one.tree.nodes) / nodes) for one in grown]
+        return [(one, work.seconds * len(one.tree.nodes) / nodes) for one in grown]
 
 
 def _entry(spot: _Spot, result: tuple[GrownTree, float] | str) -> TreeEntry:

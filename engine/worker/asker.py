@@ -28,7 +28,7 @@ class ProcessAsker:
             stop=prompt.stop,
             progress=self._progress,
         )
-        return [Answer(reply["text"], reply["stopped"] == "length") for reply in replies]
+        return [Answer(reply.text, reply.stopped == "length") for reply in replies]
 
     def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
         """Reads how probable continuations are; equal bodies are read once. Reports tokens that are read."""

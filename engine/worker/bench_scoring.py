@@ -10,28 +10,24 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.completeness.block import ItemScore, LogItem, Question, probe_for, score_block
 from engine.completeness.scoring import BoundaryScorer
 from engine.errors import ModelError
 from engine.model.interface import Span, TokenModel, log_probs
-from engine.worker import protocol
-from engine.worker.protocol import Frame
 
 Report = Callable[[str], None]
 
 
 def bench_scoring(
     scorer: BoundaryScorer,
-    blocks: Sequence[Sequence[list[object]]],
+    blocks: Sequence[Sequence[LogItem]],
     question: Question,
     rounds: int,
     report: Report,
-) -> Frame:
+) -> dict[str, Any]:
     """Scoring against `llama_decode` of the same tokens in full batches with one row of logits each.
-
-    Args:
-        blocks: Items as they come over the pipe; reading them and writing the scores is part of the time.
 
     Returns:
         `tokens` (of the logs, prompt included up to the log), `decoded_tokens` (by the scorer: forks add, shared
@@ -39,7 +35,7 @@ def bench_scoring(
         ratios of neighbouring rounds) and `fractions` (those ratios).
     """
     model = scorer.model
-    items = [protocol.item_from(item) for block in blocks for item in block]
+    items = [item for block in blocks for item in block]
     sequences = [_log(model, item, question) for item in items]
     batches = list(_full_batches(sequences, model.capacity.batch, model.capacity.sequences))
     tokens = sum(map(len, sequences))
@@ -78,11 +74,11 @@ def bench_scoring(
 
 def bench_prompts(
     scorer: BoundaryScorer,
-    block: Sequence[list[object]],
+    block: Sequence[LogItem],
     question: Question,
     rounds: int,
     report: Report,
-) -> Frame:
+) -> dict[str, Any]:
     """Scoring against one prompt per boundary: the prefix alone, prefilled from an empty cache.
 
     Such a prompt only reads the end tag, where scoring reads the continuation too, so the speed-up is a lower bound.
@@ -93,7 +89,7 @@ def bench_prompts(
         `p_end` between the two ways, which is the batch noise of the model.
     """
     model = scorer.model
-    items = [protocol.item_from(item) for item in block]
+    items = list(block)
     prompts = [prompt for item in items for prompt in _prompts(model, item, question)]
     tokens = sum(len(_log(model, item, question)) for item in items)
     together, apart = [], []
@@ -139,16 +135,13 @@ class _Prompt:
 
 def _score(
     scorer: BoundaryScorer,
-    blocks: Sequence[Sequence[list[object]]],
+    blocks: Sequence[Sequence[LogItem]],
     question: Question,
     progress: Callable[[int], None] | None = None,
 ) -> list[ItemScore]:
     scores = []
     for block in blocks:
-        items = [protocol.item_from(item) for item in block]
-        for score in score_block(scorer, items, question, progress):
-            protocol.score_frame(score)
-            scores.append(score)
+        scores += score_block(scorer, block, question, progress)
     return scores
 
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from engine.model.interface import Span
 from engine.model.llamacpp import LlamaModel
 from engine.model.llamacpp.highlevel import HighLevel
 from engine.trees.growth import Grower
-from engine.trees.record import options_from
 from engine.trees.roster import Job
 from engine.trees.tree import ROOT, Tree, TreeOptions
-from engine.worker.protocol import Frame
+from engine.worker.requests import BenchTrees
 
 Report = Callable[[str], None]
 
 
-def bench_trees(model: LlamaModel, request: Frame, report: Report) -> Frame:
+def bench_trees(model: LlamaModel, request: BenchTrees, report: Report) -> dict[str, Any]:
     """Grows the same trees in three ways.
 
     Args:
-        request: `prompts` (texts), `options`, and `reprompted`: how many of the prompts the slow way gets.
+        request: `reprompted` is how many of the prompts the slow way gets.
 
     Returns:
         `nodes` and `leaves` of all trees, `median_leaves`, `prompt_tokens`, `seconds`; `sequential_seconds` (one
@@ -32,15 +32,15 @@ def bench_trees(model: LlamaModel, request: Frame, report: Report) -> Frame:
         between growing together and sequentially, which is the batch noise of the model; `differing_nodes`, in one
         tree only; `same_leaves`: whether there is none but those that the noise lifts over alpha.
     """
-    options = options_from(request["options"])
-    prompts = [model.tokenize(text, start=True) for text in request["prompts"]]
+    options = request.options
+    prompts = [model.tokenize(text, start=True) for text in request.prompts]
     report("growing together")
     together, seconds, raw = _together(model, prompts, options)
     report("growing one sequence at a time")
     began = time.perf_counter()
     apart = _one_by_one(model, prompts, options)
     sequential = time.perf_counter() - began
-    some = prompts[: request["reprompted"]]
+    some = prompts[: request.reprompted]
     report("growing the first ones together")
     _, subset, _ = _together(model, some, options)
     report("growing with a prompt for each branch")

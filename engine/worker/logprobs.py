@@ -16,7 +16,6 @@ from engine.errors import ModelError
 from engine.model.generation import LIVE_CELLS
 from engine.model.interface import Span, TokenModel, log_probs
 from engine.model.prompting import Prompt, frame
-from engine.worker.protocol import Frame
 
 HEAD_SEQUENCE = 0
 LEAST_HEAD = 16
@@ -31,36 +30,33 @@ class Asked:
     continuations: Sequence[Sequence[int]]
 
 
-def log_probs_of(model: TokenModel, request: Frame, report: Callable[[int], None]) -> Frame:
-    """Answers a request for log-probabilities.
+def prompted_log_probs(
+    model: TokenModel,
+    items: Sequence[tuple[str, Sequence[str]]],
+    prompt: Prompt | None,
+    report: Callable[[int], None],
+) -> list[list[tuple[float, int]]]:
+    """How probable continuations of texts are inside a prompt; see `ModelClient.log_probs`.
 
     Args:
-        request: `prompt` is a prompt's parameters or None, `items` are pairs of a text, which the prompt is laid
-            around, and the continuations of it.
         report: Gets the tokens decoded since the last call; raises Cancelled when the request was cancelled.
-
-    Returns:
-        `log_probs`: for each item the natural log-probability and the number of tokens of each continuation.
 
     Raises:
         ModelError: A continuation leaves no room for the text before it.
     """
-    prompt = None if request["prompt"] is None else Prompt.from_params(request["prompt"])
     around = frame(prompt, model)
     asked = []
-    for text, continuations in request["items"]:
+    for text, continuations in items:
         wanted = [model.tokenize(continuation) for continuation in continuations]
         longest = max(map(len, wanted), default=0)
         room = model.capacity.context - longest - len(around.head) - len(around.tail)
         tokens, _ = log_tokens(model, [text], 0, room)
         asked.append(Asked([*around.head, *tokens, *around.tail], wanted))
     found = continuation_log_probs(model, asked, report)
-    return {
-        "log_probs": [
-            [[value, len(tokens)] for value, tokens in zip(values, one.continuations, strict=True)]
-            for values, one in zip(found, asked, strict=True)
-        ]
-    }
+    return [
+        [(value, len(tokens)) for value, tokens in zip(values, one.continuations, strict=True)]
+        for values, one in zip(found, asked, strict=True)
+    ]
 
 
 def continuation_log_probs(

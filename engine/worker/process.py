@@ -10,24 +10,26 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from engine import errors
 from engine.errors import Cancelled, ModelCrashed, ModelError, WorkbenchError
 from engine.model.interface import LoadOptions
 from engine.network_guard import child_environment
 from engine.worker import protocol
+from engine.worker.model_client import OnProgress
 from engine.worker.protocol import Frame
+from engine.worker.requests import Load, Request
 
 log = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 5.0
 POLL_SECONDS = 0.2
-OnProgress = Callable[[int, str], None]
+T = TypeVar("T")
 
 
 class WorkerProcess:
@@ -54,8 +56,8 @@ class WorkerProcess:
         self._in_flight: int | None = None
         self._cancelled_at: float | None = None
         self._closed = False
-        self._load: Frame | None = None
-        self.loaded: Frame | None = None
+        self._load: Load | None = None
+        self.loaded: dict[str, Any] | None = None
 
     # Requests
 
@@ -65,7 +67,7 @@ class WorkerProcess:
         options: LoadOptions,
         adapter: Path | None = None,
         merged: Path | None = None,
-    ) -> Frame:
+    ) -> dict[str, Any]:
         """Loads a model unless it is loaded already, and switches to an adapter or back.
 
         Args:
@@ -79,7 +81,7 @@ class WorkerProcess:
             ModelFileError: Weights or adapter cannot be used.
             ModelCrashed: The process died while loading.
         """
-        request = protocol.load_request(path, options, adapter, merged)
+        request = Load(path, options, adapter, None if adapter is None else merged)
         with self._turn:
             self._cancelled_at = None
             if self.loaded is not None and self._load == request and self._alive():
@@ -89,9 +91,7 @@ class WorkerProcess:
             self._load = request
             return self.loaded
 
-    def request(
-        self, request: Frame, progress: OnProgress | None = None, *, needs_model: bool = True
-    ) -> Frame:
+    def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
         """Sends one request and waits for its answer.
 
         Raises:
@@ -101,7 +101,7 @@ class WorkerProcess:
         """
         with self._turn:
             self._cancelled_at = None
-            if needs_model and self._load is not None and not self._alive():
+            if request.needs_model and self._load is not None and not self._alive():
                 self.loaded = self._ask(self._load)
             return self._ask(request, progress)
 
@@ -191,7 +191,7 @@ class WorkerProcess:
             process.kill()
             process.wait()
 
-    def _ask(self, request: Frame, progress: OnProgress | None = None) -> Frame:
+    def _ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
         if not self._alive():
             self._start()
         process = cast("subprocess.Popen[bytes]", self._process)
@@ -201,15 +201,17 @@ class WorkerProcess:
                 raise Cancelled("The request was cancelled.")
             number = self._in_flight = self._next_id
             try:
-                protocol.write_frame(cast(BinaryIO, process.stdin), {**request, "id": number})
+                frame = {"type": type(request).__name__, "id": number, "request": request}
+                protocol.write_frame(cast(BinaryIO, process.stdin), frame)
             except OSError:
                 raise self._crash("died") from None
         try:
-            return self._wait(number, progress)
+            answer = self._wait(number, progress)
         finally:
             self._in_flight = None
+        return cast(T, protocol.decode(protocol.answer_type(type(request)), answer))
 
-    def _wait(self, number: int, progress: OnProgress | None) -> Frame:
+    def _wait(self, number: int, progress: OnProgress | None) -> Any:
         while True:
             try:
                 answer = self._answers.get(timeout=POLL_SECONDS)
@@ -222,7 +224,7 @@ class WorkerProcess:
                 continue
             kind = answer["type"]
             if kind == "result":
-                return answer
+                return answer["result"]
             if kind == "cancelled":
                 raise Cancelled("The request was cancelled.")
             if kind == "error":

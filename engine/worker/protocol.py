@@ -1,182 +1,95 @@
 """What crosses the pipe between the program and its model process: one JSON object a line, both ways.
 
-A request is `{"id": n, "type": ..., ...}`. Its answers carry the same id: any number of `progress`, then exactly
-one of `result`, `error` or `cancelled`. `{"type": "cancel", "id": n}` asks for the latter.
+A request is `{"id": n, "type": NAME, "request": {...}}`, where NAME is a class of `engine.worker.requests` and the
+object has its fields. Its answers carry the same id: any number of `progress`, then exactly one of `result`, `error` or
+`cancelled`. `{"type": "cancel", "id": n}` asks for the latter.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from types import NoneType, UnionType
+from typing import Any, BinaryIO, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
-from engine.completeness.block import (
-    BoundaryProbability,
-    ItemScore,
-    LogItem,
-    Question,
-    WrittenOn,
-)
-from engine.completeness.inline_remaining import RemainingRequest
-from engine.model.interface import LoadOptions, Sampling
-from engine.model.prompting import Prompt
-from engine.model.talking import Call, ChatMessage, Completion
-from engine.trees.record import TreeRecord, restore
+from engine.trees.record import TreeRecord, record, restore
 from engine.trees.tree import Tree
+from engine.worker.requests import Request
 
-VERSION = 1
+VERSION = 2
 Frame = dict[str, Any]
+PLAIN = (Any, bool, int, float, str, NoneType)
+"""Types that JSON gives back as they were; Python writes floats so that they are read back bit for bit."""
 
 
 def write_frame(stream: BinaryIO, frame: Frame) -> None:
-    """Writes one frame and flushes."""
-    stream.write(json.dumps(frame, separators=(",", ":")).encode("ascii") + b"\n")
+    """Writes one frame and flushes. Its values may be whatever `decode` can read."""
+    line = json.dumps(frame, separators=(",", ":"), default=_encode)
+    stream.write(line.encode("ascii") + b"\n")
     stream.flush()
 
 
 def read_frame(stream: BinaryIO) -> Frame | None:
-    """Reads one frame; None at the end of the stream."""
+    """Reads one frame as JSON values; None at the end of the stream."""
     line = stream.readline()
     return json.loads(line) if line.endswith(b"\n") else None
 
 
-def load_request(
-    path: Path, options: LoadOptions, adapter: Path | None, merged: Path | None = None
-) -> Frame:
-    """Asks for a model to be loaded, unless the same one already is, and an adapter to be switched to."""
-    return {
-        "type": "load",
-        "path": str(path),
-        "options": asdict(options),
-        "adapter": None if adapter is None else str(adapter),
-        "merged": None if adapter is None or merged is None else str(merged),
-    }
+def answer_type(request: type[Request[Any]]) -> Any:
+    """The type of the answers to a kind of request."""
+    (base,) = request.__orig_bases__  # type: ignore[attr-defined]
+    return get_args(base)[0]
 
 
-def question_frame(question: Question) -> Frame:
-    """A question as JSON."""
-    prompt = None if question.prompt is None else question.prompt.as_params()
-    return {"prompt": prompt, "end_tag": question.end_tag}
+def _encode(value: Any) -> Any:
+    """What `json` writes in place of a value that it does not know."""
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, np.ndarray):
+        data = np.ascontiguousarray(value, dtype="<f4").tobytes()
+        return {"shape": value.shape, "data": base64.b64encode(data).decode("ascii")}
+    if isinstance(value, Tree):
+        return record(value)
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    raise TypeError(f"{type(value).__name__} cannot cross the pipe")
 
 
-def question_from(frame: Frame) -> Question:
-    """The inverse of `question_frame`."""
-    prompt = None if frame["prompt"] is None else Prompt.from_params(frame["prompt"])
-    return Question(prompt, frame["end_tag"])
+def decode(kind: Any, value: Any) -> Any:
+    """JSON values as a value of the type that they were written from.
 
-
-def item_frame(item: LogItem) -> list[Any]:
-    """A log to score as JSON."""
-    return [list(item.texts), list(item.boundaries), item.kept]
-
-
-def item_from(frame: list[Any]) -> LogItem:
-    """The inverse of `item_frame`."""
-    return LogItem(tuple(frame[0]), tuple(frame[1]), frame[2])
-
-
-def score_frame(score: ItemScore) -> Frame:
-    """A score as JSON; Python writes floats so that they are read back bit for bit."""
-    return {
-        "curve": [[p.boundary, p.p_end, p.p_continue] for p in score.curve],
-        "tokens": score.tokens,
-        "note": score.note,
-        "unscored": score.unscored,
-        "written": score.written and asdict(score.written),
-    }
-
-
-def score_from(frame: Frame) -> ItemScore:
-    """The inverse of `score_frame`."""
-    curve = tuple(BoundaryProbability(*point) for point in frame["curve"])
-    written = frame["written"] and WrittenOn(**frame["written"])
-    return ItemScore(curve, frame["tokens"], frame["note"], frame["unscored"], written)
-
-
-def spelling_frame(spelling: RemainingRequest | None) -> Frame | None:
-    """A spelling as JSON."""
-    if spelling is None:
-        return None
-    return {"prompt": spelling.prompt.as_params(), "below": spelling.below}
-
-
-def spelling_from(frame: Frame | None) -> RemainingRequest | None:
-    """The inverse of `spelling_frame`."""
-    if frame is None:
-        return None
-    return RemainingRequest(Prompt.from_params(frame["prompt"]), frame["below"])
-
-
-@dataclass(frozen=True, slots=True)
-class GrownTree:
-    """A tree as grown in the model process.
-
-    Attributes:
-        answer: Tokens of the recorded answer; empty without one.
-        answer_log_probs: Natural log-probabilities of its first tokens.
-        prompt_tokens: Tokens before the root.
-        note: What of the log was left out, or None.
+    Args:
+        kind: A plain type, a dataclass of such types, a list, tuple, sequence or mapping of them, one of them or None,
+            a path, a tree, or an array of float32.
     """
-
-    tree: Tree
-    answer: tuple[int, ...]
-    answer_log_probs: tuple[float, ...]
-    prompt_tokens: int
-    note: str | None
-
-
-def tree_from(frame: Frame) -> GrownTree:
-    """A grown tree from JSON."""
-    return GrownTree(
-        restore(TreeRecord.from_frame(frame["tree"])),
-        tuple(frame["answer"]),
-        tuple(frame["answer_log_probs"]),
-        frame["prompt_tokens"],
-        frame["note"],
-    )
-
-
-def sampling_from(frame: Frame) -> Sampling:
-    """Sampling settings from JSON."""
-    return Sampling(**frame)
-
-
-def call_frame(call: Call) -> Frame:
-    """A call as JSON: what determines its reply."""
-    frame = asdict(call)
-    del frame["module"], frame["role"]
-    return frame
+    origin, args = get_origin(kind), get_args(kind)
+    if value is None or kind in PLAIN or origin in (Literal, dict):
+        return value
+    if origin in (Union, UnionType):
+        (kind,) = (one for one in args if one is not NoneType)
+        return decode(kind, value)
+    if origin is tuple and args[-1] is not Ellipsis:
+        return tuple(decode(one, item) for one, item in zip(args, value, strict=True))
+    if origin in (list, tuple, Sequence):
+        make = tuple if origin is tuple else list
+        return make(value) if args[0] in PLAIN else make(decode(args[0], item) for item in value)
+    if origin is np.ndarray:
+        data = base64.b64decode(value["data"])
+        return np.frombuffer(data, dtype="<f4").reshape(value["shape"]).astype(np.float32)
+    if kind is Path:
+        return Path(value)
+    if kind is Tree:
+        return restore(decode(TreeRecord, value))
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = _hints(kind)
+        return kind(**{name: decode(hints[name], item) for name, item in value.items()})
+    return value
 
 
-def call_from(frame: Frame) -> Call:
-    """The inverse of `call_frame`; who asks is not known."""
-    messages = tuple(ChatMessage(**message) for message in frame["messages"])
-    given = {**frame, "messages": messages, "stop": tuple(frame["stop"])}
-    return Call("", "assistant", **{**given, "sampling": sampling_from(frame["sampling"])})
-
-
-def completion_frame(said: Completion) -> Frame:
-    """A reply as JSON."""
-    return asdict(said)
-
-
-def completion_from(frame: Frame) -> Completion:
-    """The inverse of `completion_frame`."""
-    return Completion(**frame)
-
-
-def vectors_frame(vectors: NDArray[np.float32]) -> Frame:
-    """Vectors as JSON: shape and little-endian float32 in base64."""
-    data = np.ascontiguousarray(vectors, dtype="<f4").tobytes()
-    return {"shape": list(vectors.shape), "data": base64.b64encode(data).decode("ascii")}
-
-
-def vectors_from(frame: Frame) -> NDArray[np.float32]:
-    """The inverse of `vectors_frame`."""
-    data = base64.b64decode(frame["data"])
-    return np.frombuffer(data, dtype="<f4").reshape(frame["shape"]).astype(np.float32)
+_hints = cache(get_type_hints)

@@ -11,7 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from engine.completeness.block import score_block
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.completeness.block import ItemScore, score_block
 from engine.completeness.logs import log_tokens
 from engine.completeness.scoring import BoundaryScorer
 from engine.errors import Cancelled, ModelError, WorkbenchError
@@ -19,18 +22,45 @@ from engine.model.generation import alike
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
 from engine.model.merging import merge
-from engine.model.prompting import Prompt, frame
+from engine.model.prompting import frame
 from engine.model.replies import generate
+from engine.model.talking import Completion
 from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
+from engine.trees.growth import Work
 from engine.worker import protocol
 from engine.worker.bench_scoring import bench_prompts, bench_scoring
 from engine.worker.bench_trees import bench_trees
 from engine.worker.chatting import chat_replies
 from engine.worker.gpu import with_layers_that_fit
-from engine.worker.growing import grow_trees
-from engine.worker.logprobs import log_probs_of
+from engine.worker.growing import grow_on, grow_trees
+from engine.worker.logprobs import prompted_log_probs
 from engine.worker.protocol import Frame
-from engine.worker.reading import readings, readings_frame
+from engine.worker.reading import read_tokens
+from engine.worker.requests import (
+    BenchScoring,
+    BenchTrees,
+    Chat,
+    CountTokens,
+    Embed,
+    Expand,
+    Generate,
+    Grow,
+    GrownTree,
+    GrowOn,
+    Load,
+    LogProbs,
+    Machine,
+    Measure,
+    MeasureLong,
+    Memory,
+    ReadTokens,
+    Request,
+    Score,
+    TokenDistribution,
+    Tokenize,
+    Tune,
+    WrittenReply,
+)
 
 log = logging.getLogger(__name__)
 
@@ -47,28 +77,30 @@ class Server:
         self._current: int | None = None
         self._model: LlamaModel | None = None
         self._scorer: BoundaryScorer | None = None
-        self._loaded: tuple[str, dict[str, Any]] | None = None
+        self._loaded: tuple[Path, LoadOptions] | None = None
         self._lock = threading.Lock()
-        self._handlers: dict[str, Callable[[Frame], Frame]] = {
-            "load": self._load,
-            "score": self._score,
-            "generate": self._generate,
-            "chat": self._chat,
-            "log_probs": self._log_probs,
-            "grow": self._grow,
-            "embed": self._embed,
-            "count": self._count,
-            "tokenize": self._tokenize,
-            "readings": self._readings,
-            "expand": self._expand,
-            "measure": self._measure,
-            "measure_long": self._measure_long,
-            "tune": self._tune,
-            "machine": self._machine,
-            "memory": self._memory,
-            "bench": self._bench,
-            "bench_trees": self._bench_trees,
+        handlers: dict[type[Request[Any]], Callable[[Any], Any]] = {
+            Load: self._load,
+            Score: self._score,
+            Generate: self._generate,
+            Chat: self._chat,
+            LogProbs: self._log_probs,
+            Grow: self._grow,
+            GrowOn: self._grow_on,
+            Embed: self._embed,
+            CountTokens: self._count_tokens,
+            Tokenize: self._tokenize,
+            ReadTokens: self._read_tokens,
+            Expand: self._expand,
+            Measure: self._measure,
+            MeasureLong: self._measure_long,
+            Tune: self._tune,
+            Machine: self._machine,
+            Memory: self._memory,
+            BenchScoring: self._bench_scoring,
+            BenchTrees: self._bench_trees,
         }
+        self._handlers = {kind.__name__: (kind, handler) for kind, handler in handlers.items()}
 
     def serve(self) -> None:
         """Answers requests until the input closes."""
@@ -95,8 +127,9 @@ class Server:
         try:
             if self._is_cancelled():
                 raise Cancelled("The request was cancelled.")
-            result = self._handlers[request["type"]](request)
-            self._send({"type": "result", "id": request["id"], **result})
+            kind, handler = self._handlers[request["type"]]
+            result = handler(protocol.decode(kind, request["request"]))
+            self._send({"type": "result", "id": request["id"], "result": result})
         except Cancelled:
             self._send({"type": "cancelled", "id": request["id"]})
         except WorkbenchError as error:
@@ -121,7 +154,7 @@ class Server:
         return self._current in self._cancelled
 
     def _progress(self) -> Callable[[int], None]:
-        """A callback that adds up what it is told and reports the sum now and then."""
+        """A callback that adds up the counts it gets and sends the sum every tenth of a second."""
         done, sent = 0, time.monotonic()
 
         def report(count: int) -> None:
@@ -136,7 +169,7 @@ class Server:
         return report
 
     def _replies_done(self) -> Callable[[int], None]:
-        """As `_progress`, but a callback that is told the sum."""
+        """As `_progress`, for a callback that gets the sum itself."""
         finished = 0
         report = self._progress()
 
@@ -148,28 +181,28 @@ class Server:
         return progress
 
     def _note(self, note: str) -> None:
-        """Tells what is being done where there is nothing to count."""
+        """Sends what is being done, where there is nothing to count."""
         self._send({"type": "progress", "id": self._current, "done": 0, "note": note})
 
     # Requests
 
-    def _load(self, request: Frame) -> Frame:
-        path, adapter = Path(request["path"]), request["adapter"]
-        if request["merged"] is not None:
-            path, adapter = self._merged(path, Path(adapter), Path(request["merged"])), None
-        wanted = (str(path), request["options"])
+    def _load(self, request: Load) -> dict[str, Any]:
+        path, adapter = request.path, request.adapter
+        if request.merged is not None and adapter is not None:
+            path, adapter = self._merged(path, adapter, request.merged), None
+        wanted = (path, request.options)
         if self._loaded != wanted:
             if self._model:
                 self._model.close()
                 self._model = self._scorer = self._loaded = None
-            options = LoadOptions(**request["options"])
+            options = request.options
             if gpu_offload():
                 options = with_layers_that_fit(path, options)
             self._model = LlamaModel(path, options, self._is_cancelled)
             self._scorer = BoundaryScorer(self._model)
             self._loaded = wanted
         model = self._ready()
-        model.use_adapter(None if adapter is None else Path(adapter))
+        model.use_adapter(adapter)
         self._ready_scorer().forget()
         capacity = model.capacity
         return {
@@ -208,27 +241,23 @@ class Server:
             merge(base, adapter, out)
         return out
 
-    def _score(self, request: Frame) -> Frame:
-        items = [protocol.item_from(item) for item in request["items"]]
-        question = protocol.question_from(request["question"])
-        scores = score_block(
+    def _score(self, request: Score) -> list[ItemScore]:
+        return score_block(
             self._ready_scorer(),
-            items,
-            question,
+            request.items,
+            request.question,
             self._progress(),
             writer=self._ready(),
-            spelling=protocol.spelling_from(request["spelling"]),
+            remaining=request.remaining,
         )
-        return {"scores": [protocol.score_frame(score) for score in scores]}
 
-    def _generate(self, request: Frame) -> Frame:
+    def _generate(self, request: Generate) -> list[WrittenReply]:
         model = self._held()
         self._ready_scorer().forget()
-        prompt = None if request["prompt"] is None else Prompt.from_params(request["prompt"])
-        around = frame(prompt, model)
-        room = model.longest - request["max_tokens"] - len(around.head) - len(around.tail)
+        around = frame(request.prompt, model)
+        room = model.longest - request.max_tokens - len(around.head) - len(around.tail)
         prompts, notes = [], []
-        for texts, kept in request["items"]:
+        for texts, kept in request.items:
             tokens, note = log_tokens(model, texts, kept, room)
             prompts.append([*around.head, *tokens, *around.tail])
             notes.append(note)
@@ -236,110 +265,102 @@ class Server:
             model,
             alike(
                 prompts,
-                sampling=protocol.sampling_from(request["sampling"]),
-                max_tokens=request["max_tokens"],
-                stop=request["stop"],
-                seed=request["seed"],
+                sampling=request.sampling,
+                max_tokens=request.max_tokens,
+                stop=request.stop,
+                seed=request.seed,
             ),
             self._replies_done(),
         )
-        return {
-            "replies": [
-                {"text": r.text, "tokens": list(r.tokens), "stopped": r.stopped, "note": note}
-                for r, note in zip(replies, notes, strict=True)
-            ]
-        }
+        return [
+            WrittenReply(reply.text, reply.tokens, reply.stopped, note)
+            for reply, note in zip(replies, notes, strict=True)
+        ]
 
-    def _chat(self, request: Frame) -> Frame:
+    def _chat(self, request: Chat) -> list[Completion]:
         model = self._held()
         self._ready_scorer().forget()
-        calls = [protocol.call_from(call) for call in request["calls"]]
-        said = chat_replies(model, calls, self._replies_done())
-        return {"said": [protocol.completion_frame(one) for one in said]}
+        return chat_replies(model, request.calls, self._replies_done())
 
-    def _log_probs(self, request: Frame) -> Frame:
+    def _log_probs(self, request: LogProbs) -> list[list[tuple[float, int]]]:
         model = self._ready()
         self._ready_scorer().forget()
-        return log_probs_of(model, request, self._progress())
+        return prompted_log_probs(model, request.items, request.prompt, self._progress())
 
-    def _grow(self, request: Frame) -> Frame:
+    def _grow(self, request: Grow) -> tuple[list[GrownTree], Work]:
         model = self._ready()
         self._ready_scorer().forget()
         return grow_trees(model, request, self._progress())
 
-    def _embed(self, request: Frame) -> Frame:
+    def _grow_on(self, request: GrowOn) -> tuple[GrownTree, Work]:
         model = self._ready()
-        texts = [model.tokenize(text, start=True) for text in request["texts"]]
-        return {"vectors": protocol.vectors_frame(model.embed(texts))}
+        self._ready_scorer().forget()
+        return grow_on(model, request, self._progress())
 
-    def _count(self, request: Frame) -> Frame:
+    def _embed(self, request: Embed) -> NDArray[np.float32]:
+        model = self._ready()
+        return model.embed([model.tokenize(text, start=True) for text in request.texts])
+
+    def _count_tokens(self, request: CountTokens) -> list[int]:
         model = self._held()
         report = self._progress()
         counts = []
-        for texts in request["items"]:
+        for texts in request.items:
             counts.append(sum(len(model.tokenize(text)) for text in texts))
             report(1)
-        return {"counts": counts}
+        return counts
 
-    def _tokenize(self, request: Frame) -> Frame:
+    def _tokenize(self, request: Tokenize) -> list[list[int]]:
         model = self._held()
-        return {"tokens": [model.tokenize(text) for text in request["texts"]]}
+        return [model.tokenize(text) for text in request.texts]
 
-    def _readings(self, request: Frame) -> Frame:
+    def _read_tokens(self, request: ReadTokens) -> list[list[TokenDistribution]]:
         model = self._ready()
         self._ready_scorer().forget()
         report = self._progress()
-        found = [readings(model, tokens, request["also"], report) for tokens in request["items"]]
-        return {"readings": [readings_frame(one) for one in found]}
+        return [read_tokens(model, tokens, request.also, report) for tokens in request.items]
 
-    def _expand(self, request: Frame) -> Frame:
-        expand(Path(request["path"]), Path(request["target"]))
-        return {}
+    def _expand(self, request: Expand) -> None:
+        expand(request.path, request.target)
 
-    def _measure(self, request: Frame) -> Frame:
-        """Speed and batch noise of the loaded model on a text."""
+    def _measure(self, request: Measure) -> tuple[float, float]:
         model = self._ready()
         self._ready_scorer().forget()
-        tokens = model.tokenize(request["text"])
-        return {"tokens_per_s": speed_of(model, tokens), "noise": noise_of(model, tokens)}
+        tokens = model.tokenize(request.text)
+        return speed_of(model, tokens), noise_of(model, tokens)
 
-    def _measure_long(self, request: Frame) -> Frame:
-        """Speed of the loaded model on a text so long that attention counts; the text is repeated as needed."""
+    def _measure_long(self, request: MeasureLong) -> tuple[float, int]:
         model = self._ready()
         self._ready_scorer().forget()
-        tokens = model.tokenize(request["text"])
+        tokens = model.tokenize(request.text)
         length = min(LONG_TOKENS, model.capacity.context)
         tokens = (tokens * (length // max(1, len(tokens)) + 1))[:length]
-        speed = speed_of(model, tokens, rounds=1, length=length)
-        return {"tokens_per_s": speed, "tokens": length}
+        return speed_of(model, tokens, rounds=1, length=length), length
 
-    def _tune(self, request: Frame) -> Frame:
-        result = tune(
-            Path(request["path"]),
-            Path(request["folder"]),
-            request["text"],
+    def _tune(self, request: Tune) -> dict[str, Any]:
+        return tune(
+            request.path,
+            request.folder,
+            request.text,
             cancelled=self._is_cancelled,
             report=self._note,
         )
-        return {"tune": result}
 
-    def _bench_trees(self, request: Frame) -> Frame:
-        self._ready_scorer().forget()
-        return {"trees": bench_trees(self._ready(), request, self._note)}
-
-    def _bench(self, request: Frame) -> Frame:
+    def _bench_scoring(self, request: BenchScoring) -> dict[str, Any]:
         self._ready()
-        scorer = self._ready_scorer()
-        question = protocol.question_from(request["question"])
-        rounds = request["rounds"]
+        scorer, question, rounds = self._ready_scorer(), request.question, request.rounds
         return {
-            "scoring": bench_scoring(scorer, request["blocks"], question, rounds, self._note),
-            "prompts": bench_prompts(scorer, request["long"], question, rounds, self._note),
+            "scoring": bench_scoring(scorer, request.blocks, question, rounds, self._note),
+            "prompts": bench_prompts(scorer, request.long, question, rounds, self._note),
         }
 
-    def _machine(self, _request: Frame) -> Frame:
+    def _bench_trees(self, request: BenchTrees) -> dict[str, Any]:
+        self._ready_scorer().forget()
+        return bench_trees(self._ready(), request, self._note)
+
+    def _machine(self, _request: Machine) -> dict[str, Any]:
         return {"system": system_info(), "gpu_offload": gpu_offload()}
 
-    def _memory(self, request: Frame) -> Frame:
-        need = memory_need(Path(request["path"]), LoadOptions(**request["options"]))
+    def _memory(self, request: Memory) -> dict[str, Any]:
+        need = memory_need(request.path, request.options)
         return {"weights": need.weights, "cache": need.cache, "available": need.available}

@@ -40,7 +40,7 @@ class TestMerged:
             found = []
             for wanted in ((None, None), (adapter, None), (adapter, merged)):
                 process.load(base, LoadOptions(context=128), *wanted)
-                found.append([one.top_log_p for one in process.readings([LOG], [])[0]])
+                found.append([one.top_log_p for one in process.read_tokens([LOG], [])[0]])
         finally:
             process.close()
         bare, beside, inside = found

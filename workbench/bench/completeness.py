@@ -48,7 +48,7 @@ def bench_completeness(
     modes: tuple[tuple[Mode, str], ...] = (("tuned", ""), ("base", "base_"))
     for mode, prefix in modes:
         prompts = {"base": parse_prompt("base", prompt_text("base"))}
-        answer = process.bench(
+        answer = process.bench_scoring(
             blocks,
             items,
             question_for(mode, prompts, None),

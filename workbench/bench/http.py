@@ -30,6 +30,7 @@ from engine.simulate.samples import sample_conversations
 from engine.worker.client import ModelProcess
 from engine.worker.endpoints.client import EndpointModel
 from engine.worker.model_client import ModelClient
+from engine.worker.requests import WrittenReply
 from workbench.bench.tuning import tuned_entry
 
 CONTEXT = 2048
@@ -80,7 +81,7 @@ def bench_http(
         remote.load(Path(), LoadOptions())
         _, there_seconds = _timed(remote, logs)
     speed = fleet.account.written / there_seconds
-    own = sum(len(reply["tokens"]) for reply in here) / here_seconds
+    own = sum(len(reply.tokens) for reply in here) / here_seconds
     return {
         "model": model.label,
         "replies": replies,
@@ -92,7 +93,7 @@ def bench_http(
 
 def _timed(
     model: ModelClient, logs: Sequence[tuple[Sequence[str], int]]
-) -> tuple[list[dict[str, Any]], float]:
+) -> tuple[list[WrittenReply], float]:
     began = time.perf_counter()
     found = model.generate(logs, PROMPT, sampling=Sampling(), max_tokens=PROMPT.max_tokens)
     return found, time.perf_counter() - began

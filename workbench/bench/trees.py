@@ -10,7 +10,6 @@ from engine.errors import UsageError
 from engine.model.catalog import Catalog
 from engine.simulate.samples import sample_conversations
 from engine.trees.places import places
-from engine.trees.record import options_frame
 from engine.trees.tree import TreeOptions
 from engine.worker.client import ModelProcess
 from workbench.bench.tuning import tuned_entry
@@ -41,15 +40,9 @@ def bench_trees(
     tuned_entry(catalog, process, progress)
     model = catalog.runnable(catalog.entry(None))
     process.load(model.path, model.options)
-    found = process.request(
-        {
-            "type": "bench_trees",
-            "prompts": tree_prompts(prompts),
-            "options": options_frame(OPTIONS),
-            "reprompted": min(reprompted, prompts),
-        },
-        lambda _, note: progress(note),
-    )["trees"]
+    found = process.bench_trees(
+        tree_prompts(prompts), OPTIONS, min(reprompted, prompts), lambda _, note: progress(note)
+    )
     return {
         "model": model.label,
         "trees": prompts,

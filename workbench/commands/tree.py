@@ -13,7 +13,6 @@ from engine.errors import UsageError
 from engine.filters import Filter, ListQuery, Term
 from engine.number_format import bar, counted
 from engine.records.conversations import TreeRow
-from engine.services.run_requests import ModelRequest
 from engine.services.trees.export_lines import meanings_line, tree_line
 from engine.services.trees.meanings import AnswerMeanings
 from engine.services.workspace import Workspace
@@ -29,7 +28,7 @@ from engine.trees.tree import ROOT, Tree
 from engine.worker.requests import GrownTree
 from workbench.commands.narration import say, show, tell
 from workbench.commands.options import positive, share
-from workbench.commands.trees import growth_from, growth_options
+from workbench.commands.trees import growth_options, request_from
 from workbench.exits import DONE
 
 LINES = 60
@@ -59,21 +58,18 @@ def tree_options(parser: argparse.ArgumentParser) -> None:
 
 def tree(arguments: argparse.Namespace) -> int:
     """Grows the tree of one conversation, or one at each of its assistant steps, and prints what came of it."""
-    options = growth_from(arguments)
+    request = request_from(arguments)
     predicate = parse_predicate(arguments.property) if arguments.property else None
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         wanted = _places(workspace, arguments)
-        adapter = Path(arguments.adapter) if arguments.adapter else None
-        chosen = workspace.models_in_use.resolve(
-            ModelRequest("trees", arguments.model, adapter)
-        ).model
+        chosen = workspace.models_in_use.resolve(request.model_request).model
         steps = ", ".join(str(place.step) for place in wanted)
         tell(f"Growing a tree before step {steps} with {chosen.label}.")
         model = workspace.process.client_for(chosen)
         model.load(chosen.path, chosen.options, chosen.adapter, chosen.merged)
         most = None if arguments.nodes is None else arguments.nodes * len(wanted)
         budget = Budget(most, arguments.seconds)
-        grown, work = model.grow(wanted, options, budget)
+        grown, work = model.grow(wanted, request.tree, budget)
     nodes = sum(len(one.tree.nodes) for one in grown)
     shown = []
     for place, one in zip(wanted, grown, strict=True):

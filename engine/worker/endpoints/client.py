@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from engine.completeness.block import ItemScore, LogItem, Question
-from engine.completeness.inline_remaining import RemainingRequest
+from engine.completeness.block import ItemScore, Question
 from engine.completeness.logs import log_tokens
 from engine.errors import Cancelled, ModelError, RequestRefused, UsageError
 from engine.model.http.capabilities import (
@@ -23,11 +22,10 @@ from engine.model.http.capabilities import (
 from engine.model.http.fleet import Fleet
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import Prompt
-from engine.model.talking import Call, Completion
-from engine.trees.growth import Budget, Work
+from engine.model.talking import Completion
+from engine.trees.growth import Work
 from engine.trees.lowering import lower_below
-from engine.trees.places import Place
-from engine.trees.record import TreeRecord, restore
+from engine.trees.record import restore
 from engine.trees.tree import Tree, TreeOptions
 from engine.worker.endpoints import growing
 from engine.worker.endpoints.chatting import chat_replies, no_chat
@@ -36,14 +34,25 @@ from engine.worker.endpoints.known import UNBOUNDED
 from engine.worker.endpoints.reading import Raw, Reader
 from engine.worker.endpoints.scoring import score_items
 from engine.worker.endpoints.writing import write_replies
-from engine.worker.model_client import OnProgress
-from engine.worker.protocol import Frame, GrownTree
+from engine.worker.model_client import ModelClient, OnProgress
+from engine.worker.requests import (
+    Chat,
+    CountTokens,
+    Generate,
+    Grow,
+    GrownTree,
+    GrowOn,
+    LogProbs,
+    Request,
+    Score,
+    WrittenReply,
+)
 
 T = TypeVar("T")
 
 
-class EndpointModel:
-    """A `ModelClient` over endpoints that serve one model. Requests are answered one at a time; any thread may ask."""
+class EndpointModel(ModelClient):
+    """A model that one endpoint serves, or several alike."""
 
     def __init__(self, label: str, fleet: Fleet, can: Capabilities) -> None:
         """Prepares, without asking anything.
@@ -55,6 +64,15 @@ class EndpointModel:
         self._label, self._fleet, self._can = label, fleet, can
         self._context = can.context or UNBOUNDED
         self._turn = threading.Lock()
+        self._handlers: dict[type[Request[Any]], Callable[[Any, Callable[[int], None]], Any]] = {
+            Score: self._score,
+            Generate: self._generate,
+            Chat: self._chat,
+            LogProbs: self._log_probs,
+            Grow: self._grow,
+            GrowOn: self._grow_on,
+            CountTokens: self._count_tokens,
+        }
 
     # What is refused before a run starts
 
@@ -115,88 +133,58 @@ class EndpointModel:
         self._context = min(held, options.context or held)
         return {"name": self._label, "context": self._context}
 
-    def score(
-        self,
-        items: Sequence[LogItem],
-        question: Question,
-        progress: OnProgress | None = None,
-        spelling: RemainingRequest | None = None,
-    ) -> list[ItemScore]:
-        """See `ModelProcess.score`; what cannot be read honestly is unscored with the reason, nothing is written."""
-        self.refuse_curve(question)
-        report = _summed(progress)
-        return self._run(
-            lambda: score_items(self._reader(), items, question, self._context, report)
-        )
-
-    def generate(
-        self,
-        items: Sequence[tuple[Sequence[str], int]],
-        prompt: Prompt | None,
-        *,
-        sampling: Sampling,
-        max_tokens: int,
-        stop: Sequence[str] = (),
-        seed: int = 0,
-        progress: OnProgress | None = None,
-    ) -> list[Frame]:
-        """See `ModelProcess.generate`; `tokens` of a reply are not known.
+    def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
+        """Answers a request by requests to the endpoints.
 
         Raises:
-            RequestRefused: The endpoint refuses one of the logs.
+            Cancelled: `cancel` was called while it ran.
+            ModelError: No endpoint is left.
+            RequestRefused: The endpoint refuses an item, or hides a probability that is asked for.
+            UsageError: The endpoints cannot answer such a request.
         """
-        self.refuse_writing(prompt)
-        if sampling.json_schema and not self._can.schema:
+        handler = self._handlers.get(type(request))
+        if handler is None:
+            raise UsageError(f"The speed of {self._label} cannot be measured.")
+        report = progress or (lambda count, note: None)
+        return cast(T, handler(request, lambda count: report(count, "")))
+
+    def _score(self, request: Score, report: Callable[[int], None]) -> list[ItemScore]:
+        # What cannot be read honestly is unscored with the reason; remaining tasks are not written here.
+        self.refuse_curve(request.question)
+        done = 0
+
+        def read(tokens: int) -> None:
+            nonlocal done
+            done += tokens
+            report(done)
+
+        return self._run(
+            lambda: score_items(
+                self._reader(), request.items, request.question, self._context, read
+            )
+        )
+
+    def _generate(self, request: Generate, report: Callable[[int], None]) -> list[WrittenReply]:
+        self.refuse_writing(request.prompt)
+        if request.sampling.json_schema and not self._can.schema:
             self._refuse("replies by a schema", "its replies do not follow one")
-        return self._run(
-            lambda: write_replies(
-                self._reader(),
-                items,
-                prompt,
-                sampling=sampling,
-                max_tokens=max_tokens,
-                stop=stop,
-                seed=seed,
-                context=self._context,
-                report=lambda done: progress(done, "") if progress else None,
-            )
-        )
+        return self._run(lambda: write_replies(self._reader(), request, self._context, report))
 
-    def chat(self, calls: Sequence[Call], progress: OnProgress | None = None) -> list[Completion]:
-        """See `ModelProcess.chat`.
-
-        Raises:
-            RequestRefused: The endpoint refuses one of the conversations.
-        """
-        for sampling in {call.sampling for call in calls}:
+    def _chat(self, request: Chat, report: Callable[[int], None]) -> list[Completion]:
+        for sampling in {call.sampling for call in request.calls}:
             self.refuse_chat(sampling)
-        return self._run(
-            lambda: chat_replies(
-                self._reader(),
-                calls,
-                self._context,
-                lambda done: progress(done, "") if progress else None,
-            )
-        )
+        return self._run(lambda: chat_replies(self._reader(), request.calls, self._context, report))
 
-    def log_probs(
-        self,
-        items: Sequence[tuple[str, Sequence[str]]],
-        prompt: Prompt | None,
-        progress: OnProgress | None = None,
+    def _log_probs(
+        self, request: LogProbs, _report: Callable[[int], None]
     ) -> list[list[tuple[float, int]]]:
-        """See `ModelProcess.log_probs`.
-
-        Raises:
-            RequestRefused: The endpoint hides how probable one of the continuations is.
-        """
-        self.refuse_reading(prompt)
+        self.refuse_reading(request.prompt)
 
         async def work() -> list[list[tuple[float, int]]]:
             reader = self._reader()
-            around = await reader.known.learn_prompt(prompt)
+            around = await reader.known.learn_prompt(request.prompt)
             found = []
-            for text, continuations in items:
+            for text, continuations in request.items:
                 answers = [await reader.answer(one) for one in continuations]
                 await reader.known.learn_log([text])
                 longest = max((len(one.ids) for one in answers), default=0)
@@ -219,16 +207,10 @@ class EndpointModel:
 
         return self._run(work)
 
-    def grow(
-        self,
-        places: Sequence[Place],
-        options: TreeOptions,
-        budget: Budget,
-        progress: OnProgress | None = None,
-    ) -> tuple[list[GrownTree], Frame]:
-        """See `ModelProcess.grow`; children that the endpoint does not list are pruned mass."""
-        self.refuse_trees(options)
-        wanted = growing.options_for(self._can, options)
+    def _grow(self, request: Grow, report: Callable[[int], None]) -> tuple[list[GrownTree], Work]:
+        # Children that the endpoint does not list are pruned mass.
+        self.refuse_trees(request.options)
+        options = growing.options_for(self._can, request.options)
         # Where tokens have numbers of our own, none of them is the end token.
         named = self._can.end_token if self._can.named else None
         stops = frozenset() if named is None else frozenset({named})
@@ -237,48 +219,39 @@ class EndpointModel:
             reader = self._reader()
             jobs = [
                 await growing.begin(
-                    reader, place, lambda known: Tree(wanted, stops, known.of), {}, self._context
+                    reader, place, lambda known: Tree(options, stops, known.of), {}, self._context
                 )
-                for place in places
+                for place in request.places
             ]
-            return jobs, await growing.grow(reader, jobs, budget, _nodes(progress))
+            return jobs, await growing.grow(reader, jobs, request.budget, report)
 
         jobs, done = self._run(work)
-        return [_grown(job) for job in jobs], _work_frame(done)
+        return [_grown(job) for job in jobs], done
 
-    def grow_on(
-        self,
-        place: Place,
-        tree: TreeRecord,
-        budget: Budget,
-        progress: OnProgress | None = None,
-        *,
-        alpha: float | None = None,
-        below: int | None = None,
-    ) -> tuple[GrownTree, Frame]:
-        """See `ModelProcess.grow_on`."""
-        self.refuse_trees(restore(tree).options)
+    def _grow_on(self, request: GrowOn, report: Callable[[int], None]) -> tuple[GrownTree, Work]:
+        record = request.tree
+        self.refuse_trees(restore(record).options)
         jobs: list[Grown] = []
         read = 0
 
         def make(known: Spellings) -> Tree:
-            made = restore(tree)
+            made = restore(record)
             made.spelling = known.of
-            if below is not None and alpha is not None:
-                lower_below(made, alpha, below)
+            if request.below is not None and request.alpha is not None:
+                lower_below(made, request.alpha, request.below)
             return made
 
         def note(nodes: int) -> None:
             nonlocal read
             read = nodes
-            _nodes(progress)(nodes)
+            report(nodes)
 
         async def work() -> Work:
             reader = self._reader()
-            spelled = {int(token): bytes.fromhex(text) for token, text in tree.spellings.items()}
-            bare = replace(place, answer="")
+            spelled = {int(token): bytes.fromhex(text) for token, text in record.spellings.items()}
+            bare = replace(request.place, answer="")
             jobs.append(await growing.begin(reader, bare, make, spelled, self._context))
-            return await growing.grow(reader, jobs, budget, note)
+            return await growing.grow(reader, jobs, request.budget, note)
 
         try:
             done = self._run(work)
@@ -286,31 +259,18 @@ class EndpointModel:
             if not jobs:
                 raise
             done = Work(read, read, read, 0.0, 0.0, False)
-        return _grown(jobs[0]), _work_frame(done)
+        return _grown(jobs[0]), done
 
-    def count_tokens(self, items: Sequence[Sequence[str]]) -> list[int]:
-        """Tokens of each log.
-
-        Raises:
-            ModelError: The endpoint cannot be asked for them.
-        """
+    def _count_tokens(self, request: CountTokens, _report: Callable[[int], None]) -> list[int]:
         if not self._can.tokens:
             self._refuse("counts of tokens", "it cannot be asked which tokens a text has")
 
         async def work() -> list[int]:
             known = self._reader().known
-            await known.learn([text for texts in items for text in texts])
-            return [sum(len(known.tokenize(text)) for text in texts) for texts in items]
+            await known.learn([text for texts in request.items for text in texts])
+            return [sum(len(known.tokenize(text)) for text in texts) for texts in request.items]
 
         return self._run(work)
-
-    def measure(self, text: str) -> tuple[float, float]:
-        """Refused: how fast endpoints are depends on who else asks, and their noise was seen when they were added."""
-        raise UsageError(f"The speed of {self._label} cannot be measured.")
-
-    def measure_long(self, text: str) -> tuple[float, int]:
-        """Refused, as `measure`."""
-        raise UsageError(f"The speed of {self._label} cannot be measured.")
 
     def spent(self) -> str:
         """Requests, tokens and cost since `load`, and which endpoints were taken out."""
@@ -340,25 +300,5 @@ class EndpointModel:
             return self._fleet.run(work)
 
 
-def _summed(progress: OnProgress | None) -> Callable[[int], None]:
-    done = 0
-
-    def report(count: int) -> None:
-        nonlocal done
-        done += count
-        if progress:
-            progress(done, "")
-
-    return report
-
-
-def _nodes(progress: OnProgress | None) -> Callable[[int], None]:
-    return lambda nodes: progress(nodes, "") if progress else None
-
-
 def _grown(job: Grown) -> GrownTree:
     return GrownTree(job.tree, job.answer, job.answer_log_probs, job.prompt_tokens, job.note)
-
-
-def _work_frame(work: Work) -> Frame:
-    return {name: getattr(work, name) for name in Work.__slots__}

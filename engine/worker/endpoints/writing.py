@@ -18,7 +18,7 @@ from engine.model.interface import Sampling
 from engine.model.prompting import Prompt
 from engine.worker.endpoints.messages import say
 from engine.worker.endpoints.reading import Raw, Reader
-from engine.worker.protocol import Frame
+from engine.worker.requests import Generate, WrittenReply
 
 MOST_STOPS = 4
 """Stop texts that every server takes; others are looked for in what comes back."""
@@ -28,36 +28,33 @@ TEMPLATE_TOKENS = 64
 
 
 async def write_replies(
-    reader: Reader,
-    items: Sequence[tuple[Sequence[str], int]],
-    prompt: Prompt | None,
-    *,
-    sampling: Sampling,
-    max_tokens: int,
-    stop: Sequence[str],
-    seed: int,
-    context: int,
-    report: Callable[[int], None],
-) -> list[Frame]:
-    """Writes one reply to each log; see `ModelProcess.generate`. Reply i is sampled with `seed + i`.
+    reader: Reader, request: Generate, context: int, report: Callable[[int], None]
+) -> list[WrittenReply]:
+    """Writes one reply to each log; see `ModelClient.generate`.
+
+    Args:
+        context: Longest sequence in tokens.
+        report: Gets the number of replies that are done.
 
     Raises:
         RequestRefused: The endpoint refuses one of them.
         ModelError: No endpoint is left.
     """
-    writer = await _Writer.find(reader, prompt, max_tokens, context)
+    writer = await _Writer.find(reader, request.prompt, request.max_tokens, context)
     done = 0
 
-    async def one(at: int) -> Frame:
+    async def one(at: int) -> WrittenReply:
         nonlocal done
-        settings = settings_of(reader, sampling, max_tokens, stop, seed + at)
-        found, note = await writer.write(*items[at], settings)
-        text, stopped = ended(found, stop)
+        settings = settings_of(
+            reader, request.sampling, request.max_tokens, request.stop, request.seed + at
+        )
+        found, note = await writer.write(*request.items[at], settings)
+        text, stopped = ended(found, request.stop)
         done += 1
         report(done)
-        return {"text": text, "tokens": [], "stopped": stopped, "note": note}
+        return WrittenReply(text, (), stopped, note)
 
-    return list(await asyncio.gather(*(one(at) for at in range(len(items)))))
+    return list(await asyncio.gather(*(one(at) for at in range(len(request.items)))))
 
 
 def settings_of(

@@ -44,10 +44,10 @@ def alone(one: LogItem, prompt: Prompt = GO_ON) -> WrittenOn:
 
 
 def score(
-    model: ToyModel, items: list[LogItem], spelling: RemainingRequest | None
+    model: ToyModel, items: list[LogItem], remaining: RemainingRequest | None
 ) -> list[ItemScore]:
     """Scores on a fresh scorer and asserts that it leaves nothing behind."""
-    found = score_block(BoundaryScorer(model), items, BARE, writer=model, spelling=spelling)
+    found = score_block(BoundaryScorer(model), items, BARE, writer=model, remaining=remaining)
     model.check_empty(but=frozenset({PREFIX_SEQUENCE}))
     assert model.open_choosers == 0
     return found

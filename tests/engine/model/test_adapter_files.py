@@ -40,9 +40,9 @@ class TestByFingerprint:
             shared_process.load(shipped, options, wrong)
         shared_process.load(shipped, options)
         (tokens,) = shared_process.tokenize(["The end"])
-        (plain,) = shared_process.readings([tokens])
+        (plain,) = shared_process.read_tokens([tokens])
         shared_process.load(shipped, options, adapter_file(tmp_path / "right.gguf"))
-        (tuned,) = shared_process.readings([tokens])
+        (tuned,) = shared_process.read_tokens([tokens])
         assert plain[-1].top_log_p != tuned[-1].top_log_p
 
 

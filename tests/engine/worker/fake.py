@@ -42,16 +42,16 @@ def answer(scenario: str, request: dict[str, Any], first_life: bool) -> None:
         sys.stdout.flush()
         hold()
     elif scenario == "late answers":
-        send({"type": "result", "id": number - 1, "counts": [99]})
+        send({"type": "result", "id": number - 1, "result": [99]})
         send({"type": "progress", "id": number - 1, "done": 99})
         send({"type": "progress", "id": number, "done": 3, "note": "going"})
-        send({"type": "result", "id": number, "counts": [1]})
-    elif scenario == "dies once" and first_life and request["type"] != "load":
+        send({"type": "result", "id": number, "result": [1]})
+    elif scenario == "dies once" and first_life and request["type"] != "Load":
         os.kill(os.getpid(), signal.SIGKILL)
     elif scenario == "exits":
         sys.exit(7)
     elif scenario not in ("deaf", "slow"):
-        send({"type": "result", "id": number, "counts": [1], "name": "fake"})
+        send({"type": "result", "id": number, "result": [1]})
 
 
 def main(scenario: str, history: str) -> None:
@@ -64,7 +64,7 @@ def main(scenario: str, history: str) -> None:
         sys.exit(3)
     if scenario == "silent":
         hold()
-    send({"type": "hello", "id": 0, "version": 0 if scenario == "another version" else 1})
+    send({"type": "hello", "id": 0, "version": 0 if scenario == "another version" else 2})
     for line in sys.stdin:
         with Path(history).open("a") as file:
             file.write(line)

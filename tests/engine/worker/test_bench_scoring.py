@@ -12,7 +12,6 @@ from engine.completeness.scoring import BoundaryScorer
 from engine.errors import ModelError
 from engine.model.interface import Capacity, Logits, Span
 from engine.model.prompting import Prompt
-from engine.worker import protocol
 from engine.worker.bench_scoring import bench_prompts, bench_scoring
 from tests.engine.model.toy import ROOMY, ToyModel
 
@@ -34,13 +33,13 @@ class Watched(ToyModel):
         return super().decode(spans)
 
 
-def talk(turns: int) -> list[object]:
-    """A conversation with so many boundaries, as it comes over the pipe."""
+def talk(turns: int) -> LogItem:
+    """A conversation with so many boundaries."""
     texts = [TEXTS[0], TEXTS[1]]
     for turn in range(2, turns + 1):
         texts.append(f"\n\nTURN {turn}, STEP {turn * 2 - 1}, user chat:\nand {turn}?")
         texts.append(f"\n\nTURN {turn}, STEP {turn * 2}, assistant chat:\nyes {turn}")
-    return protocol.item_frame(LogItem(tuple(texts), tuple(range(1, 2 * turns, 2)), 0))
+    return LogItem(tuple(texts), tuple(range(1, 2 * turns, 2)), 0)
 
 
 @pytest.mark.parametrize("question", [BARE, ASKED], ids=["tuned", "base"])
@@ -55,7 +54,7 @@ def test_one_prompt_per_boundary_reads_every_prefix_anew() -> None:
     """The prompts decode the sum of all prefixes from an empty cache, with one row of logits each."""
     model = Watched()
     bench_prompts(BoundaryScorer(model), [talk(2)], BARE, 1, print)
-    whole = len(model.tokenize("", start=True)) + len("".join(_texts(talk(2))).encode())
+    whole = len(model.tokenize("", start=True)) + len("".join(talk(2).texts).encode())
     first = len(model.tokenize("", start=True)) + len("".join(TEXTS).encode())
     assert model.batches[-2:] == [(first, 1), (whole, 1)]
 
@@ -90,7 +89,3 @@ def test_what_does_not_fit_is_refused() -> None:
     small = Capacity(context=120, cells=512, batch=64, rows=32, sequences=16, forkable=True)
     with pytest.raises(ModelError, match="does not fit"):
         bench_scoring(BoundaryScorer(ToyModel(small)), [[talk(4)]], BARE, 1, print)
-
-
-def _texts(item: list[object]) -> tuple[str, ...]:
-    return protocol.item_from(item).texts

@@ -16,7 +16,6 @@ from engine.errors import ModelError
 from engine.model.interface import Sampling
 from engine.model.llamacpp import LlamaModel
 from engine.model.talking import Call, ChatMessage, Speaker
-from engine.worker import protocol
 from engine.worker.chatting import chat_replies, fitted
 from engine.worker.client import ModelProcess
 from tests.engine.model.toy import ToyModel
@@ -107,20 +106,6 @@ class TestToy:
 
 
 class TestFrames:
-    def test_a_call_crosses_the_pipe(self) -> None:
-        """All that determines a reply arrives; a key is the same on both sides."""
-        sent = call(
-            "Hi",
-            system="S",
-            sampling=Sampling(0.5, 4, 0.9, 0.1, None, SCHEMA),
-            max_tokens=7,
-            stop=("a", "b"),
-            seed=9,
-            opening="O",
-        )
-        frame = json.loads(json.dumps(protocol.call_frame(sent)))
-        assert protocol.call_from(frame).key({"m": 1}) == sent.key({"m": 1})
-
     def test_what_is_the_same_call(self) -> None:
         """A seed tells calls apart where something is sampled; without a temperature they are the same."""
         warm = call("Hi", sampling=Sampling(temperature=0.5), seed=1)

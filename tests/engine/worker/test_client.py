@@ -16,6 +16,7 @@ from engine.errors import Cancelled, ModelCrashed, ModelError, ModelFileError
 from engine.model.interface import LoadOptions
 from engine.worker import process as process_module
 from engine.worker.client import ModelProcess
+from engine.worker.requests import CountTokens
 
 FAKE = Path(__file__).with_name("fake.py")
 SAFETY = 30.0
@@ -166,9 +167,8 @@ class TestAnswers:
         """What still comes for an earlier request is no answer to this one."""
         told: list[tuple[int, str]] = []
         client = fake.client("late answers")
-        request = {"type": "count", "items": []}
-        answer = client.request(request, lambda done, note: told.append((done, note)))
-        assert answer["counts"] == [1]
+        answer = client.ask(CountTokens([]), lambda done, note: told.append((done, note)))
+        assert answer == [1]
         assert told == [(3, "going")]
 
     def test_garbage(self, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,17 +194,22 @@ class TestDeath:
         with pytest.raises(ModelCrashed, match="killed by SIGKILL"):
             count(client)
         assert count(client) == [1]
-        assert [frame["type"] for frame in fake.history] == ["load", "count", "load", "count"]
-        first, second = (frame for frame in fake.history if frame["type"] == "load")
+        assert [frame["type"] for frame in fake.history] == [
+            "Load",
+            "CountTokens",
+            "Load",
+            "CountTokens",
+        ]
+        first, second = (frame for frame in fake.history if frame["type"] == "Load")
         assert {**first, "id": 0} == {**second, "id": 0}
-        assert first["adapter"] == "b.gguf"
+        assert first["request"]["adapter"] == "b.gguf"
 
     def test_loading_twice(self, fake: Fake) -> None:
         """The same model and adapter are asked for once, another adapter again."""
         client = fake.client("works")
         for adapter in (None, None, Path("b"), Path("b"), None):
             client.load(Path("a.gguf"), LoadOptions(), adapter)
-        assert [frame["adapter"] for frame in fake.history] == [None, "b", None]
+        assert [frame["request"]["adapter"] for frame in fake.history] == [None, "b", None]
 
 
 class TestCancel:
@@ -212,11 +217,11 @@ class TestCancel:
         """A cancel names the request in flight; the process stays for the next one."""
         client = fake.client("slow")
         asking = Asking(lambda: count(client))
-        until(lambda: fake.sent("count"))
+        until(lambda: fake.sent("CountTokens"))
         pid = client.pid
         client.cancel()
         assert isinstance(asking.outcome(), Cancelled)
-        assert [(f["type"], f["id"]) for f in fake.history] == [("count", 1), ("cancel", 1)]
+        assert [(f["type"], f["id"]) for f in fake.history] == [("CountTokens", 1), ("cancel", 1)]
         assert client.pid == pid
 
     def test_deaf(self, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +229,7 @@ class TestCancel:
         monkeypatch.setattr(process_module, "GRACE_SECONDS", 0.2)
         client = fake.client("deaf")
         asking = Asking(lambda: count(client))
-        until(lambda: fake.sent("count"))
+        until(lambda: fake.sent("CountTokens"))
         pid = client.pid
         client.cancel()
         assert isinstance(asking.outcome(), Cancelled)
@@ -248,7 +253,7 @@ def test_close_while_busy(fake: Fake) -> None:
     """A close ends process and request at once; closing again does nothing."""
     client = fake.client("deaf")
     asking = Asking(lambda: count(client))
-    until(lambda: fake.sent("count"))
+    until(lambda: fake.sent("CountTokens"))
     client.close()
     assert client.pid is None
     assert isinstance(asking.outcome(), Cancelled)

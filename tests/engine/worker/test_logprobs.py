@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.errors import Cancelled, ModelError
 from engine.model.prompting import Prompt
-from engine.worker.logprobs import Asked, continuation_log_probs, log_probs_of
+from engine.worker.logprobs import Asked, continuation_log_probs, prompted_log_probs
 from tests.engine.model.toy import END, ROOMY, START, ToyModel, log_prob
 
 HEAD = list(b"What all of them begin with, long enough to be shared. ")
@@ -89,16 +88,11 @@ class TestSums:
         assert continuation_log_probs(model, asked)[0] == pytest.approx(expected(asked)[0])
 
 
-def request(prompt: Prompt | None, *items: tuple[str, list[str]]) -> dict[str, Any]:
-    params = None if prompt is None else prompt.as_params()
-    return {"prompt": params, "items": [list(item) for item in items]}
-
-
 class TestRequests:
     def test_bare(self) -> None:
         """Without a prompt the text stands right after the start token; counts are of the continuation."""
-        found = log_probs_of(ToyModel(), request(None, ("a: ", ["b", "cd"])), lambda tokens: None)
-        ((one, two),) = found["log_probs"]
+        found = prompted_log_probs(ToyModel(), [("a: ", ["b", "cd"])], None, lambda tokens: None)
+        ((one, two),) = found
         prefix = [START, *b"a: "]
         assert one == pytest.approx([log_prob(prefix, list(b"b")), 1])
         assert two == pytest.approx([log_prob(prefix, list(b"cd")), 2])
@@ -106,14 +100,14 @@ class TestRequests:
     def test_in_a_prompt(self) -> None:
         """With a prompt the continuation follows its reply; control tokens in the text are only text."""
         prompt = Prompt("p", False, "<", ">", "So: ", "yes", "no", (), 0)
-        found = log_probs_of(ToyModel(), request(prompt, ("<|end|>", ["yes"])), lambda tokens: None)
+        found = prompted_log_probs(ToyModel(), [("<|end|>", ["yes"])], prompt, lambda tokens: None)
         prefix = [START, *b"<<|end|>>So: "]
         assert END not in prefix
-        assert found["log_probs"] == [[pytest.approx([log_prob(prefix, list(b"yes")), 3])]]
+        assert found == [[pytest.approx([log_prob(prefix, list(b"yes")), 3])]]
 
     def test_an_overlong_text_is_shortened(self) -> None:
         """A text that does not fit is cut in the middle, never the question nor the continuation."""
         model = ToyModel(replace(ROOMY, context=400))
         prompt = Prompt("p", False, "Read: ", " Yes? ", "", "yes", "no", (), 0)
-        found = log_probs_of(model, request(prompt, ("x" * 5000, ["yes"])), lambda tokens: None)
-        assert found["log_probs"][0][0][0] < 0
+        found = prompted_log_probs(model, [("x" * 5000, ["yes"])], prompt, lambda tokens: None)
+        assert found[0][0][0] < 0

@@ -74,10 +74,10 @@ class TestTheSameAnswers:
             stop=REMAINING.stop,
             seed=5,
         )
-        assert [(r["text"], tuple(r["tokens"]), r["stopped"]) for r in replies] == [
+        assert [(r.text, r.tokens, r.stopped) for r in replies] == [
             (reply.text, reply.tokens, reply.stopped) for reply in expected
         ]
-        assert {reply["note"] for reply in replies} == {None}
+        assert {reply.note for reply in replies} == {None}
 
     def test_counts(self, shared_process: ModelProcess) -> None:
         """Counts of tokens are those that scoring reads."""

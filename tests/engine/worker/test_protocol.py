@@ -5,28 +5,46 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.completeness.block import BoundaryProbability, ItemScore, LogItem, Question
-from engine.model.interface import LoadOptions
+from engine.completeness.block import (
+    BoundaryProbability,
+    ItemScore,
+    LogItem,
+    Question,
+    WrittenOn,
+)
+from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompting import parse_prompt, prompt_names, prompt_text
-from engine.worker import protocol
-from engine.worker.protocol import Frame
+from engine.model.talking import Call, ChatMessage
+from engine.trees.growth import Budget, Work
+from engine.trees.places import Place
+from engine.trees.record import record
+from engine.trees.tree import Tree, TreeOptions
+from engine.worker import protocol, requests
+from engine.worker.requests import Chat, Embed, Grow, GrownTree, GrowOn, Load, Request, Score
 
 probability = st.floats(0, 1)
 
 
-def sent(frame: Frame) -> Frame:
-    """A frame after its way through a pipe."""
+def sent(value: Any) -> Any:
+    """The JSON values that come out of the pipe for a value."""
     pipe = io.BytesIO()
-    protocol.write_frame(pipe, frame)
+    protocol.write_frame(pipe, {"value": value})
     assert pipe.getvalue().count(b"\n") == 1
     pipe.seek(0)
     arrived = protocol.read_frame(pipe)
     assert arrived is not None
+    return arrived["value"]
+
+
+def crossed(request: Request[Any]) -> Request[Any]:
+    """A request after its way through the pipe."""
+    arrived: Request[Any] = protocol.decode(type(request), sent(request))
     return arrived
 
 
@@ -36,8 +54,8 @@ def sent(frame: Frame) -> Frame:
 )
 def test_scores(curve: list[BoundaryProbability], note: str | None) -> None:
     """Probabilities arrive bit for bit, the smallest ones too."""
-    score = ItemScore(tuple(curve), 7, note, None)
-    assert protocol.score_from(sent(protocol.score_frame(score))) == score
+    score = ItemScore(tuple(curve), 7, note, None, WrittenOn("To do.", "stop"))
+    assert protocol.decode(protocol.answer_type(Score), sent([score])) == [score]
 
 
 @given(
@@ -48,21 +66,21 @@ def test_scores(curve: list[BoundaryProbability], note: str | None) -> None:
 def test_logs(texts: list[str], boundaries: list[int], kept: int) -> None:
     """Any text arrives as it was, line breaks, NULs and lone surrogates included."""
     item = LogItem(tuple(texts), tuple(boundaries), kept)
-    assert protocol.item_from(sent({"item": protocol.item_frame(item)})["item"]) == item
+    assert crossed(Score([item], Question(None))) == Score([item], Question(None))
 
 
 def test_questions() -> None:
     """Every shipped prompt and an end tag arrive whole."""
     prompts = [parse_prompt(name, prompt_text(name)) for name in prompt_names()]
     for question in [Question(None), Question(None, "<end>"), *map(Question, prompts)]:
-        assert protocol.question_from(sent(protocol.question_frame(question))) == question
+        assert crossed(Score([], question)) == Score([], question)
 
 
 @given(st.lists(st.lists(st.floats(width=32, allow_nan=False), min_size=3, max_size=3)))
 def test_vectors(rows: list[list[float]]) -> None:
     """Vectors arrive bit for bit, an empty list of them too."""
     vectors = np.array(rows, dtype=np.float32).reshape(len(rows), 3)
-    arrived = protocol.vectors_from(sent(protocol.vectors_frame(vectors)))
+    arrived = protocol.decode(protocol.answer_type(Embed), sent(vectors))
     assert arrived.dtype == np.float32
     assert arrived.shape == vectors.shape
     assert arrived.tobytes() == vectors.tobytes()
@@ -71,8 +89,47 @@ def test_vectors(rows: list[list[float]]) -> None:
 def test_load_options() -> None:
     """Options arrive as they were."""
     options = LoadOptions(context=100, threads=3, batch=64, embedding=True)
-    frame = sent(protocol.load_request(Path("m.gguf"), options, None))
-    assert LoadOptions(**frame["options"]) == options
+    request = Load(Path("m.gguf"), options, Path("a.gguf"))
+    assert crossed(request) == request
+
+
+def test_calls() -> None:
+    """All that determines a reply arrives: its key is the same on both sides."""
+    call = Call(
+        "simulator",
+        "user",
+        (ChatMessage("system", "S"), ChatMessage("user", "Hi")),
+        Sampling(0.5, 4, 0.9, 0.1, None, "{}"),
+        7,
+        ("a", "b"),
+        9,
+        "O",
+    )
+    assert crossed(Chat([call])) == Chat([call])
+
+
+def test_trees() -> None:
+    """A tree arrives as its record: the same nodes, each with the same mass."""
+    tree = Tree(TreeOptions(alpha=0.1, stop=("\n",)), frozenset({2}), lambda token: bytes([token]))
+    root = tree.take()
+    assert root is not None
+    tree.expand_listed(root, [(65, -0.1), (2, -2.5)], 2)
+    grown = GrownTree(tree, (65,), (-0.1,), 3, None)
+    answer = ([grown], Work(1, 1, 1, 0.5, 0.25, True))
+    (arrived,), work = protocol.decode(protocol.answer_type(Grow), sent(answer))
+    assert record(arrived.tree) == record(tree)
+    assert (arrived.answer, arrived.answer_log_probs, work) == ((65,), (-0.1,), answer[1])
+    request = GrowOn(Place(("a",), 0, 1, "b"), record(tree), Budget(3), 0.01, 1)
+    assert crossed(request) == request
+
+
+def test_every_request_has_an_answer_type() -> None:
+    """The codec knows what each request is answered with."""
+    kinds = [kind for kind in vars(requests).values() if isinstance(kind, type)]
+    asked = [kind for kind in kinds if issubclass(kind, Request) and kind is not Request]
+    assert len(asked) == 19
+    for kind in asked:
+        protocol.answer_type(kind)
 
 
 def test_the_end_of_the_stream() -> None:

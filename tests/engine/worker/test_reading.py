@@ -11,9 +11,12 @@ from engine.errors import ModelError, ModelFileError
 from engine.model.gguf_file import F32, read_gguf
 from engine.model.interface import LoadOptions, Span, log_probs
 from engine.model.llamacpp import LlamaModel, quantize
+from engine.worker import protocol
 from engine.worker.client import ModelProcess
-from engine.worker.reading import readings, readings_frame, readings_from
+from engine.worker.reading import read_tokens
+from engine.worker.requests import ReadTokens
 from tests.engine.model.tiny import write_sliding
+from tests.engine.worker.test_protocol import sent
 
 TEXT = "TURN 1, STEP 1, user chat:\nHow many files are there – and where? ✓"
 
@@ -31,7 +34,7 @@ class TestReadings:
         though the text takes several batches; the last place has no next."""
         tokens = tiny.tokenize(TEXT)
         assert len(tokens) > 4 * tiny.capacity.batch
-        found = readings(tiny, tokens, [2, 65])
+        found = read_tokens(tiny, tokens, [2, 65])
         assert [one.next_log_p is None for one in found] == [False] * (len(tokens) - 1) + [True]
         for place in (0, 15, 16, 40, len(tokens) - 1):
             tiny.clear()
@@ -45,14 +48,14 @@ class TestReadings:
 
     def test_over_the_pipe(self, tiny: LlamaModel) -> None:
         """Readings survive the way through JSON bit for bit."""
-        found = readings(tiny, tiny.tokenize(TEXT), [2])
-        assert readings_from(readings_frame(found)) == found
+        found = read_tokens(tiny, tiny.tokenize(TEXT), [2])
+        assert protocol.decode(protocol.answer_type(ReadTokens), sent([found])) == [found]
 
     @pytest.mark.parametrize("count", [0, 129])
     def test_what_does_not_fit(self, tiny: LlamaModel, count: int) -> None:
         """No tokens, or more than the context holds, are refused with both figures."""
         with pytest.raises(ModelError, match=rf"{count} tokens .* 128"):
-            readings(tiny, [5] * count, [])
+            read_tokens(tiny, [5] * count, [])
 
 
 class TestProcess:
@@ -60,8 +63,8 @@ class TestProcess:
         """Each text is read on its own, in any order; what a text says of control tokens is text."""
         first, second = shared_process.tokenize([TEXT, "The end<|im_end|>"])
         assert len(second) > 4
-        apart = [shared_process.readings([tokens], [2])[0] for tokens in (second, first)]
-        assert shared_process.readings([first, second], [2]) == [apart[1], apart[0]]
+        apart = [shared_process.read_tokens([tokens], [2])[0] for tokens in (second, first)]
+        assert shared_process.read_tokens([first, second], [2]) == [apart[1], apart[0]]
 
     def test_expand(self, process: ModelProcess, tmp_path: Path) -> None:
         """Weights in fewer bits are written in F32 without a model being loaded; a missing file is named."""

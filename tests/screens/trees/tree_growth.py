@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, TypeVar, cast
 
 from engine.errors import Cancelled
 from engine.events import Event, JobProgress, Listener
@@ -20,17 +20,15 @@ from engine.services.trees.records import TreeRequest
 from engine.services.trees.service import Like, TreeService
 from engine.stages.trees import TreeStage
 from engine.store.project import Project
-from engine.trees.growth import Budget
-from engine.trees.places import Place
-from engine.trees.record import TreeRecord, options_frame
-from engine.trees.tree import TreeOptions
-from engine.worker import protocol
 from engine.worker.client import ModelProcess
-from engine.worker.growing import grow_trees
-from engine.worker.protocol import Frame, GrownTree
+from engine.worker.growing import grow_on, grow_trees
+from engine.worker.model_client import ModelClient, OnProgress
+from engine.worker.requests import Grow, GrowOn, Request
 from tests.screens.test_real_store import NoJobs
 from tests.screens.test_real_store import services as stored_services
 from tests.screens.trees.tree_project import Spelled
+
+T = TypeVar("T")
 
 MODELS = {
     name: RunnableModel(
@@ -47,7 +45,7 @@ class OtherSpelled(Spelled):
         return [*super().tokenize(text, special=special, start=start), *([7] if start else [])]
 
 
-class ToyProcess:
+class ToyProcess(ModelClient):
     """Answers as the model process does; `hold` keeps it from answering, `cancel` ends what it is at, `reading` says
     that it has read something."""
 
@@ -70,42 +68,11 @@ class ToyProcess:
         options: LoadOptions,
         adapter: Path | None = None,
         merged: Path | None = None,
-    ) -> Frame:
+    ) -> dict[str, Any]:
         self._model = Spelled() if path.stem == "toy" else OtherSpelled()
         return {}
 
-    def grow(
-        self,
-        places: Sequence[Place],
-        options: TreeOptions,
-        budget: Budget,
-        progress: Callable[[int, str], None] | None = None,
-    ) -> tuple[list[GrownTree], Frame]:
-        answer = self._grow(places, options_frame(options), budget, None, progress)
-        return [protocol.tree_from(frame) for frame in answer["trees"]], answer["work"]
-
-    def grow_on(
-        self,
-        place: Place,
-        tree: TreeRecord,
-        budget: Budget,
-        progress: Callable[[int, str], None] | None = None,
-        *,
-        alpha: float | None = None,
-        below: int | None = None,
-    ) -> tuple[GrownTree, Frame]:
-        on = {"tree": tree.as_frame(), "alpha": alpha, "below": below}
-        answer = self._grow([place], dict(tree.options), budget, on, progress)
-        return protocol.tree_from(answer["trees"][0]), answer["work"]
-
-    def _grow(
-        self,
-        places: Sequence[Place],
-        options: Frame,
-        budget: Budget,
-        on: Frame | None,
-        progress: Callable[[int, str], None] | None,
-    ) -> Frame:
+    def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
         read = 0
 
         def report(nodes: int) -> None:
@@ -120,13 +87,10 @@ class ToyProcess:
                 if self.cancelled.is_set():
                     raise Cancelled("The request was cancelled.")
 
-        request = {
-            "items": [[list(place.texts), place.kept, place.answer] for place in places],
-            "options": options,
-            "budget": asdict(budget),
-            "on": on,
-        }
-        return grow_trees(self._model, request, report)
+        if isinstance(request, GrowOn):
+            return cast(T, grow_on(self._model, request, report))
+        assert isinstance(request, Grow)
+        return cast(T, grow_trees(self._model, request, report))
 
     def cancel(self) -> None:
         self.cancelled.set()

@@ -17,7 +17,7 @@ from engine.trees.growth import Budget, Grower
 from engine.trees.record import record
 from engine.trees.roster import Job
 from engine.trees.tree import Tree, TreeOptions
-from engine.worker.protocol import GrownTree
+from engine.worker.requests import GrownTree
 from tests.engine.model.toy import ToyModel, next_logits
 
 STOPS = frozenset({0, 257})

@@ -17,7 +17,7 @@ from engine.trees.roster import Job
 from engine.trees.transform import Transform
 from engine.trees.tree import Account, Kind, Tree, TreeOptions
 from engine.worker.endpoints.client import EndpointModel
-from engine.worker.protocol import GrownTree
+from engine.worker.requests import GrownTree
 from tests.engine.model.http.toy_peer import Manner
 from tests.engine.model.toy import END, START, ToyModel
 from tests.engine.worker.endpoints.toy_endpoint import capabilities, client, endpoint
@@ -42,7 +42,7 @@ def in_process(options: TreeOptions = OPTIONS, place: Place = PLACE) -> tuple[Tr
 def grown(model: EndpointModel, options: TreeOptions = OPTIONS) -> GrownTree:
     """One tree grown to its end."""
     (found,), work = model.grow([PLACE], options, Budget())
-    assert work["finished"]
+    assert work.finished
     return found
 
 
@@ -158,8 +158,8 @@ class TestGrowth:
         with endpoint("vllm") as (model, _):
             whole = grown(model)
             (part,), work = model.grow([PLACE], OPTIONS, Budget(nodes=5))
-            assert not work["finished"]
-            assert work["nodes"] == 5
+            assert not work.finished
+            assert work.nodes == 5
             assert total(part.tree.account()) == pytest.approx(1, abs=1e-12)
             rest, _ = model.grow_on(PLACE, record(part.tree), Budget())
         assert by_tokens(rest.tree) == pytest.approx(by_tokens(whole.tree), rel=1e-9)
@@ -182,7 +182,7 @@ class TestGrowth:
             timer.start()
             on, work = model.grow_on(PLACE, record(part.tree), Budget())
             timer.join()
-        assert not work["finished"]
+        assert not work.finished
         assert total(on.tree.account()) == pytest.approx(1, abs=1e-12)
 
     def test_trees_do_not_depend_on_each_other(self) -> None:

@@ -83,7 +83,7 @@ def asking(url: str, can: Capabilities) -> EndpointModel:
 def replies(model: ModelClient, items: list[LogItem]) -> list[str]:
     logs = [(item.texts, item.kept) for item in items]
     found = model.generate(logs, PROMPT, sampling=Sampling(), max_tokens=PROMPT.max_tokens)
-    return [reply["text"] for reply in found]
+    return [reply.text for reply in found]
 
 
 class TestLlamaCppPython:

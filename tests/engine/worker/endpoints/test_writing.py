@@ -15,6 +15,7 @@ from engine.model.interface import Sampling
 from engine.model.prompting import Prompt, frame
 from engine.model.replies import generate
 from engine.worker.endpoints.client import EndpointModel
+from engine.worker.requests import WrittenReply
 from tests.engine.model.http.toy_peer import Manner, says
 from tests.engine.model.toy import ToyModel
 from tests.engine.worker.endpoints.toy_endpoint import capabilities, client, endpoint
@@ -40,7 +41,7 @@ def in_process(prompt: Prompt, stop: Sequence[str] = (), **sampling: Any) -> lis
 
 def over_http(
     model: EndpointModel, prompt: Prompt, stop: Sequence[str] = (), **sampling: Any
-) -> list[dict[str, Any]]:
+) -> list[WrittenReply]:
     return model.generate(
         LOGS, prompt, sampling=Sampling(**sampling), max_tokens=8, stop=stop, seed=3
     )
@@ -53,18 +54,18 @@ class TestParity:
         """The most probable replies are the same, with and without a chat template, which the server lays out."""
         with endpoint(manner) as (model, _):
             found = over_http(model, prompt)
-        assert [reply["text"] for reply in found] == in_process(prompt)
-        assert [reply["note"] for reply in found] == [None] * 3
+        assert [reply.text for reply in found] == in_process(prompt)
+        assert [reply.note for reply in found] == [None] * 3
 
     def test_texts(self) -> None:
         """A server that takes texts only writes the same."""
         with endpoint("llama-cpp-python") as (model, _):
-            assert [reply["text"] for reply in over_http(model, RAW)] == in_process(RAW)
+            assert [reply.text for reply in over_http(model, RAW)] == in_process(RAW)
 
     def test_sampled_with_a_seed(self) -> None:
         """Each reply is sampled with a seed of its own, so replies repeat and differ."""
         with endpoint("vllm") as (model, (peer,)):
-            found = [reply["text"] for reply in over_http(model, RAW, temperature=1.0)]
+            found = [reply.text for reply in over_http(model, RAW, temperature=1.0)]
             seeds = sorted(body["seed"] for body in peer.completions)
         assert found == in_process(RAW, temperature=1.0)
         assert seeds == [3, 4, 5]
@@ -77,8 +78,8 @@ class TestParity:
             told = over_http(model, RAW, [stop])
             many = over_http(model, RAW, ["\x01\x01", "\x02\x02", "\x03\x03", "\x04\x04", stop])
         for found in (told, many):
-            assert found[0]["text"] == whole[: whole.index(stop)]
-        assert many[0]["stopped"] == "stop"
+            assert found[0].text == whole[: whole.index(stop)]
+        assert many[0].stopped == "stop"
 
 
 class TestMessages:
@@ -92,7 +93,7 @@ class TestMessages:
             )
         assert body["messages"][-1] == {"role": "assistant", "content": "It"}
         assert body["continue_final_message"] is True
-        assert all(not reply["text"].startswith("It") for reply in found)
+        assert all(not reply.text.startswith("It") for reply in found)
 
     def test_a_beginning_that_cannot_be_given(self) -> None:
         """A server that begins anew is asked to begin so; a reply that does not is refused, not taken for one."""
@@ -106,7 +107,7 @@ class TestMessages:
             said = {"message": {"content": "It is done."}, "finish_reason": "stop"}
             peer.faults = [says(200, {"choices": [said]})] * 3
             found = over_http(model, CHAT)
-        assert [reply["text"] for reply in found] == [" is done."] * 3
+        assert [reply.text for reply in found] == [" is done."] * 3
         asked = peer.requests[0][1]["messages"][-1]["content"]
         assert asked.endswith('Begin your answer with: "It"')
 
@@ -126,7 +127,7 @@ class TestWhatIsRead:
                 [(("<|end|> ", "x"), 0)], RAW, sampling=Sampling(), max_tokens=4
             )
             assert peer.completions[-1]["prompt"].count(257) == 0
-        assert reply["note"] == "1 control tokens broken up"
+        assert reply.note == "1 control tokens broken up"
 
     def test_long_logs(self) -> None:
         """What does not fit the context is left out in whole steps, and the reply says how many."""
@@ -136,7 +137,7 @@ class TestWhatIsRead:
             with endpoint(manner) as (_, peers):
                 model = client(peers, capabilities(manner), context=600)
                 (reply,) = model.generate([(texts, 1)], RAW, sampling=Sampling(), max_tokens=4)
-            assert "of 60 steps left out" in reply["note"]
+            assert "of 60 steps left out" in (reply.note or "")
             prompts = [body["prompt"] for body in peers[0].completions]
             assert 300 < len(prompts[-1]) <= 600
 
@@ -150,7 +151,7 @@ class TestWhatIsRead:
                     LOGS[:1], RAW, sampling=Sampling(grammar=grammar), max_tokens=8
                 )
                 assert ("grammar" in peer.completions[-1]) is sent
-                assert (found[0]["text"] == "abc") is sent
+                assert (found[0].text == "abc") is sent
 
     def test_schema_that_is_not_followed(self) -> None:
         """A schema is refused where replies do not follow one."""
