@@ -25,10 +25,12 @@ Author = Literal["human", "auto", "llm"]
 DecisionKind = Literal["merge", "apart", "never", "split", "move", "rename", "pin", "unpin"]
 """What can be done on the desk. `apart` refuses a pair; `never` also forbids it in later clusterings."""
 
-DeskOrder = Literal["similarity", "probability", "teaching"]
+MergeOrder = Literal["similarity", "probability", "teaching"]
 """Which proposal comes first: the most similar (the paper), the most probable, or whose answer teaches most."""
 
 MemberOrder = Literal["central", "doubtful", "name"]
+
+NAMELESS = "a group without a label"
 
 LIKELY = 0.05
 """Merge probability from which a pair is worth a person's time before the others."""
@@ -131,7 +133,7 @@ class MemberRow:
     state: State
 
 
-def said_yes(yes: float | None, yes_reversed: float | None) -> bool | None:
+def model_says_yes(yes: float | None, yes_reversed: float | None) -> bool | None:
     """The model's word: whether its yes is the likelier answer, over both orders; None where it was not asked."""
     if yes is None or yes_reversed is None:
         return None
@@ -223,58 +225,31 @@ class ReviewProgress:
     agreement: Agreement
     learned_from: int
     floor: float
-    order: DeskOrder
+    order: MergeOrder
     finished: bool
     asking: bool
 
 
 @dataclass(frozen=True, slots=True)
 class GoalDecision:
-    """One act on the desk; acts are appended, never changed.
+    """One decision on the groups of a clustering. Decisions are appended, never changed; replaying those that stand on
+    the clusters gives the groups.
 
     Attributes:
-        sides: Ids of the groups that it concerned.
-        labels: What they were called then.
-        made: Ids of groups that it made.
-        text: What it did, in words.
-        probability: Of a merge as it was shown then; None where none was.
-        carried: It was taken over from an earlier clustering by its members.
-        stands: It was not undone.
-        act: Decisions given as one share it, and are undone as one.
-        count: How many decisions of its act it stands for, the first of them.
-    """
-
-    id: int
-    kind: DecisionKind
-    sides: tuple[str, ...]
-    labels: tuple[str, ...]
-    made: tuple[str, ...]
-    text: str
-    author: Author
-    model: str
-    probability: float | None
-    given_at: str
-    carried: bool
-    stands: bool
-    act: int
-    count: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class DeskDecision:
-    """A decision with all that it does: what the desk replays. `GoalDecision` is how it is shown.
-
-    Attributes:
-        id: Makes `d40` and `d40.1`; 0 before it is stored.
-        act: Id of the first decision of its act.
-        sides: The groups it concerns: both of a pair, the one that is split, renamed or pinned, or the one that
-            conversations move to; none when they become outliers.
-        labels: What they were called then.
-        names: (label, description) of what a merge or split made, or of a renamed group.
+        sides: Ids of the groups it concerns: both of a pair, the one that is split, renamed or pinned, or the one that
+            conversations move to; empty when they become outliers.
+        names: (label, description) of each group that a merge or split makes, or of a renamed group.
         parts: Conversation ids: of each part of a split, or of what moves.
-        evidence: As it was shown, by field of `Evidence`; None where none was. `at_once` is the merge probability above
-            or below which a whole list was decided as one.
-        carried: Decision on an earlier clustering that it was taken over from.
+        probability: Merge probability as the person saw it; None where none was shown.
+        evidence: What the person saw, by field of `Evidence`; None where nothing was shown. `at_once` is the merge
+            probability above or below which a whole list was decided as one.
+        source_id: Id of the decision on an earlier clustering that this one repeats.
+        labels: Labels of `sides` when it was given.
+        id: Makes the group ids `d40` and `d40.1`; 0 before it is stored.
+        act: Id of the first decision of its act. The decisions of an act are given as one and undone as one.
+        given_at: ISO 8601 time; empty before it is stored.
+        stands: It was not undone.
+        count: Number of decisions of its act, where it is listed for all of them.
     """
 
     kind: DecisionKind
@@ -285,15 +260,56 @@ class DeskDecision:
     model: str = ""
     probability: float | None = None
     evidence: dict[str, Any] | None = None
-    carried: int | None = None
+    source_id: int | None = None
     labels: tuple[str, ...] = ()
     id: int = 0
     act: int = 0
     given_at: str = ""
+    stands: bool = True
+    count: int = 1
+
+    @property
+    def carried(self) -> bool:
+        """Whether it was taken over from an earlier clustering."""
+        return self.source_id is not None
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """Ids of the groups that it makes."""
+        if self.kind == "merge":
+            return (f"d{self.id}",)
+        return part_ids(self.id, len(self.names)) if self.kind == "split" else ()
+
+    @property
+    def text(self) -> str:
+        """What it did, as one line: `merged “pay a bill” and “pay rent” into “pay”`."""
+        sides = " and ".join(_quoted(label) for label in self.labels) or NAMELESS
+        made = _quoted(self.names[0][0]) if self.names else NAMELESS
+        moved = sum(map(len, self.parts))
+        return {
+            "merge": f"merged {sides}" + (f" into {made}" if self.names else ""),
+            "apart": f"kept {sides} apart",
+            "never": f"kept {sides} apart for good",
+            "split": f"split {sides} into {len(self.names)}",
+            "move": f"moved {moved:,} conversation{'' if moved == 1 else 's'} to "
+            + (sides if self.sides else "the outliers"),
+            "rename": f"renamed {sides} to {made}",
+            "pin": f"pinned {sides}",
+            "unpin": f"unpinned {sides}",
+        }[self.kind]
+
+
+def part_ids(decision_id: int, count: int) -> tuple[str, ...]:
+    """Ids of the groups that a split makes: `d40`, `d40.1`, `d40.2` and so on."""
+    return tuple(f"d{decision_id}.{n}" if n else f"d{decision_id}" for n in range(count))
+
+
+def _quoted(label: str) -> str:
+    return f"“{label}”" if label else NAMELESS
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class SettleCandidate:
     """A group that settling would give conversations.
 
     Attributes:
@@ -352,3 +368,7 @@ class GoalRequest:
     k: int | None = None
     seed: int = 0
     decide: Decide = "ask"
+
+
+DeskOrder, Drawn, said_yes = MergeOrder, SettleCandidate, model_says_yes
+"""The former names, until the screens have the new ones."""

@@ -19,7 +19,7 @@ from engine.model.prompting import Prompt, prompt_names
 from engine.records.conversations import Estimate
 from engine.records.validation import CompletenessTable
 from engine.services.exports import ExportFiles
-from engine.services.goals.run_stages import GOAL_STAGES, GoalStages
+from engine.services.goals.run_stages import GOAL_STAGES, GoalModels, GoalStages
 from engine.services.goals.service import GoalService
 from engine.services.jobs import JobService
 from engine.services.models.adding import add_file
@@ -86,9 +86,8 @@ class Workspace:
         self.endpoints = Endpoints(folders.data_dir(), folders.cache_dir())
         self.models_in_use = ModelsInUse(self.project, self.catalog, self.endpoints)
         self.process = RoutedProcess(folders.log_dir() / "model.log", self.endpoints.connect)
-        self.desks = DecisionLog(self.project)
-        self.standing = MergeQueueCache(
-            self.project, self.desks, folders.cache_dir() / "neighbours"
+        self.merge_queue_cache = MergeQueueCache(
+            self.project, DecisionLog(self.project), folders.cache_dir() / "neighbours"
         )
         self.training = TrainingService(self.project, self.catalog, self._completeness)
         self.models = ModelService(
@@ -239,14 +238,15 @@ class Workspace:
             self.project,
             self.process,
             self.catalog,
-            self.desks,
-            self.standing,
-            self.prompt,
-            lambda name: self.models_in_use.resolve(ModelRequest("goals", name)),
-            self._tuning,
-            self.endpoints.check_writing,
-            self.endpoints.check_reading,
-            self.endpoints.key_for,
+            self.merge_queue_cache,
+            GoalModels(
+                prompt=self.prompt,
+                resolve=lambda name: self.models_in_use.resolve(ModelRequest("goals", name)),
+                tuning=self._tuning,
+                check_writing=self.endpoints.check_writing,
+                check_reading=self.endpoints.check_reading,
+                key_for=self.endpoints.key_for,
+            ),
         )
 
     def simulations(self) -> ProjectSimulations:

@@ -31,12 +31,12 @@ class AssignStage(CpuStage):
     def __init__(
         self,
         project: Project,
-        desks: DecisionLog,
+        decision_log: DecisionLog,
         clustering_id: Callable[[], int | None] = lambda: None,
     ) -> None:
         """Prepares a run; `clustering_id` gives the clustering when its turn has come, None the one that is shown."""
         super().__init__(project)
-        self._desks, self._clustering_id = desks, clustering_id
+        self._decision_log, self._clustering_id = decision_log, clustering_id
         self.assigned = self.novel = 0
 
     @property
@@ -69,8 +69,8 @@ class AssignStage(CpuStage):
             missing = clusterings.lacking_assignment(conn, stored.id, stored.vector_config)
             before = clusterings.assignments(conn, stored.id)
         # a group that somebody took back holds nobody: its conversations are assigned anew
-        desk = self._desks.desk(stored.id)
-        lost = [one.conversation_id for one in before if one.group and not desk.now(one.group)]
+        state = self._decision_log.state(stored.id)
+        lost = [one.conversation_id for one in before if one.group and not state.now(one.group)]
         missing = array("q", sorted([*missing, *lost]))
         done, total = 0, len(missing)
         if not total:
@@ -100,9 +100,9 @@ class AssignStage(CpuStage):
 
     def _learn(self, report: OnProgress) -> tuple[list[str], Membership]:
         report(0, "learning from the groups")
-        desk = self._desks.desk(self._stored.id)
-        groups = list(desk.current)
-        ids, labels = desk.numbers(groups)
+        state = self._decision_log.state(self._stored.id)
+        groups = list(state.current)
+        ids, labels = state.numbers(groups)
         with self._project.reading() as conn:
             _, rows = read_vectors(conn, self._stored.vector_config, ids)
         return groups, membership_of(rows, labels, len(groups))

@@ -47,7 +47,7 @@ class ClusterStage(CpuStage):
     def __init__(
         self,
         project: Project,
-        desks: DecisionLog,
+        decision_log: DecisionLog,
         vector_key: Callable[[], str],
         among: Callable[[], Sequence[int]],
         *,
@@ -64,7 +64,7 @@ class ClusterStage(CpuStage):
             largest: Clusters of more members are split again; None leaves them.
         """
         super().__init__(project)
-        self._desks, self._vector_key, self._among = desks, vector_key, among
+        self._decision_log, self._vector_key, self._among = decision_log, vector_key, among
         self._k, self._seed, self._largest = k, seed, largest
         self.clustering_id: int | None = None
         self._told = "Nothing was clustered."
@@ -97,7 +97,7 @@ class ClusterStage(CpuStage):
         with self._project.reading() as conn:
             before = clusterings.find(conn, key)
         if before is not None:
-            self._desks.return_to(before)
+            self._decision_log.return_to(before)
             self.clustering_id = before
             self._told = "This was clustered before; it is shown again."
             return
@@ -141,7 +141,7 @@ class ClusterStage(CpuStage):
         return TextSource(USUAL_TEXT) if config is None else TextSource(config.text, config.goal_config)  # fmt: skip
 
     def _store(self, made: _Made, run_id: int) -> None:
-        self.clustering_id = self._desks.add_clustering(
+        self.clustering_id = self._decision_log.add_clustering(
             config_hash=self.config_hash,
             run_id=run_id,
             vector_config=self._vector_key(),
@@ -154,8 +154,8 @@ class ClusterStage(CpuStage):
         self._told = (
             f"Clustered {len(made.ids):,} conversations into {made.found.k}, {outliers:,} outliers."
         )
-        taken = len(self._desks.history(self.clustering_id))
-        waiting = len(self._desks.kept(self.clustering_id))
+        taken = len(self._decision_log.history(self.clustering_id))
+        waiting = len(self._decision_log.unplaced(self.clustering_id))
         if taken or waiting:
             self._told += f" {taken:,} decisions were taken over, {waiting:,} found no place."
 

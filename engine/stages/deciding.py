@@ -14,15 +14,16 @@ from typing import Any, Literal
 
 from engine.errors import Cancelled, UsageError
 from engine.jobs.contract import Lane, Progress, config_hash
-from engine.records.goals import DeskDecision, Evidence, Pair, said_yes
+from engine.records.goals import Evidence, GoalDecision, Pair, model_says_yes
 from engine.stages.model_work import Live
 from engine.stages.proposing import BLOCK, ProposeStage
 from engine.store import runs
 from engine.store.project import Project
 from engine.views.decision_log import DecisionLog
 from engine.views.goal_inputs import stored_clustering
-from engine.views.merge_queue_cache import MergeQueueCache, QueueSnapshot
-from engine.views.settle_moves import settling
+from engine.views.merge_queue import QueueSnapshot
+from engine.views.merge_queue_cache import MergeQueueCache
+from engine.views.settle_moves import settle_moves
 
 Rule = Literal["auto", "llm"]
 THRESHOLD = 0.5
@@ -45,8 +46,8 @@ class DecideStage:
     def __init__(
         self,
         project: Project,
-        desks: DecisionLog,
-        standing: MergeQueueCache,
+        decision_log: DecisionLog,
+        queue_cache: MergeQueueCache,
         rule: Rule,
         clustering_id: Callable[[], int | None],
         *,
@@ -67,7 +68,7 @@ class DecideStage:
             raise UsageError(
                 "The model's word cannot decide when no model is asked.", "Leave out --no-labels."
             )
-        self._project, self._desks, self._standing = project, desks, standing
+        self._project, self._decision_log, self._queue_cache = project, decision_log, queue_cache
         self._rule, self._clustering_id = rule, clustering_id
         self._asking, self._threshold = asking, threshold
         self._interrupted = threading.Event()
@@ -124,17 +125,17 @@ class DecideStage:
         while True:
             if self._interrupted.is_set():
                 raise Cancelled("The work was cancelled.")
-            moment = self._standing.now(self._key)
-            left = moment.left("probability" if self._rule == "auto" else "similarity")
+            snapshot = self._queue_cache.snapshot(self._key)
+            left = snapshot.left("probability" if self._rule == "auto" else "similarity")
             if not left:
                 break
-            if unasked := self._worth_asking(moment, left):
+            if unasked := self._worth_asking(snapshot, left):
                 yield from self._ask(run_id, unasked)
                 continue
-            (evidence,) = moment.evidence(left[:1])
+            (evidence,) = snapshot.evidence(left[:1])
             if self._rule == "auto" and evidence.probability < self._threshold:
                 break
-            self._decide(moment, left[0], evidence)
+            self._decide(snapshot, left[0], evidence)
             done = self.merged + self.refused
             self._project.write(partial(runs.count, run_id=run_id, done=done, total=None))
             yield Progress(done, None, f"{len(left) - 1:,} pairs left")
@@ -165,31 +166,32 @@ class DecideStage:
                 raise Cancelled("The work was cancelled.")
             report(self.merged, f"{text}: {done:,} of {total:,} {what}")
 
-        view = self._standing.view(self._key)
-        decided = self._desks.standing(self._key)
-        moves = settling(view, self._standing, decided, self._rule, note)
+        view = self._queue_cache.view(self._key)
+        decided = self._decision_log.active(self._key)
+        moves = settle_moves(view, self._queue_cache, decided, self._rule, note)
         try:
-            self._desks.decide(self._key, lambda desk: moves)
+            self._decision_log.decide(self._key, lambda state: moves)
         except UsageError:
-            if self._standing.desk(self._key) is view.desk:
+            if self._decision_log.state(self._key) is view.state:
                 raise
             return  # a person was quicker
         self.settled = sum(len(move.parts[0]) for move in moves)
 
-    def _worth_asking(self, moment: QueueSnapshot, left: list[Pair]) -> list[Pair]:
+    def _worth_asking(self, snapshot: QueueSnapshot, left: list[Pair]) -> list[Pair]:
         """The next pairs that the model is to be asked about before anything is decided; none where the first of all
         is clear, or was asked about already."""
         if self._asking is None:
             return []
         near = left[: 4 * BLOCK]
         if self._rule == "auto":
-            if moment.probability(left[0]) >= self._threshold + MARGIN:
+            if snapshot.probabilities(left[:1])[0] >= self._threshold + MARGIN:
                 return []
             least = self._threshold - MARGIN
-            near = [pair for pair in near if moment.probability(pair) >= least]
+            chances = snapshot.probabilities(near)
+            near = [pair for pair, p in zip(near, chances, strict=True) if p >= least]
         else:
-            near = near[:1] if moment.asked(left[0]) else near
-        return [pair for pair in near if not moment.asked(pair)][:BLOCK]
+            near = near[:1] if snapshot.asked(left[0]) else near
+        return [pair for pair in near if not snapshot.asked(pair)][:BLOCK]
 
     def _ask(self, run_id: int, pairs: list[Pair]) -> Iterator[Progress]:
         asking, done = self._asking, self.merged + self.refused
@@ -200,9 +202,11 @@ class DecideStage:
         for _ in asking.ask(run_id, pairs, None):
             yield Progress(done, None, f"asking about {len(pairs)} pairs")
 
-    def _decide(self, moment: QueueSnapshot, pair: Pair, evidence: Evidence) -> None:
-        merging = self._rule == "auto" or said_yes(evidence.yes, evidence.yes_reversed) is True
-        decision = DeskDecision(
+    def _decide(self, snapshot: QueueSnapshot, pair: Pair, evidence: Evidence) -> None:
+        merging = (
+            self._rule == "auto" or model_says_yes(evidence.yes, evidence.yes_reversed) is True
+        )
+        decision = GoalDecision(
             "merge" if merging else "apart",
             pair,
             ((evidence.label, evidence.description),) if merging and evidence.label else (),
@@ -212,9 +216,9 @@ class DecideStage:
             evidence=asdict(evidence),
         )
         try:
-            self._desks.decide(self._key, lambda desk: [decision])
+            self._decision_log.decide(self._key, lambda state: [decision])
         except UsageError:
-            if self._standing.desk(self._key) is moment.table.view.desk:
+            if self._decision_log.state(self._key) is snapshot.table.view.state:
                 raise
             return  # a person was quicker; the desk is looked at again
         self.merged += merging

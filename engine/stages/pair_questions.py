@@ -70,13 +70,13 @@ class PairQuestions:
             "seed": self._seed,
         }
 
-    def ask(self, asker: Asker, desk: MergeState, pairs: Sequence[Pair]) -> list[PairAnswer]:
+    def ask(self, asker: Asker, state: MergeState, pairs: Sequence[Pair]) -> list[PairAnswer]:
         """Asks about a block of pairs of groups that stand."""
         began = time.monotonic()
         sides = sorted({key for pair in pairs for key in pair})
-        chosen = {key: self._some(desk.members(key).tolist()) for key in sides}
-        strangers = {key: self._outside(desk, (key,)) for key in sides}
-        others = [self._outside(desk, pair) for pair in pairs]
+        chosen = {key: self._some(state.members(key).tolist()) for key in sides}
+        strangers = {key: self._outside(state, (key,)) for key in sides}
+        others = [self._outside(state, pair) for pair in pairs]
         texts = self._texts([*chosen.values(), *strangers.values(), *others])
 
         def said(ids: Sequence[int]) -> list[str]:
@@ -104,15 +104,15 @@ class PairQuestions:
             named = read_reason(self._reason, reply.text)
             answers.append(
                 PairAnswer(
-                    desk.sides_key(*pair), ratio, *both, named.reason, named.label,
+                    state.sides_key(*pair), ratio, *both, named.reason, named.label,
                     named.description, self._model, CALLS, each,
                 )
             )  # fmt: skip
         return answers
 
-    def given_up(self, desk: MergeState, pair: Pair, reason: str) -> PairAnswer:
+    def given_up(self, state: MergeState, pair: Pair, reason: str) -> PairAnswer:
         """The answer on a pair that could not be asked about."""
-        key = desk.sides_key(*pair)
+        key = state.sides_key(*pair)
         return PairAnswer(key, None, None, None, reason, "", "", self._model, 0, 0.0)
 
     def _after_mixed(
@@ -133,10 +133,10 @@ class PairQuestions:
     def _some(self, ids: Sequence[int]) -> list[int]:
         return choose(ids, EXAMPLES, self._seed)
 
-    def _outside(self, desk: MergeState, but: Sequence[str]) -> list[int]:
+    def _outside(self, state: MergeState, but: Sequence[str]) -> list[int]:
         """Conversations of none of these groups."""
-        inside = np.concatenate([desk.members(key) for key in but])
-        return self._some(np.setdiff1d(desk.everyone, inside, assume_unique=True).tolist())
+        inside = np.concatenate([state.members(key) for key in but])
+        return self._some(np.setdiff1d(state.everyone, inside, assume_unique=True).tolist())
 
     def _texts(self, wanted: Sequence[Sequence[int]]) -> Mapping[int, str]:
         ids = sorted({key for some in wanted for key in some})

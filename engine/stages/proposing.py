@@ -42,7 +42,7 @@ class ProposeStage(ModelStage):
         project: Project,
         process: ModelProcess,
         choose: Callable[[], RunnableModel],
-        standing: MergeQueueCache,
+        queue_cache: MergeQueueCache,
         merge: Prompt,
         reason: Prompt,
         *,
@@ -58,7 +58,7 @@ class ProposeStage(ModelStage):
             clustering_id: Gives the clustering when the stage's turn has come; None is the one that is shown.
         """
         super().__init__(project, process, choose)
-        self._standing, self._merge, self._reason = standing, merge, reason
+        self._queue_cache, self._merge, self._reason = queue_cache, merge, reason
         self._most, self._clustering_id = most, clustering_id
         self.asked = 0
 
@@ -103,7 +103,7 @@ class ProposeStage(ModelStage):
 
     def waiting(self) -> list[Pair]:
         """The pairs on the desk that were not asked about, the next first."""
-        return self._standing.now(self._stored.id).unasked()
+        return self._queue_cache.snapshot(self._stored.id).unasked()
 
     def ask(self, run_id: int, block: Sequence[Pair], total: int | None) -> Iterator[Progress]:
         """Asks about a block of pairs and stores the answers; the model is loaded.
@@ -111,9 +111,9 @@ class ProposeStage(ModelStage):
         Args:
             total: Pairs of the run; None where the run counts something else.
         """
-        desk = self._standing.desk(self._stored.id)
+        state = self._queue_cache.decision_log.state(self._stored.id)
         found: list[PairAnswer] = []
-        for _ in self._work.live(partial(self._answer, desk, block), found.extend):
+        for _ in self._work.live(partial(self._answer, state, block), found.extend):
             yield Progress(self.asked, total)
         self.asked += len(block)
         self._project.write(partial(self._commit, run_id=run_id, found=found, total=total))
@@ -141,7 +141,7 @@ class ProposeStage(ModelStage):
         )
 
     def _answer(
-        self, desk: MergeState, block: Sequence[Pair], report: OnProgress
+        self, state: MergeState, block: Sequence[Pair], report: OnProgress
     ) -> list[PairAnswer]:
         asker = ProcessAsker(self._work.process, report)
         reasons: list[str] = []
@@ -151,11 +151,11 @@ class ProposeStage(ModelStage):
             return None
 
         found = self._work.each(
-            block, lambda pairs: self._questions.ask(asker, desk, pairs), given_up
+            block, lambda pairs: self._questions.ask(asker, state, pairs), given_up
         )
         left = iter(reasons)
         return [
-            one or self._questions.given_up(desk, pair, next(left))
+            one or self._questions.given_up(state, pair, next(left))
             for pair, one in zip(block, found, strict=True)
         ]
 

@@ -1,7 +1,7 @@
-"""Decisions on clusters: appended, never changed. What stands is derived, and undo appends an inverse.
+"""Decisions on groups: appended, never changed or deleted.
 
-An act is one or more decisions that were given as one. It stands unless the newest row that targets it is an `undo`;
-undo and redo rows name the act by its first decision.
+An act is one or more decisions that were given as one. Undo and redo append a row that names the act by its first
+decision; an act stands unless the newest row that names it is an `undo`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from engine.records.goals import DeskDecision
+from engine.records.goals import GoalDecision
 from engine.store.sql import to_json, utc_now
 from engine.store.vectors import packed, unpacked
 
-SAYS = "kind NOT IN ('undo', 'redo')"
+IS_DECISION = "kind NOT IN ('undo', 'redo')"
 _STANDS = (
     "coalesce((SELECT t.kind FROM decision AS t WHERE t.target = d.act ORDER BY t.id DESC LIMIT 1),"
     " 'redo') = 'redo'"
@@ -41,8 +41,8 @@ def newest(conn: sqlite3.Connection, clustering_id: int) -> int:
     return int(row[0])
 
 
-def append(conn: sqlite3.Connection, clustering_id: int, decisions: Sequence[DeskDecision]) -> None:
-    """Appends decisions as they are, with the ids and the act that they have."""
+def append(conn: sqlite3.Connection, clustering_id: int, decisions: Sequence[GoalDecision]) -> None:
+    """Appends decisions with the ids and the act that they carry."""
     conn.executemany(
         "INSERT INTO decision (id, clustering_id, act, kind, sides, labels, names, author, model,"
         " probability, evidence, given_at, carried) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -50,7 +50,7 @@ def append(conn: sqlite3.Connection, clustering_id: int, decisions: Sequence[Des
             (
                 d.id, clustering_id, d.act, d.kind, to_json(d.sides), to_json(d.labels), to_json(d.names),
                 d.author, d.model, d.probability, None if d.evidence is None else to_json(d.evidence),
-                d.given_at, d.carried,
+                d.given_at, d.source_id,
             )
             for d in decisions
         ],
@@ -62,9 +62,9 @@ def append(conn: sqlite3.Connection, clustering_id: int, decisions: Sequence[Des
 
 
 def undo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
-    """Takes back the newest act that stands and returns it; None when nothing is left."""
+    """Undoes the newest act that stands and returns its id; None when there is none."""
     row = conn.execute(
-        f"SELECT d.act FROM decision AS d WHERE d.clustering_id = ? AND d.{SAYS} AND {_STANDS}"
+        f"SELECT d.act FROM decision AS d WHERE d.clustering_id = ? AND d.{IS_DECISION} AND {_STANDS}"
         " ORDER BY d.act DESC LIMIT 1",
         (clustering_id,),
     ).fetchone()
@@ -72,11 +72,12 @@ def undo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
 
 
 def redo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
-    """Makes stand again the act that the newest undo took back; None when none was undone since the last act."""
+    """Redoes the act that the newest undo took back and returns its id; None when nothing was undone
+    since the last act."""
     row = conn.execute(
         "SELECT u.target FROM decision AS u JOIN decision AS d ON d.id = u.target"
         " WHERE u.clustering_id = ?1 AND u.kind = 'undo' AND u.id > (SELECT max(id) FROM decision"
-        f" WHERE clustering_id = ?1 AND {SAYS}) AND NOT {_STANDS} ORDER BY u.id DESC LIMIT 1",
+        f" WHERE clustering_id = ?1 AND {IS_DECISION}) AND NOT {_STANDS} ORDER BY u.id DESC LIMIT 1",
         (clustering_id,),
     ).fetchone()
     return None if row is None else _turn(conn, clustering_id, int(row[0]), "redo")
@@ -93,8 +94,8 @@ def _turn(
     return act
 
 
-def history(conn: sqlite3.Connection, clustering_id: int) -> list[tuple[DeskDecision, bool]]:
-    """All decisions on a clustering with whether they stand, oldest first."""
+def history(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
+    """All decisions on a clustering, oldest first, those that were undone too."""
     parts: dict[int, list[array[int]]] = {}
     for decision, ids in conn.execute(
         "SELECT p.decision_id, p.ids FROM decision AS d JOIN decision_part AS p ON p.decision_id = d.id"
@@ -103,28 +104,28 @@ def history(conn: sqlite3.Connection, clustering_id: int) -> list[tuple[DeskDeci
     ):
         parts.setdefault(decision, []).append(unpacked(ids))
     return [
-        (_decision(row, parts), bool(row[-1]))
+        _decision(row, parts)
         for row in conn.execute(
             f"SELECT {_COLUMNS}, {_STANDS} FROM decision AS d"
-            f" WHERE d.clustering_id = ? AND d.{SAYS} ORDER BY d.id",
+            f" WHERE d.clustering_id = ? AND d.{IS_DECISION} ORDER BY d.id",
             (clustering_id,),
         )
     ]
 
 
 def group_count(conn: sqlite3.Connection, clustering_id: int) -> int:
-    """How many groups stand: a merge makes one of two, a split as many as it names."""
+    """Number of groups after the decisions that stand: a merge makes one of two, a split as many as it names."""
     row = conn.execute(
         "SELECT (SELECT count(*) FROM cluster WHERE clustering_id = ?1) + coalesce(sum(CASE d.kind"
         " WHEN 'merge' THEN -1 WHEN 'split' THEN json_array_length(d.names) - 1 ELSE 0 END), 0)"
-        f" FROM decision AS d WHERE d.clustering_id = ?1 AND d.{SAYS} AND {_STANDS}",
+        f" FROM decision AS d WHERE d.clustering_id = ?1 AND d.{IS_DECISION} AND {_STANDS}",
         (clustering_id,),
     ).fetchone()
     return int(row[0])
 
 
-def _decision(row: tuple[Any, ...], parts: Mapping[int, Sequence[array[int]]]) -> DeskDecision:
-    return DeskDecision(
+def _decision(row: tuple[Any, ...], parts: Mapping[int, Sequence[array[int]]]) -> GoalDecision:
+    return GoalDecision(
         kind=row[0],
         sides=tuple(json.loads(row[1])),
         names=tuple((label, description) for label, description in json.loads(row[2])),
@@ -133,24 +134,25 @@ def _decision(row: tuple[Any, ...], parts: Mapping[int, Sequence[array[int]]]) -
         model=row[4],
         probability=row[5],
         evidence=None if row[6] is None else json.loads(row[6]),
-        carried=row[7],
+        source_id=row[7],
         labels=tuple(json.loads(row[8])),
         id=row[9],
         act=row[10],
         given_at=row[11],
+        stands=bool(row[12]),
     )
 
 
-def keep(conn: sqlite3.Connection, clustering_id: int, reasons: Mapping[int, str]) -> None:
-    """Lists decisions on earlier clusterings that this one gives no place, with why."""
+def add_unplaced(conn: sqlite3.Connection, clustering_id: int, reasons: Mapping[int, str]) -> None:
+    """Stores the reasons why decisions on earlier clusterings, by id, could not be taken over to this one."""
     conn.executemany(
         "INSERT INTO decision_kept (clustering_id, decision_id, reason) VALUES (?, ?, ?)",
         [(clustering_id, decision, reason) for decision, reason in reasons.items()],
     )
 
 
-def kept(conn: sqlite3.Connection, clustering_id: int) -> list[tuple[int, int, str]]:
-    """(decision, the clustering it was given on, why it has no place here) of what waits for a later clustering."""
+def unplaced(conn: sqlite3.Connection, clustering_id: int) -> list[tuple[int, int, str]]:
+    """(decision id, clustering it was given on, reason) of each decision that could not be taken over to this one."""
     return [
         (int(row[0]), int(row[1]), str(row[2]))
         for row in conn.execute(

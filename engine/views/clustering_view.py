@@ -47,7 +47,7 @@ class Space:
 
 
 @dataclass(frozen=True, eq=False)
-class GoalView:
+class ClusteringView:
     """A clustering with what was decided and assigned, as it stood at one moment. Not to be changed.
 
     Attributes:
@@ -57,19 +57,21 @@ class GoalView:
     """
 
     stored: StoredClustering
-    desk: MergeState
+    state: MergeState
     clusters: tuple[StoredCluster, ...]
     assigned: tuple[Assigned, ...]
     stability: Mapping[int, float]
     _means: dict[str, Floats] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, conn: sqlite3.Connection, stored: StoredClustering, desk: MergeState) -> GoalView:
+    def read(
+        cls, conn: sqlite3.Connection, stored: StoredClustering, state: MergeState
+    ) -> ClusteringView:
         """Reads what belongs to a desk."""
         with snapshot(conn):
             return cls(
                 stored,
-                desk,
+                state,
                 tuple(clusterings.clusters(conn, stored.id)),
                 tuple(clusterings.assignments(conn, stored.id)),
                 goal_answers.stability(conn, stored.id),
@@ -81,23 +83,27 @@ class GoalView:
         more."""
         found: dict[str | None, list[int]] = {}
         for one in self.assigned:
-            key = self.desk.guests.get(one.conversation_id, one.group)
-            found.setdefault(None if key is None else self.desk.now(key), []).append(
+            key = self.state.guests.get(one.conversation_id, one.group)
+            found.setdefault(None if key is None else self.state.now(key), []).append(
                 one.conversation_id
             )
         return {key: np.array(sorted(ids), dtype=np.int64) for key, ids in found.items()}
 
     def members(self, key: str | None) -> Ids:
         """Everyone in a group that stands or stood, rising; None gives the outliers and the novel ones."""
-        guests = self.guests.get(key, NOBODY) if key is None or key in self.desk.current else NOBODY
-        return np.union1d(self.desk.members(key), guests) if len(guests) else self.desk.members(key)
+        guests = (
+            self.guests.get(key, NOBODY) if key is None or key in self.state.current else NOBODY
+        )
+        return (
+            np.union1d(self.state.members(key), guests) if len(guests) else self.state.members(key)
+        )
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
         """Members of the groups that stand, the largest group first."""
         counted = {
-            key: self.desk.groups[key].size + len(self.guests.get(key, NOBODY))
-            for key in self.desk.current
+            key: self.state.groups[key].size + len(self.guests.get(key, NOBODY))
+            for key in self.state.current
         }
         return dict(sorted(counted.items(), key=lambda item: (-item[1], _by_id(item[0]))))
 
@@ -122,9 +128,9 @@ class GoalView:
         clusters where only merges made the group; else it needs `space`, and is None without."""
         if key in self._means:
             return self._means[key]
-        group = self.desk.groups[key]
+        group = self.state.groups[key]
         total: Floats | None = None
-        for part in self.desk.parts(key):
+        for part in self.state.parts(key):
             mean = self._mean_of(part, space)
             if mean is None:
                 return None
@@ -143,7 +149,7 @@ class GoalView:
 
     def needs_space(self) -> bool:
         """Whether means of groups that stand do not follow from the clusters."""
-        return any(self.mean(key) is None for key in self.desk.current)
+        return any(self.mean(key) is None for key in self.state.current)
 
     def centres(self, keys: Sequence[str], space: Space) -> Vectors:
         """Directions of the means of groups, shape (groups, d), rows of length 1."""
@@ -154,12 +160,12 @@ class GoalView:
         """Mean Jaccard of a group: of a merged one that of its clusters, weighted by members; None where a split or a
         move made it another one, or before it was measured."""
         total = 0.0
-        for part in self.desk.parts(key):
+        for part in self.state.parts(key):
             value = self.stability.get(int(part.id[1:])) if self._as_clustered(part) else None
             if value is None:
                 return None
             total += part.size * value
-        return total / self.desk.groups[key].size
+        return total / self.state.groups[key].size
 
     @cached_property
     def _by_key(self) -> Mapping[str, StoredCluster]:
@@ -169,18 +175,18 @@ class GoalView:
         """Whether a group has the members that the clustering gave it."""
         if group.made_by is not None:
             return False
-        return group.size == self._by_key[group.id].size and group.id not in self.desk.touched
+        return group.size == self._by_key[group.id].size and group.id not in self.state.touched
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """What scores and trees say of the groups that stand, by rank from 1 as in `GoalView.map_of_groups`."""
+class GroupFigures:
+    """What scores and trees say of the groups that stand, by rank from 1 as in `ClusteringView.map_of_groups`."""
 
     states: Mapping[int, GroupStates]
     leaves: Mapping[int, float]
 
     @classmethod
-    def read(cls, conn: sqlite3.Connection, view: GoalView) -> Figures:
+    def read(cls, conn: sqlite3.Connection, view: ClusteringView) -> GroupFigures:
         """Counts in one pass over the scores and one over the trees."""
         sizes = dict(enumerate(view.sizes.values(), 1))
         with snapshot(conn):
@@ -190,7 +196,7 @@ class Figures:
             )
 
 
-def figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
+def group_figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
     """What figures depend on beside the view; equal where nothing was scored or grown in between."""
     with snapshot(conn):
         config = settings.score_config(conn)
@@ -203,20 +209,20 @@ def figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
         )
 
 
-def group_rows(view: GoalView, figures: Figures, space: Space | None) -> list[GoalGroup]:
+def group_rows(view: ClusteringView, figures: GroupFigures, space: Space | None) -> list[GoalGroup]:
     """The groups that stand, largest first."""
     return [group_row(view, key, space, rank, figures) for rank, key in enumerate(view.sizes, 1)]
 
 
 def group_row(
-    view: GoalView,
+    view: ClusteringView,
     key: str,
     space: Space | None,
     rank: int = 0,
-    figures: Figures | None = None,
+    figures: GroupFigures | None = None,
 ) -> GoalGroup:
     """A group that stands, with its rank and figures, or one that stood, without."""
-    group = view.desk.groups[key]
+    group = view.state.groups[key]
     mean = view.mean(key, space)
     size = view.sizes.get(key, group.size)
     return GoalGroup(

@@ -1,4 +1,4 @@
-"""The merge desk as the project file keeps it: replayed from decisions, and changed by appending to them."""
+"""The decisions on groups in a project file: appended as acts, replayed to the groups that they give."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from engine.errors import UsageError
-from engine.goals.merges.decision_formatting import decision_row
 from engine.goals.merges.merge_state import MergeState, replay
 from engine.goals.merges.transfer import transfer_decisions
-from engine.records.goals import DeskDecision, GoalDecision
+from engine.records.goals import GoalDecision
 from engine.store import clusterings, goal_decisions
 from engine.store.project import Project
 from engine.store.sql import snapshot, utc_now
 
 T = TypeVar("T")
-Plan = Callable[[MergeState], Iterable[DeskDecision]]
-"""Gives decisions one after another; each is done to the desk before the next is asked for."""
+Plan = Callable[[MergeState], Iterable[GoalDecision]]
+"""Yields decisions one after another; each is applied to the state before the next is asked for."""
 
 KEPT = 2
 """Clusterings whose members are kept in memory."""
@@ -29,23 +28,23 @@ KEPT = 2
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """What a desk follows from: the newest decision and the labels of the clusters."""
+    """What a state is derived from: the newest decision and the labels of the clusters."""
 
     newest: int
     labels: tuple[str | None, int]
 
 
 class DecisionLog:
-    """The desks of a project's clusterings. May be used from any thread; a desk that it gives is not to be changed."""
+    """The decisions on a project's clusterings. May be used from any thread; do not change the states it returns."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
         self._guard = threading.Lock()
         self._clusters: dict[int, MergeState] = {}
-        self._desks: dict[int, tuple[_Version, MergeState]] = {}
+        self._states: dict[int, tuple[_Version, MergeState]] = {}
 
-    def desk(self, clustering_id: int) -> MergeState:
-        """What stands on a clustering.
+    def state(self, clustering_id: int) -> MergeState:
+        """The groups of a clustering after the decisions that stand.
 
         Raises:
             UsageError: There is no such clustering.
@@ -54,68 +53,63 @@ class DecisionLog:
             return self._read(conn, clustering_id)
 
     def history(self, clustering_id: int) -> list[GoalDecision]:
-        """All decisions on a clustering, newest first."""
+        """All decisions on a clustering, newest first, those that were undone too."""
         with self._project.reading() as conn:
-            found = goal_decisions.history(conn, clustering_id)
-        return [decision_row(decision, stands) for decision, stands in reversed(found)]
+            return goal_decisions.history(conn, clustering_id)[::-1]
 
-    def standing(self, clustering_id: int) -> list[DeskDecision]:
-        """The decisions on a clustering that stand, oldest first."""
+    def active(self, clustering_id: int) -> list[GoalDecision]:
+        """The decisions on a clustering that were not undone, oldest first."""
         with self._project.reading() as conn:
-            return _standing(conn, clustering_id)
+            return _active(conn, clustering_id)
 
     def decide(self, clustering_id: int, plan: Plan) -> list[GoalDecision]:
-        """Appends the decisions of a plan as one act, in one transaction with what they were based on; an empty plan is
-        no act.
+        """Appends the decisions of a plan as one act, in the transaction that reads the state they are applied to. A
+        plan without decisions stores nothing.
 
         Raises:
             ProjectReadOnly: The project cannot be written.
-            UsageError: One of them cannot be done to what stands; none was.
+            UsageError: One of them cannot be applied; none was stored.
         """
-        return self._changing(
-            lambda conn: [decision_row(d) for d in self._act(conn, clustering_id, plan)],
-        )
+        return self._write(lambda conn: self._act(conn, clustering_id, plan))
 
     def undo(self, clustering_id: int) -> GoalDecision | None:
-        """Takes back the newest act that stands and gives its first decision; None when nothing is left."""
+        """Undoes the newest act that stands and returns its first decision; None when there is none."""
         return self._turn(clustering_id, goal_decisions.undo, False)
 
     def redo(self, clustering_id: int) -> GoalDecision | None:
-        """Gives again what the newest undo took back; None when nothing was undone since the last act."""
+        """Redoes what the newest undo took back and returns its first decision; None when nothing was undone since the
+        last act."""
         return self._turn(clustering_id, goal_decisions.redo, True)
 
     def add_clustering(self, **made: Any) -> int:
-        """Stores a clustering (arguments of `engine.store.clusterings.add`), shows it and takes over what people
-        decided on the one that was shown; all of it or nothing. Returns its id."""
+        """Stores a clustering (arguments of `engine.store.clusterings.add`), makes it the one that is shown and takes
+        over what people decided on the one shown before, in one transaction. Returns its id."""
 
         def work(conn: sqlite3.Connection) -> int:
             before = clusterings.shown(conn)
             key = clusterings.add(conn, **made)
             if before is not None:
-                self._carry_over(conn, before, key)
+                self._take_over(conn, before, key)
             return key
 
-        return self._changing(work)
+        return self._write(work)
 
     def return_to(self, clustering_id: int) -> None:
-        """Shows a clustering that was made before, as if it was made now: takes over what people decided since on the
-        one that was shown. To look at it as it was left, `engine.store.clusterings.show`."""
+        """Shows an earlier clustering and takes over what people decided since on the one shown before.
+        `engine.store.clusterings.show` shows it as it was left."""
 
         def work(conn: sqlite3.Connection) -> None:
             before = clusterings.shown(conn)
             clusterings.show(conn, clustering_id)
             if before is not None and before != clustering_id:
-                self._carry_over(conn, before, clustering_id)
+                self._take_over(conn, before, clustering_id)
 
-        self._changing(work)
+        self._write(work)
 
-    def kept(self, clustering_id: int) -> list[tuple[GoalDecision, str]]:
-        """Decisions on earlier clusterings that found no place on this one, with why."""
+    def unplaced(self, clustering_id: int) -> list[tuple[GoalDecision, str]]:
+        """(decision, reason) of each decision on an earlier clustering that could not be taken over to this one."""
         with self._project.reading() as conn, snapshot(conn):
-            found = []
-            for _, decision, reason in waiting(conn, clustering_id):
-                found.append((decision_row(decision), reason))
-            return found
+            return [(d, reason) for _, d, reason in unplaced_decisions(conn, clustering_id)]
 
     def _turn(
         self,
@@ -127,71 +121,72 @@ class DecisionLog:
             act = turn(conn, clustering_id)
             if act is None:
                 return None
-            found = [d for d, _ in goal_decisions.history(conn, clustering_id) if d.act == act]
-            return decision_row(found[0], stands, len(found))
+            found = [d for d in goal_decisions.history(conn, clustering_id) if d.act == act]
+            return replace(found[0], stands=stands, count=len(found))
 
-        return self._changing(work)
+        return self._write(work)
 
-    def _changing(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             return self._project.write(work)
         except BaseException:
-            # what is in memory may have been brought to what was then not stored
+            # the states in memory may contain decisions that were not stored
             with self._guard:
-                self._desks.clear()
+                self._states.clear()
                 self._clusters.clear()
             raise
 
-    def _act(self, conn: sqlite3.Connection, clustering_id: int, plan: Plan) -> list[DeskDecision]:
-        desk = self._read(conn, clustering_id).copy()
+    def _act(self, conn: sqlite3.Connection, clustering_id: int, plan: Plan) -> list[GoalDecision]:
+        state = self._read(conn, clustering_id).copy()
         act = following = goal_decisions.next_id(conn)
-        done: list[DeskDecision] = []
-        for wanted in plan(desk):
+        done: list[GoalDecision] = []
+        for wanted in plan(state):
             decision = replace(
-                desk.complete(wanted), id=following, act=act, given_at=wanted.given_at or utc_now()
+                state.complete(wanted), id=following, act=act, given_at=wanted.given_at or utc_now()
             )
-            desk.apply(decision)
+            state.apply(decision)
             done.append(decision)
             following += 1
         goal_decisions.append(conn, clustering_id, done)
-        self._keep(clustering_id, _version(conn, clustering_id), desk)
+        self._keep(clustering_id, _version(conn, clustering_id), state)
         return done
 
-    def _carry_over(self, conn: sqlite3.Connection, before: int, key: int) -> None:
-        """Takes over what stands or waits on one clustering to another, unless it comes from there or was taken over
-        already."""
-        here = {decision.id for decision, _ in goal_decisions.history(conn, key)}
-        taken = {decision.carried for decision, _ in goal_decisions.history(conn, key)}
-        left = {decision.id for _, decision, _ in waiting(conn, key)}
-        sources = {before: _standing(conn, before)}
-        for clustering_id, decision, _ in waiting(conn, before):
+    def _take_over(self, conn: sqlite3.Connection, before: int, key: int) -> None:
+        """Takes the active and the unplaced decisions of one clustering over to another, but for those that come from
+        there or were taken over already."""
+        history = goal_decisions.history(conn, key)
+        here = {decision.id for decision in history}
+        taken = {decision.source_id for decision in history}
+        left = {decision.id for _, decision, _ in unplaced_decisions(conn, key)}
+        sources = {before: _active(conn, before)}
+        for clustering_id, decision, _ in unplaced_decisions(conn, before):
             sources.setdefault(clustering_id, []).append(decision)
         sources = {
             clustering_id: [
-                d for d in decisions if d.id not in taken | here | left and d.carried not in here
+                d for d in decisions if d.id not in taken | here | left and d.source_id not in here
             ]
             for clustering_id, decisions in sources.items()
         }
-        lost: dict[int, str] = {}
+        unplaced: dict[int, str] = {}
 
-        def plan(desk: MergeState) -> Iterable[DeskDecision]:
-            # what was decided last comes first: what it settles is settled
+        def plan(state: MergeState) -> Iterable[GoalDecision]:
+            # the newest clustering first: its decisions outrank those before it
             for clustering_id in sorted(sources, reverse=True):
                 old = self._read(conn, clustering_id)
-                lost.update((yield from transfer_decisions(old, sources[clustering_id], desk)))
+                unplaced.update((yield from transfer_decisions(old, sources[clustering_id], state)))
 
         self._act(conn, key, plan)
-        goal_decisions.keep(conn, key, lost)
+        goal_decisions.add_unplaced(conn, key, unplaced)
 
     def _read(self, conn: sqlite3.Connection, clustering_id: int) -> MergeState:
         version = _version(conn, clustering_id)
         with self._guard:
-            kept = self._desks.get(clustering_id)
+            kept = self._states.get(clustering_id)
         if kept is not None and kept[0] == version:
             return kept[1]
-        desk = _decided(conn, clustering_id, self._base(conn, clustering_id))
-        self._keep(clustering_id, version, desk)
-        return desk
+        state = _decided(conn, clustering_id, self._base(conn, clustering_id))
+        self._keep(clustering_id, version, state)
+        return state
 
     def _base(self, conn: sqlite3.Connection, clustering_id: int) -> MergeState:
         with self._guard:
@@ -205,12 +200,12 @@ class DecisionLog:
                 self._clusters.pop(next(iter(self._clusters)))
         return base
 
-    def _keep(self, clustering_id: int, version: _Version, desk: MergeState) -> None:
+    def _keep(self, clustering_id: int, version: _Version, state: MergeState) -> None:
         with self._guard:
-            self._desks.pop(clustering_id, None)
-            self._desks[clustering_id] = version, desk
-            while len(self._desks) > KEPT:
-                self._desks.pop(next(iter(self._desks)))
+            self._states.pop(clustering_id, None)
+            self._states[clustering_id] = version, state
+            while len(self._states) > KEPT:
+                self._states.pop(next(iter(self._states)))
 
 
 def _version(conn: sqlite3.Connection, clustering_id: int) -> _Version:
@@ -219,22 +214,24 @@ def _version(conn: sqlite3.Connection, clustering_id: int) -> _Version:
     )
 
 
-def _standing(conn: sqlite3.Connection, clustering_id: int) -> list[DeskDecision]:
-    return [d for d, stands in goal_decisions.history(conn, clustering_id) if stands]
+def _active(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
+    return [d for d in goal_decisions.history(conn, clustering_id) if d.stands]
 
 
-def waiting(conn: sqlite3.Connection, clustering_id: int) -> list[tuple[int, DeskDecision, str]]:
-    """(the clustering that it was given on, decision, reason) of what found no place on a clustering and waits for a
-    later one."""
+def unplaced_decisions(
+    conn: sqlite3.Connection, clustering_id: int
+) -> list[tuple[int, GoalDecision, str]]:
+    """(clustering that it was given on, decision, reason) of each decision that could not be taken over to a
+    clustering; they are tried again on a later one."""
     found = []
-    for decision_id, given_on, reason in goal_decisions.kept(conn, clustering_id):
-        decisions = (d for d, _ in goal_decisions.history(conn, given_on) if d.id == decision_id)
+    for decision_id, given_on, reason in goal_decisions.unplaced(conn, clustering_id):
+        decisions = (d for d in goal_decisions.history(conn, given_on) if d.id == decision_id)
         found += [(given_on, decision, reason) for decision in decisions]
     return found
 
 
-def read_desk(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
-    """What stands on a clustering, read anew; `DecisionLog.desk` for whoever asks often.
+def read_merge_state(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
+    """The groups of a clustering after the decisions that stand, read anew; `DecisionLog.state` caches them.
 
     Raises:
         UsageError: There is no such clustering.
@@ -243,7 +240,7 @@ def read_desk(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
 
 
 def _undecided(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
-    """The clusters, without labels."""
+    """The clusters of a clustering as groups without labels and decisions."""
     if clusterings.clustering(conn, clustering_id) is None:
         raise UsageError(f"There is no clustering {clustering_id}.", "Run `workbench run cluster`.")
     every, numbers = (
@@ -261,12 +258,9 @@ def _undecided(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
 
 
 def _decided(conn: sqlite3.Connection, clustering_id: int, base: MergeState) -> MergeState:
-    """The clusters with their labels and with what was decided on them."""
+    """The groups of `base` with their labels, after the decisions that stand."""
     named = {
-        f"c{cluster.number}": (
-            cluster.called,
-            cluster.description,
-        )
+        f"c{cluster.number}": (cluster.called, cluster.description)
         for cluster in clusterings.clusters(conn, clustering_id)
     }
-    return replay(base.named(named), _standing(conn, clustering_id))
+    return replay(base.named(named), _active(conn, clustering_id))

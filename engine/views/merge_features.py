@@ -1,4 +1,4 @@
-"""The merge probability of pairs of groups, learned from what people decided on this clustering."""
+"""The merge probability of pairs of groups, fit_merge_model from what people decided on this clustering."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from engine.goals.merges import features
 from engine.goals.merges.features import NAMES, PRIOR
 from engine.goals.merges.merge_probability import MergeModel, refit
-from engine.records.goals import DeskDecision, Pair
+from engine.records.goals import GoalDecision, Pair
 from engine.store.goal_answers import PairAnswer
 from engine.views.pair_table import Floats, PairTable
 
@@ -38,7 +38,7 @@ def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
     )
 
 
-def learned(decisions: Sequence[DeskDecision]) -> MergeModel:
+def fit_merge_model(decisions: Sequence[GoalDecision]) -> MergeModel:
     """The model after what people decided and stands; decisions that no features were kept of teach nothing."""
     rows: list[list[float]] = []
     merged: list[bool] = []

@@ -1,85 +1,163 @@
-"""Which pairs of groups are left to decide, in which order, and what is known of them."""
+"""Which pairs of groups are left to decide, in which order, and the evidence for merging each."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from engine.goals.merges.merge_probability import MergeModel
 from engine.goals.merges.order import ranked
-from engine.records.goals import DeskOrder, Evidence, Pair
+from engine.records.goals import (
+    LIKELY,
+    Evidence,
+    GoalGroup,
+    GroupStates,
+    MergeOrder,
+    Pair,
+    Proposal,
+)
 from engine.store import settings
 from engine.views.merge_features import named_features, pair_features
-from engine.views.pair_table import PairTable
+from engine.views.pair_table import Floats, PairTable
 
 FLOOR = 0.0
-"""Similarity of descriptions from which a pair is proposed, until a person chooses another. At 0 none is left out: of
-words that have nothing in common half of the cosines are a little below it, which says nothing against a pair."""
-ORDER: DeskOrder = "teaching"
-"""After 20 decisions in this order the rest can be left to the merge probability (docs/results/goals.md)."""
-DESK = "desk"
-"""Setting with the order and the floor that were chosen."""
+"""Default of the least similarity of descriptions at which a pair is proposed. 0 leaves none out: the cosines of
+descriptions without a common word scatter around 0, and half of them are a little below it."""
+ORDER: MergeOrder = "teaching"
+"""Default order. After 20 decisions in it the rest can be left to the merge probability (docs/results/goals.md)."""
+SETTING = "desk"
+"""Key of the project setting with the chosen order and floor."""
+NEAREST = 3
+"""Other groups that are shown beside each group of a proposal."""
 
 
-def chosen(conn: sqlite3.Connection) -> tuple[DeskOrder, float]:
-    """The order and the floor; what another version of the program may have written counts as absent."""
-    found = settings.get(conn, DESK, {})
-    orders: tuple[DeskOrder, ...] = get_args(DeskOrder)
+def queue_settings(conn: sqlite3.Connection) -> tuple[MergeOrder, float]:
+    """The order and the floor that the person chose; a value that this version does not know counts as not chosen."""
+    found = settings.get(conn, SETTING, {})
+    orders: tuple[MergeOrder, ...] = get_args(MergeOrder)
     order = next((known for known in orders if known == found.get("order")), ORDER)
     floor = found.get("floor")
     return order, float(floor) if isinstance(floor, int | float) else FLOOR
 
 
-def undecided(table: PairTable, floor: float) -> list[Pair]:
-    """Undecided pairs whose descriptions are at least so similar; all of them for a floor of 0."""
-    pairs = table.open_pairs
-    if not pairs or floor <= 0:
-        return pairs
-    high = table.description[table.at(pairs)] >= floor
-    return [pair for pair, wanted in zip(pairs, high, strict=True) if wanted]
+def put_queue_setting(conn: sqlite3.Connection, name: str, value: str | float) -> None:
+    """Stores the `order` or the `floor` that the person chose."""
+    settings.put(conn, SETTING, {**settings.get(conn, SETTING, {}), name: value})
 
 
-def queued(
-    table: PairTable, model: MergeModel, pairs: Sequence[Pair], order: DeskOrder
-) -> list[Pair]:
-    """The pairs in the order in which they are to be decided."""
-    if not pairs:
-        return []
-    first, second = table.at(pairs)
-    masses = table.sizes[first] * table.sizes[second] / table.sizes.sum() ** 2
-    rows = pair_features(table, pairs)
-    places = ranked(order, model, rows, table.description[first, second], masses)
-    return [pairs[place] for place in places]
+@dataclass(frozen=True, slots=True)
+class QueueSnapshot:
+    """The pairs of groups of a clustering at one moment, with the merge probability as it was fitted then.
 
+    Attributes:
+        order: Order that the person chose.
+        floor: Similarity of descriptions below which a pair is not proposed.
+    """
 
-def evidence_of(table: PairTable, model: MergeModel, pairs: Sequence[Pair]) -> list[Evidence]:
-    """What speaks for and against merging each pair."""
-    if not pairs:
-        return []
-    found = []
-    features = pair_features(table, pairs)
-    for pair, row, probability in zip(pairs, features, model.probabilities(features), strict=True):
-        first, second = (table.place[key] for key in pair)
-        evidence = Evidence(
-            float(probability),
-            float(table.description[first, second]),
-            float(table.member[first, second]),
-            float(table.overlap[first, second]),
-            features=named_features(row),
+    table: PairTable
+    model: MergeModel
+    order: MergeOrder
+    floor: float
+
+    def left(self, order: MergeOrder | None = None) -> list[Pair]:
+        """Undecided pairs above the floor, the next to decide first; None takes the order that the person chose."""
+        table, pairs = self.table, self._undecided()
+        if not pairs:
+            return []
+        first, second = table.at(pairs)
+        places = ranked(
+            order or self.order,
+            self.model,
+            pair_features(table, pairs),
+            table.description[first, second],
+            table.sizes[first] * table.sizes[second] / table.sizes.sum() ** 2,
         )
-        answer = table.answer(pair)
-        if answer is not None:
-            evidence = replace(
-                evidence,
-                likelihood_ratio=answer.likelihood_ratio,
-                yes=answer.yes,
-                yes_reversed=answer.yes_reversed,
-                reason=answer.reason,
-                label=answer.label,
-                description=answer.description,
-                model=answer.model,
+        return [pairs[place] for place in places]
+
+    def unasked(self) -> list[Pair]:
+        """Undecided pairs above the floor that the model was not asked about, the next to decide first."""
+        return [pair for pair in self.left() if not self.asked(pair)]
+
+    def asked(self, pair: Pair) -> bool:
+        """Whether the model was asked about a pair with the members that its groups have now."""
+        return self.table.answer(pair) is not None
+
+    def probabilities(self, pairs: Sequence[Pair]) -> Floats:
+        """Merge probability of each pair, shape (pairs,)."""
+        return self.model.probabilities(pair_features(self.table, pairs))
+
+    def likely(self, pairs: Sequence[Pair]) -> list[Pair]:
+        """Those of the pairs whose merge probability is at least `LIKELY`, in their order."""
+        return [
+            pair for pair, p in zip(pairs, self.probabilities(pairs), strict=True) if p >= LIKELY
+        ]
+
+    def evidence(self, pairs: Sequence[Pair]) -> list[Evidence]:
+        """The evidence for and against merging each pair."""
+        found = []
+        table, features = self.table, pair_features(self.table, pairs)
+        chances = self.model.probabilities(features)
+        for pair, row, probability in zip(pairs, features, chances, strict=True):
+            first, second = (table.place[key] for key in pair)
+            evidence = Evidence(
+                float(probability),
+                float(table.description[first, second]),
+                float(table.member[first, second]),
+                float(table.overlap[first, second]),
+                features=named_features(row),
             )
-        found.append(evidence)
-    return found
+            answer = table.answer(pair)
+            if answer is not None:
+                evidence = replace(
+                    evidence,
+                    likelihood_ratio=answer.likelihood_ratio,
+                    yes=answer.yes,
+                    yes_reversed=answer.yes_reversed,
+                    reason=answer.reason,
+                    label=answer.label,
+                    description=answer.description,
+                    model=answer.model,
+                )
+            found.append(evidence)
+        return found
+
+    def proposals(
+        self, pairs: Sequence[Pair], groups: Sequence[GoalGroup], why: str
+    ) -> list[Proposal]:
+        """A proposal for each pair.
+
+        Args:
+            groups: The current groups of the clustering.
+            why: Why these pairs are proposed, in words.
+        """
+        rows = {row.id: row for row in groups}
+        return [
+            Proposal(
+                rows[a],
+                rows[b],
+                evidence,
+                self.table.nearest(a, b, NEAREST),
+                self.table.nearest(b, a, NEAREST),
+                _states_of_both(rows[a].states, rows[b].states),
+                why,
+            )
+            for (a, b), evidence in zip(pairs, self.evidence(pairs), strict=True)
+        ]
+
+    def _undecided(self) -> list[Pair]:
+        pairs = self.table.open_pairs
+        if not pairs or self.floor <= 0:
+            return pairs
+        high = self.table.description[self.table.at(pairs)] >= self.floor
+        return [pair for pair, wanted in zip(pairs, high, strict=True) if wanted]
+
+
+def _states_of_both(a: GroupStates, b: GroupStates) -> GroupStates:
+    return GroupStates(
+        a.complete + b.complete,
+        a.incomplete + b.incomplete,
+        a.borderline + b.borderline,
+        a.unscored + b.unscored,
+    )

@@ -22,7 +22,7 @@ from engine.store import clusterings, goal_answers, vectors
 from engine.store.clusterings import StoredClustering
 from engine.store.goal_answers import PairAnswer
 from engine.store.project import Project
-from engine.views.clustering_view import GoalView, Space
+from engine.views.clustering_view import ClusteringView, Space
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,7 +50,7 @@ class PairTable:
         answers: Of the model, by key of the pair (`Desk.sides_key`).
     """
 
-    view: GoalView
+    view: ClusteringView
     keys: tuple[str, ...]
     description: Floats
     usual_description: RobustScale
@@ -69,11 +69,11 @@ class PairTable:
     @cached_property
     def open_pairs(self) -> list[Pair]:
         """Pairs of which nothing was decided, the larger first."""
-        return [self.ordered(*pair) for pair in self.view.desk.open_pairs()]
+        return [self.ordered(*pair) for pair in self.view.state.open_pairs()]
 
     def ordered(self, a: str, b: str) -> Pair:
         """Both in the order of a question."""
-        first, second = self.view.desk.sides(a, b)
+        first, second = self.view.state.sides(a, b)
         return first.id, second.id
 
     def at(self, pairs: Sequence[Pair]) -> tuple[Indices, Indices]:
@@ -83,14 +83,14 @@ class PairTable:
 
     def answer(self, pair: Pair) -> PairAnswer | None:
         """What the model answered on a pair as its sides are now; None before it was asked."""
-        return self.answers.get(self.view.desk.sides_key(*pair)) if self.answers else None
+        return self.answers.get(self.view.state.sides_key(*pair)) if self.answers else None
 
     def nearest(self, key: str, but: str, count: int) -> tuple[tuple[str, float], ...]:
         """Labels of the groups nearest to one by their centres, with the cosine, without another one."""
         row = self.member[self.place[key]]
         order = [self.keys[int(n)] for n in np.argsort(-row, kind="stable")]
         found = [other for other in order if other not in (key, but)][:count]
-        groups = self.view.desk.groups
+        groups = self.view.state.groups
         return tuple((groups[other].label, float(row[self.place[other]])) for other in found)
 
 
@@ -106,7 +106,7 @@ class PairTables:
         self._grain: tuple[int, Granularity] | None = None
         self._table: tuple[tuple[object, ...], PairTable] | None = None
 
-    def table(self, view: GoalView, space: Space) -> PairTable:
+    def table(self, view: ClusteringView, space: Space) -> PairTable:
         """The table of a view; the one made last where nothing changed.
 
         Raises:
@@ -123,7 +123,7 @@ class PairTables:
                 answers = goal_answers.every_answer(conn, stored.pair_config)
             keys = tuple(view.sizes)
             centres = view.centres(keys, space).astype(np.float64)
-            sizes = np.array([view.desk.groups[key].size for key in keys], dtype=np.float64)
+            sizes = np.array([view.state.groups[key].size for key in keys], dtype=np.float64)
             found = self._grain_of(view, space)
             sums = np.array([view.mean(key, space) for key in keys]) * sizes[:, None]
             description, usual = self._descriptions(view, keys)
@@ -142,7 +142,9 @@ class PairTables:
             self._table = version, table
             return table
 
-    def _descriptions(self, view: GoalView, keys: Sequence[str]) -> tuple[Floats, RobustScale]:
+    def _descriptions(
+        self, view: ClusteringView, keys: Sequence[str]
+    ) -> tuple[Floats, RobustScale]:
         """Cosines of what groups are called, and what is usual of them between the clusters as they were labelled."""
         begun = [_called(c.label or " ".join(c.words), c.description) for c in view.clusters]
         # A group that is called by its first words stands for all of them, or it would be compared with less than what
@@ -151,7 +153,7 @@ class PairTables:
             (cluster.called, cluster.description): text
             for cluster, text in zip(view.clusters, begun, strict=True)
         }
-        groups = [view.desk.groups[key] for key in keys]
+        groups = [view.state.groups[key] for key in keys]
         names = [(group.label, group.description) for group in groups]
         texts = [whole.get(name) or _called(*name) for name in names]
         embedder = self._own_embedder(view.stored)
@@ -169,7 +171,7 @@ class PairTables:
         pairs = np.triu_indices(len(before), 1)
         return np.clip(rows @ rows.T, -1, 1), RobustScale.of((before @ before.T)[pairs])
 
-    def _grain_of(self, view: GoalView, space: Space) -> Granularity:
+    def _grain_of(self, view: ClusteringView, space: Space) -> Granularity:
         """How broad goals are among the clusters, which no decision changes."""
         if self._grain is None or self._grain[0] != view.stored.id:
             with self._project.reading() as conn:
@@ -196,18 +198,18 @@ class PairTables:
             self._said.clear()
         return self._embedder[1]
 
-    def _overlaps(self, view: GoalView, keys: Sequence[str], space: Space) -> Floats:
+    def _overlaps(self, view: ClusteringView, keys: Sequence[str], space: Space) -> Floats:
         sample, near = self._neighbours(view, space)
-        everyone, numbers = view.desk.numbers(keys)
+        everyone, numbers = view.state.numbers(keys)
         labels = numbers[np.searchsorted(everyone, space.ids[sample])]
         shares = overlap(near, np.arange(len(sample)), labels, len(keys)).toarray()
         found: Floats = np.maximum(shares, shares.T)
         return found
 
-    def _neighbours(self, view: GoalView, space: Space) -> tuple[Indices, Near]:
+    def _neighbours(self, view: ClusteringView, space: Space) -> tuple[Indices, Near]:
         """Rows of sampled members of the clustering, and the neighbours of each among them."""
         if self._near is None or self._near[0] is not space:
-            inside = np.flatnonzero(np.isin(space.ids, view.desk.everyone, assume_unique=True))
+            inside = np.flatnonzero(np.isin(space.ids, view.state.everyone, assume_unique=True))
             if len(inside) > SAMPLE:
                 rng = np.random.default_rng(SEED)
                 inside = np.sort(rng.choice(inside, SAMPLE, replace=False))

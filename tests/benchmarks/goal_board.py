@@ -15,7 +15,7 @@ from engine.goals.merges.features import NAMES, PRIOR, RobustScale, features
 from engine.goals.merges.merge_probability import Floats, MergeModel, refit
 from engine.goals.merges.order import ranked
 from engine.goals.questions.distinctive_words import distinctive_words
-from engine.records.goals import DeskOrder
+from engine.records.goals import MergeOrder
 
 NEIGHBOURS = 10
 WORDS = 8
@@ -156,7 +156,7 @@ def every_threshold(board: Board, model: MergeModel = NO_DECISIONS) -> list[Numb
 def work_queue(
     board: Board,
     gold: Numbers,
-    order: DeskOrder,
+    order: MergeOrder,
     at: Collection[int],
     seen: Callable[[int, Numbers, Numbers], None],
 ) -> None:

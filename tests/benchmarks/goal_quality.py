@@ -26,7 +26,7 @@ from engine.goals.clusters.proposing_k import propose_k
 from engine.goals.clusters.settling import NEIGHBOURS, settled
 from engine.goals.embedders.embedder import Embedder, embedder_for
 from engine.goals.embedders.vectors import Numbers, Vectors
-from engine.records.goals import DeskOrder
+from engine.records.goals import MergeOrder
 from tests.benchmarks.goal_board import Board, every_threshold, merged, work_queue
 
 DECISIONS = (0, 5, 10, 20, 40)
@@ -74,7 +74,7 @@ class Measured:
     settled: Agreed
     hindsight: Agreed
     labels: Numbers
-    desk: dict[tuple[DeskOrder, int], tuple[Agreed, Agreed]]
+    desk: dict[tuple[MergeOrder, int], tuple[Agreed, Agreed]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -129,10 +129,10 @@ def measure(
     near = Neighbours.build(vectors, "").of_rows(np.arange(len(vectors)), NEIGHBOURS)
     at_last = settled(near, after, np.zeros(len(after), dtype=np.bool_))
     hindsight = max((Agreed.of(gold, one) for one in every_threshold(board)), key=lambda a: a.both)
-    found: dict[tuple[DeskOrder, int], tuple[Agreed, Agreed]] = {}
-    for order in get_args(DeskOrder) if desk else ():
+    found: dict[tuple[MergeOrder, int], tuple[Agreed, Agreed]] = {}
+    for order in get_args(MergeOrder) if desk else ():
 
-        def seen(count: int, decided: Numbers, rest: Numbers, order: DeskOrder = order) -> None:
+        def seen(count: int, decided: Numbers, rest: Numbers, order: MergeOrder = order) -> None:
             found[order, count] = Agreed.of(gold, decided), Agreed.of(gold, rest)
 
         work_queue(board, gold, order, DECISIONS, seen)
@@ -185,12 +185,12 @@ def _print_desk(kept: Sequence[tuple[str, Sequence[Measured]]]) -> None:
         )
         print("|---|---|---|---|" + "---|" * (len(DECISIONS) + 1))
         for head, runs in kept:
-            for order in get_args(DeskOrder):
+            for order in get_args(MergeOrder):
                 print(head, order, "|", " | ".join(_after(runs, order, which)), end=" | ")
                 print(_mean(runs, lambda r: r.hindsight), "|")
 
 
-def _after(runs: Sequence[Measured], order: DeskOrder, which: int) -> Iterator[str]:
+def _after(runs: Sequence[Measured], order: MergeOrder, which: int) -> Iterator[str]:
     for count in DECISIONS:
         yield _mean(runs, lambda run, count=count: run.desk[order, count][which])  # type: ignore[misc]
 

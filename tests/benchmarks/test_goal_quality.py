@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from engine.goals.clusters.clustering import cluster
 from engine.goals.embedders.tfidf import TfidfEmbedder
 from engine.goals.embedders.vectors import Numbers
-from engine.records.goals import DeskOrder
+from engine.records.goals import MergeOrder
 from tests.benchmarks.goal_board import Board, every_threshold, merged, work_queue
 from tests.benchmarks.goal_quality import main, measure, read
 from tests.engine.goals.groups import same_partition, wishes
@@ -41,7 +41,7 @@ def test_merging_leaves_the_board() -> None:
 
 
 @pytest.mark.parametrize("order", ["similarity", "probability", "teaching"])
-def test_a_person_ends_at_the_goals(order: DeskOrder) -> None:
+def test_a_person_ends_at_the_goals(order: MergeOrder) -> None:
     """Whoever answers every question from the gold ends with the gold goals, whatever the order."""
     desk, gold = board()
     seen: dict[int, float] = {}

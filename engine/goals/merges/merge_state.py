@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import UsageError
-from engine.records.goals import DeskDecision, Pair
+from engine.records.goals import GoalDecision, Pair, part_ids
 
 Ids = npt.NDArray[np.int64]
 
@@ -50,9 +50,9 @@ class Group:
     lowest: int
     own: Ids | None
     made_of: tuple[str, ...] = ()
-    made_by: DeskDecision | None = None
-    named_by: DeskDecision | None = None
-    pinned_by: DeskDecision | None = None
+    made_by: GoalDecision | None = None
+    named_by: GoalDecision | None = None
+    pinned_by: GoalDecision | None = None
 
     @property
     def pinned(self) -> bool:
@@ -80,8 +80,8 @@ class MergeState:
     outliers: Ids
     everyone: Ids
     into: dict[str, str] = field(default_factory=dict)
-    refused: dict[Pair, DeskDecision] = field(default_factory=dict)
-    forbidden: dict[Pair, DeskDecision] = field(default_factory=dict)
+    refused: dict[Pair, GoalDecision] = field(default_factory=dict)
+    forbidden: dict[Pair, GoalDecision] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
     guests: dict[int, str | None] = field(default_factory=dict)
     digests: dict[str, bytes] = field(default_factory=dict)
@@ -198,7 +198,7 @@ class MergeState:
 
     # Deciding
 
-    def apply(self, decision: DeskDecision) -> None:
+    def apply(self, decision: GoalDecision) -> None:
         """Does what a decision says.
 
         Raises:
@@ -215,7 +215,7 @@ class MergeState:
             "unpin": self._pin,
         }[decision.kind](decision)
 
-    def complete(self, decision: DeskDecision) -> DeskDecision:
+    def complete(self, decision: GoalDecision) -> GoalDecision:
         """A decision with what groups are called now, and with a name for everything that it makes: of a merge that of
         the larger side, a pinned one before the other; of parts of a split the group's with a number."""
         labels = tuple(self.groups[key].label for key in decision.sides if key in self.groups)
@@ -231,23 +231,23 @@ class MergeState:
             names += tuple((label, group.description) for label in own)
         return replace(decision, labels=labels, names=names)
 
-    def _pair(self, decision: DeskDecision) -> tuple[Group, Group]:
+    def _pair(self, decision: GoalDecision) -> tuple[Group, Group]:
         if len(decision.sides) != 2 or decision.sides[0] == decision.sides[1]:
             raise UsageError("That takes two different groups.", "Choose another one.")
         return self.group(decision.sides[0]), self.group(decision.sides[1])
 
-    def _one(self, decision: DeskDecision) -> Group:
+    def _one(self, decision: GoalDecision) -> Group:
         if len(decision.sides) != 1:
             raise UsageError("That takes one group.")
         return self.group(decision.sides[0])
 
-    def _merge(self, decision: DeskDecision) -> None:
+    def _merge(self, decision: GoalDecision) -> None:
         a, b = self._pair(decision)
         if decision.author != "human" and (a.pinned or b.pinned or self.decided(a.id, b.id)):
             raise UsageError("A person decided otherwise on these groups.")
         label, description = self.complete(decision).names[0]
         made = Group(
-            made_ids(decision)[0],
+            decision.made[0],
             label,
             description,
             a.size + b.size,
@@ -260,7 +260,7 @@ class MergeState:
         )
         self._replace((a.id, b.id), (made,))
 
-    def _refuse(self, decision: DeskDecision) -> None:
+    def _refuse(self, decision: GoalDecision) -> None:
         a, b = self._pair(decision)
         pair = pair_of(a.id, b.id)
         if pair in self.forbidden:
@@ -272,20 +272,20 @@ class MergeState:
         else:
             self.refused[pair] = decision
 
-    def _split(self, decision: DeskDecision) -> None:
+    def _split(self, decision: GoalDecision) -> None:
         group = self._one(decision)
         wanted, parts = self._parts(decision, group)
         names = self.complete(decision).names
         made = [
             Group(key, *name, len(part), int(part[0]), part, (group.id,), decision, decision)
-            for key, name, part in zip(made_ids(decision, len(parts)), names, parts, strict=True)
+            for key, name, part in zip(part_ids(decision.id, len(parts)), names, parts, strict=True)
         ]
         for part, to in zip(wanted, made, strict=False):
             for guest in np.setdiff1d(part, self.everyone, assume_unique=True).tolist():
                 self.guests[guest] = to.id
         self._replace((group.id,), made)
 
-    def _parts(self, decision: DeskDecision, group: Group) -> tuple[list[Ids], list[Ids]]:
+    def _parts(self, decision: GoalDecision, group: Group) -> tuple[list[Ids], list[Ids]]:
         """The parts that a split names, and those it makes of the members."""
         members = self.members(group.id)
         wanted = [np.unique(_ids(part)) for part in decision.parts]
@@ -304,7 +304,7 @@ class MergeState:
             raise UsageError("A split takes two parts.", "Choose some of the members, not all.")
         return wanted, parts
 
-    def _move(self, decision: DeskDecision) -> None:
+    def _move(self, decision: GoalDecision) -> None:
         target = self._one(decision) if decision.sides else None
         if len(decision.parts) != 1 or not len(decision.parts[0]):
             raise UsageError("There is no conversation to move.")
@@ -337,7 +337,7 @@ class MergeState:
         for guest in np.setdiff1d(wanted, moved, assume_unique=True).tolist():
             self.guests[guest] = None if target is None else target.id
 
-    def _rename(self, decision: DeskDecision) -> None:
+    def _rename(self, decision: GoalDecision) -> None:
         group = self._one(decision)
         if not decision.names or not decision.names[0][0].strip():
             raise UsageError("A group needs a name.", "Write a few words.")
@@ -346,7 +346,7 @@ class MergeState:
             group, label=label, description=description, named_by=decision
         )
 
-    def _pin(self, decision: DeskDecision) -> None:
+    def _pin(self, decision: GoalDecision) -> None:
         group = self._one(decision)
         on = decision.kind == "pin"
         if group.pinned == on:
@@ -375,22 +375,12 @@ def pair_of(a: str, b: str) -> Pair:
     return (a, b) if a <= b else (b, a)
 
 
-def made_ids(decision: DeskDecision, parts: int | None = None) -> tuple[str, ...]:
-    """Ids of the groups that a decision makes: `d40`, and `d40.1` and on for further parts of a split."""
-    if decision.kind == "merge":
-        return (f"d{decision.id}",)
-    if decision.kind != "split":
-        return ()
-    count = len(decision.names) if parts is None else parts
-    return tuple(f"d{decision.id}.{n}" if n else f"d{decision.id}" for n in range(count))
-
-
-def replay(base: MergeState, decisions: Iterable[DeskDecision]) -> MergeState:
+def replay(base: MergeState, decisions: Iterable[GoalDecision]) -> MergeState:
     """The desk after decisions that stand, in order; `base` stays as it is."""
-    desk = base.copy()
+    state = base.copy()
     for decision in decisions:
-        desk.apply(decision)
-    return desk
+        state.apply(decision)
+    return state
 
 
 def _ids(ids: Iterable[int]) -> Ids:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.goals.merges.merge_probability import Floats, MergeModel, design
-from engine.records.goals import DeskOrder
+from engine.records.goals import MergeOrder
 
 
 def teaches(model: MergeModel, features: Floats, masses: Floats) -> Floats:
@@ -40,7 +40,7 @@ def teaches(model: MergeModel, features: Floats, masses: Floats) -> Floats:
 
 
 def ranked(
-    order: DeskOrder, model: MergeModel, features: Floats, similarities: Floats, masses: Floats
+    order: MergeOrder, model: MergeModel, features: Floats, similarities: Floats, masses: Floats
 ) -> list[int]:
     """Places of the pairs in the queue, the next to decide first; ties keep the order of the pairs.
 

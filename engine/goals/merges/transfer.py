@@ -27,7 +27,7 @@ import numpy as np
 
 from engine.errors import UsageError
 from engine.goals.merges.merge_state import Group, Ids, MergeState
-from engine.records.goals import DecisionKind, DeskDecision
+from engine.records.goals import DecisionKind, GoalDecision
 
 SHARE = 0.5
 """What is more than this share is a majority."""
@@ -37,13 +37,13 @@ GONE = "none of its members are known now"
 TOGETHER = "its sides lie in one group now"
 PARTS_TOGETHER = "its parts lie in one group now"
 
-Carrying = Generator[DeskDecision, None, dict[int, str]]
+Carrying = Generator[GoalDecision, None, dict[int, str]]
 """Yields decisions for the new desk, which must have been applied before the next is asked for; returns the ids of
 those that found no place with why."""
 
 
 def transfer_decisions(
-    old: MergeState, decisions: Iterable[DeskDecision], new: MergeState
+    old: MergeState, decisions: Iterable[GoalDecision], new: MergeState
 ) -> Carrying:
     """Takes decisions on an old desk over to a new one.
 
@@ -65,10 +65,10 @@ def transfer_decisions(
 class _Work:
     old: MergeState
     new: MergeState
-    wanted: dict[int, DeskDecision]
+    wanted: dict[int, GoalDecision]
     lost: dict[int, str]
 
-    def merges(self) -> Generator[DeskDecision]:
+    def merges(self) -> Generator[GoalDecision]:
         left = [self.old.groups[key] for key in self.old.current]
         while left:
             group = left.pop(0)
@@ -87,8 +87,8 @@ class _Work:
             yield from self.join(group, made_by, pieces)
 
     def join(
-        self, group: Group, made_by: DeskDecision, pieces: Sequence[str]
-    ) -> Generator[DeskDecision]:
+        self, group: Group, made_by: GoalDecision, pieces: Sequence[str]
+    ) -> Generator[GoalDecision]:
         """Merges new groups into one that is called as the old one was."""
         name = (group.label, group.description)
         so_far = pieces[0]
@@ -102,7 +102,7 @@ class _Work:
                 k for k in reversed(self.new.current) if piece in self.new.groups[k].made_of
             )
 
-    def names(self) -> Generator[DeskDecision]:
+    def names(self) -> Generator[GoalDecision]:
         for group in self.standing():
             decision = group.named_by
             if decision is None or decision.kind != "rename" or decision.id not in self.wanted:
@@ -114,7 +114,7 @@ class _Work:
             elif self.new.group(home).label != group.label:
                 yield _taken(decision, "rename", (home,), ((group.label, group.description),))
 
-    def pins(self) -> Generator[DeskDecision]:
+    def pins(self) -> Generator[GoalDecision]:
         for group in self.standing():
             decision = group.pinned_by
             if decision is None or decision.id not in self.wanted:
@@ -126,7 +126,7 @@ class _Work:
             elif not self.new.group(home).pinned:
                 yield _taken(decision, "pin", (home,))
 
-    def moves(self) -> Generator[DeskDecision]:
+    def moves(self) -> Generator[GoalDecision]:
         for decision in self.of("move"):
             ids = np.asarray(decision.parts[0], np.int64)
             to = self.old.now(decision.sides[0]) if decision.sides else None
@@ -148,7 +148,7 @@ class _Work:
                 continue
             yield _taken(decision, "move", (home,) if home else (), parts=part)
 
-    def refusals(self) -> Generator[DeskDecision]:
+    def refusals(self) -> Generator[GoalDecision]:
         standing = {group.id for group in self.standing()}
         for decision in (*self.of("apart"), *self.of("never")):
             if decision.kind == "apart" and not standing.issuperset(decision.sides):
@@ -176,10 +176,10 @@ class _Work:
             if any(a is not None and a == b for a, b in combinations(homes, 2)):
                 self.lose(decision, PARTS_TOGETHER)
 
-    def of(self, kind: DecisionKind) -> list[DeskDecision]:
+    def of(self, kind: DecisionKind) -> list[GoalDecision]:
         return [decision for decision in self.wanted.values() if decision.kind == kind]
 
-    def lose(self, decision: DeskDecision, reason: str) -> None:
+    def lose(self, decision: GoalDecision, reason: str) -> None:
         self.lost[decision.id] = reason
 
     def why(self, members: Ids) -> str:
@@ -230,14 +230,14 @@ class _Work:
 
 
 def _taken(
-    decision: DeskDecision,
+    decision: GoalDecision,
     kind: DecisionKind,
     sides: tuple[str, ...],
     names: tuple[tuple[str, str], ...] = (),
     parts: tuple[array[int], ...] = (),
-) -> DeskDecision:
+) -> GoalDecision:
     """A decision of the new desk that says what one of the old said."""
     return replace(
-        decision, kind=kind, sides=sides, names=names, parts=parts, carried=decision.id,
+        decision, kind=kind, sides=sides, names=names, parts=parts, source_id=decision.id,
         labels=(), evidence=None, id=0, act=0, given_at="",
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,11 @@ import numpy.typing as npt
 
 from engine.goals.clusters.membership import MOST_OTHERS, OTHERS_ABOVE, Membership, membership_of
 from engine.goals.embedders.vectors import Vectors
-from engine.goals.merges.decision_formatting import decision_row
-from engine.records.goals import DeskDecision, GoalGroup
+from engine.records.goals import GoalDecision, GoalGroup
 from engine.store import goal_decisions, scores, vectors
 from engine.store.sql import id_pages, snapshot
-from engine.views.clustering_view import Figures, GoalView, Space, group_rows
-from engine.views.decision_log import read_desk, waiting
+from engine.views.clustering_view import ClusteringView, GroupFigures, Space, group_rows
+from engine.views.decision_log import read_merge_state, unplaced_decisions
 from engine.views.goal_inputs import stored_clustering
 
 OUTLIER = "like no group"
@@ -34,7 +34,7 @@ def cluster_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     with snapshot(conn):
         view = _view(conn)
         space = Space.read(conn, view.stored.vector_config) if view.needs_space() else None
-        rows = group_rows(view, Figures.read(conn, view), space)
+        rows = group_rows(view, GroupFigures.read(conn, view), space)
     words = {f"c{cluster.number}": cluster.words for cluster in view.clusters}
     for row in rows:
         yield _cluster_line(row, words.get(row.id, ()))
@@ -62,37 +62,36 @@ def _cluster_line(row: GoalGroup, words: Sequence[str]) -> dict[str, Any]:
 
 
 def decision_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    """Everything that was decided, oldest first, also what was taken back; before it, with why, what was decided on
-    earlier clusterings and found no place on this one.
+    """All decisions, oldest first, those that were undone too; before them, with the reason, decisions on earlier
+    clusterings that could not be taken over to this one.
 
     Raises:
         UsageError: Nothing was clustered yet.
     """
     with snapshot(conn):
         stored = stored_clustering(conn, None)
-        for _, decision, reason in waiting(conn, stored.id):
-            yield _decision_line(decision, False, reason)
-        for decision, stands in goal_decisions.history(conn, stored.id):
-            yield _decision_line(decision, stands, None)
+        for _, decision, reason in unplaced_decisions(conn, stored.id):
+            yield _decision_line(replace(decision, stands=False), reason)
+        for decision in goal_decisions.history(conn, stored.id):
+            yield _decision_line(decision, None)
 
 
-def _decision_line(decision: DeskDecision, stands: bool, reason: str | None) -> dict[str, Any]:
-    row = decision_row(decision, stands)
+def _decision_line(decision: GoalDecision, reason: str | None) -> dict[str, Any]:
     return {
-        "id": row.id,
-        "act": row.act,
-        "kind": row.kind,
-        "text": row.text,
-        "clusters": list(row.sides),
-        "labels": list(row.labels),
-        "made": list(row.made),
-        "author": row.author,
-        "model": row.model,
-        "probability": row.probability,
+        "id": decision.id,
+        "act": decision.act,
+        "kind": decision.kind,
+        "text": decision.text,
+        "clusters": list(decision.sides),
+        "labels": list(decision.labels),
+        "made": list(decision.made),
+        "author": decision.author,
+        "model": decision.model,
+        "probability": decision.probability,
         "evidence": decision.evidence,
-        "given_at": row.given_at,
-        "carried": decision.carried,
-        "stands": row.stands,
+        "given_at": decision.given_at,
+        "carried": decision.source_id,
+        "stands": decision.stands,
         "waiting": reason,
     }
 
@@ -113,7 +112,7 @@ def assignment_lines(
         space = Space.read(conn, view.stored.vector_config)
         reasons = vectors.reasons(conn, view.stored.vector_config)
         keys = list(view.sizes)
-        ids, labels = view.desk.numbers(keys)
+        ids, labels = view.state.numbers(keys)
         learned = membership_of(space.of(ids), labels, len(keys))
         group: dict[int, int] = {}
         for number, key in enumerate(keys):
@@ -146,14 +145,14 @@ def assignment_lines(
                     line["reason"] = OUTLIER if own is None else None
                     if own is not None:
                         line["cluster"] = keys[own]
-                        line["label"] = view.desk.groups[keys[own]].label
+                        line["label"] = view.state.groups[keys[own]].label
                         line["score"] = float(share[own])
                 yield line
 
 
-def _view(conn: sqlite3.Connection) -> GoalView:
+def _view(conn: sqlite3.Connection) -> ClusteringView:
     stored = stored_clustering(conn, None)
-    return GoalView.read(conn, stored, read_desk(conn, stored.id))
+    return ClusteringView.read(conn, stored, read_merge_state(conn, stored.id))
 
 
 def _shares(rows: Vectors, learned: Membership) -> _Shares:

@@ -8,8 +8,6 @@ from typing import Protocol
 from engine.records.conversations import Estimate
 from engine.records.goals import (
     ClusteringRow,
-    DeskOrder,
-    Drawn,
     GoalDecision,
     GoalGroup,
     GoalRequest,
@@ -17,9 +15,11 @@ from engine.records.goals import (
     MapPoint,
     MemberOrder,
     MemberRow,
+    MergeOrder,
     Pair,
     Proposal,
     ReviewProgress,
+    SettleCandidate,
     SplitPart,
 )
 
@@ -92,7 +92,7 @@ class Goals(Protocol):
         """Refuses the pairs of a list, which `below` gave for this probability, as one act, and returns how many. Pairs
         decided meanwhile are left out."""
 
-    def settle_preview(self) -> list[Drawn]:
+    def settle_preview(self) -> list[SettleCandidate]:
         """What `settle` would move: the groups that draw conversations, the one that draws most first. Not quick."""
 
     def settle(self) -> int:
@@ -122,7 +122,7 @@ class Goals(Protocol):
     def history(self) -> list[GoalDecision]:
         """All acts on the clustering that is shown, newest first."""
 
-    def set_order(self, order: DeskOrder) -> None:
+    def set_order(self, order: MergeOrder) -> None:
         """Chooses which proposal comes first."""
 
     def set_floor(self, floor: float) -> None:

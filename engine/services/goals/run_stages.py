@@ -28,7 +28,6 @@ from engine.stages.stabilising import BOOTSTRAPS, SEEDS, StabilityStage
 from engine.stages.summarising import SummariseStage
 from engine.store import settings
 from engine.store.project import Project
-from engine.views.decision_log import DecisionLog
 from engine.views.goal_inputs import TextSource, source_of, stored_clustering
 from engine.views.merge_queue_cache import MergeQueueCache
 from engine.worker.client import ModelProcess
@@ -81,29 +80,35 @@ def _accept(model: RunnableModel, prompt: Prompt) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class GoalStages:
-    """Makes the stages of goal runs.
+class GoalModels:
+    """The prompts and models of a project, as goal runs use them.
 
     Attributes:
-        prompt: Gives a prompt as the project has it.
-        resolve: Gives the model of a run: the one of the name, for None the project's.
-        tuning: Gives the stages that tune a run's model, none where it was tuned.
-        writes, reads: Raise UsageError for a model that cannot write replies to a prompt, or cannot give the
-            probabilities of given answers to it.
-        key: Gives the key for an embedder's URL, empty where it needs none.
+        prompt: Returns a prompt by its name, as the project has it.
+        resolve: Returns the model of a run: the one of the name, for None the project's.
+        tuning: Returns the stages that tune a run's model, none where it was tuned.
+        check_writing, check_reading: Raise UsageError for a model that cannot write replies to a prompt, or cannot give
+            the probabilities of given answers to it.
+        key_for: Returns the key for an embedder's URL, empty where it needs none.
     """
+
+    prompt: Callable[[str], Prompt]
+    resolve: Callable[[str | None], RunModel]
+    tuning: Callable[[RunModel], list[Stage]]
+    check_writing: Callable[[RunnableModel, Prompt], None] = _accept
+    check_reading: Callable[[RunnableModel, Prompt], None] = _accept
+    key_for: Callable[[str], str] = lambda url: ""
+
+
+@dataclass(frozen=True, slots=True)
+class GoalStages:
+    """Makes the stages of goal runs."""
 
     project: Project
     process: ModelProcess
     catalog: Catalog
-    desks: DecisionLog
-    standing: MergeQueueCache
-    prompt: Callable[[str], Prompt]
-    resolve: Callable[[str | None], RunModel]
-    tuning: Callable[[RunModel], list[Stage]]
-    writes: Callable[[RunnableModel, Prompt], None] = _accept
-    reads: Callable[[RunnableModel, Prompt], None] = _accept
-    key: Callable[[str], str] = lambda url: ""
+    queue_cache: MergeQueueCache
+    models: GoalModels
 
     def cluster(self, options: ClusterOptions) -> list[Stage]:
         """Texts, vectors, clusters, labels, and what is said or decided of merges.
@@ -113,8 +118,8 @@ class GoalStages:
         """
         query = ListQuery(options.filter)
         needs_model = options.labels or options.text == "summary"
-        model = self.resolve(options.model) if needs_model else None
-        stages = self.tuning(model) if model else []
+        model = self.models.resolve(options.model) if needs_model else None
+        stages = self.models.tuning(model) if model else []
         summarise: SummariseStage | None = None
         if model and options.text == "summary":
             summarise = self._summarise(model, query, options.limit)
@@ -132,7 +137,7 @@ class GoalStages:
         )
         cluster = ClusterStage(
             self.project,
-            self.desks,
+            self.queue_cache.decision_log,
             lambda: embed.vector_key,
             lambda: embed.ids,
             k=options.k,
@@ -142,13 +147,13 @@ class GoalStages:
         stages += [embed, cluster]
         asking: ProposeStage | None = None
         if model and options.labels:
-            self.writes(model.model, self.prompt("label"))
+            self.models.check_writing(model.model, self.models.prompt("label"))
             stages.append(
                 LabelStage(
                     self.project,
                     self.process,
                     model.current,
-                    self.prompt("label"),
+                    self.models.prompt("label"),
                     near=options.near,
                     clustering_id=lambda: cluster.clustering_id,
                 )
@@ -160,8 +165,8 @@ class GoalStages:
             stages.append(
                 DecideStage(
                     self.project,
-                    self.desks,
-                    self.standing,
+                    self.queue_cache.decision_log,
+                    self.queue_cache,
                     "auto" if options.decide == "auto" else "llm",
                     lambda: cluster.clustering_id,
                     asking=asking,
@@ -172,8 +177,8 @@ class GoalStages:
 
     def ask(self, model: str | None = None, most: int = ASK) -> list[Stage]:
         """Questions about the pairs that are next on the desk of the clustering that is shown."""
-        chosen = self.resolve(model)
-        return [*self.tuning(chosen), self._propose(chosen, most, lambda: None)]
+        chosen = self.models.resolve(model)
+        return [*self.models.tuning(chosen), self._propose(chosen, most, lambda: None)]
 
     def assign(self, model: str | None = None) -> list[Stage]:
         """Texts and vectors of what came after the clustering that is shown, then where it belongs.
@@ -188,7 +193,7 @@ class GoalStages:
             stored = stored_clustering(conn, None)
         stages: list[Stage] = []
         if stored.text == "summary":
-            summarise = self._summarise(self.resolve(model), ListQuery(), None)
+            summarise = self._summarise(self.models.resolve(model), ListQuery(), None)
             if summarise.config_hash != stored.goal_config:
                 raise UsageError(
                     "The summaries of this clustering were made with another model or prompt.",
@@ -201,7 +206,11 @@ class GoalStages:
             lambda: source_of(stored),
             into=lambda: stored.vector_config,
         )
-        return [*stages, embed, AssignStage(self.project, self.desks, lambda: stored.id)]
+        return [
+            *stages,
+            embed,
+            AssignStage(self.project, self.queue_cache.decision_log, lambda: stored.id),
+        ]
 
     def stability(self, seeds: int = SEEDS, bootstraps: int = BOOTSTRAPS) -> StabilityStage:
         """Repetitions of the clustering that is shown."""
@@ -216,14 +225,14 @@ class GoalStages:
     def _propose(
         self, model: RunModel, most: int, clustering_id: Callable[[], int | None]
     ) -> ProposeStage:
-        merge, reason = self.prompt("merge"), self.prompt("merge-reason")
-        self.reads(model.model, merge)
-        self.writes(model.model, reason)
+        merge, reason = self.models.prompt("merge"), self.models.prompt("merge-reason")
+        self.models.check_reading(model.model, merge)
+        self.models.check_writing(model.model, reason)
         return ProposeStage(
             self.project,
             self.process,
             model.current,
-            self.standing,
+            self.queue_cache,
             merge,
             reason,
             most=most,
@@ -233,8 +242,8 @@ class GoalStages:
     def _summarise(self, model: RunModel, query: ListQuery, limit: int | None) -> SummariseStage:
         with self.project.reading() as conn:
             about = str(settings.get(conn, ABOUT_KEY, ""))
-        prompt = with_context(self.prompt("summary"), about)
-        self.writes(model.model, prompt)
+        prompt = with_context(self.models.prompt("summary"), about)
+        self.models.check_writing(model.model, prompt)
         return SummariseStage(
             self.project,
             self.process,
@@ -247,7 +256,7 @@ class GoalStages:
     def _vectoriser(self, name: str, seed: int) -> Vectoriser:
         """What embeds; a GGUF file does so in the model process. Made at once, so that a wrong name is told before
         anything runs."""
-        made = embedder_for(name, seed=seed, serve=self._serve, key=self.key(name))
+        made = embedder_for(name, seed=seed, serve=self._serve, key=self.models.key_for(name))
         if name.endswith(".gguf"):
             return Vectoriser(name, lambda: made, "model", self.process.cancel)
         return Vectoriser(name, lambda: made)

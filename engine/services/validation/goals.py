@@ -20,8 +20,8 @@ from engine.validate.statistics.partitions import (
     agreement,
     agreement_contrasts,
 )
-from engine.views.clustering_view import GoalView
-from engine.views.decision_log import read_desk
+from engine.views.clustering_view import ClusteringView
+from engine.views.decision_log import read_merge_state
 from engine.views.goal_inputs import stored_clustering
 
 BEFORE, NOW = "as clustered", "as it stands"
@@ -60,7 +60,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
     """
     with project.reading() as conn, snapshot(conn):
         stored = stored_clustering(conn, None)
-        view = GoalView.read(conn, stored, read_desk(conn, stored.id))
+        view = ClusteringView.read(conn, stored, read_merge_state(conn, stored.id))
         ids, numbers = clusterings.membership(conn, stored.id)
         others = {
             f"{one.embedder}, k {one.k}, seed {one.seed} ({one.id})": dict(

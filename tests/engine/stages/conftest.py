@@ -37,6 +37,6 @@ def project(imported: Path, tmp_path: Path) -> Iterator[Project]:
 
 
 @pytest.fixture
-def desks(project: Project) -> DecisionLog:
+def decision_log(project: Project) -> DecisionLog:
     """Its desks."""
     return DecisionLog(project)

@@ -79,11 +79,13 @@ def tfidf() -> Vectoriser:
 
 
 def vector_stages(
-    project: Project, desks: DecisionLog, *, k: int | None = 8, limit: int | None = None
+    project: Project, decision_log: DecisionLog, *, k: int | None = 8, limit: int | None = None
 ) -> tuple[EmbedStage, ClusterStage]:
     """Vectors of first messages, and clusters of them."""
     embed = EmbedStage(project, tfidf(), lambda: TextSource("first-user"), limit=limit)
-    return embed, ClusterStage(project, desks, lambda: embed.vector_key, lambda: embed.ids, k=k)
+    return embed, ClusterStage(
+        project, decision_log, lambda: embed.vector_key, lambda: embed.ids, k=k
+    )
 
 
 def prompt(name: str, max_tokens: int) -> Prompt:
@@ -93,21 +95,21 @@ def prompt(name: str, max_tokens: int) -> Prompt:
 
 def model_stages(project: Project, process: ModelProcess) -> list[Stage]:
     """From summaries to answers on pairs, with the real model, short replies and few of everything."""
-    desks = DecisionLog(project)
+    decision_log = DecisionLog(project)
     summarise = SummariseStage(project, process, scored.model, prompt("summary", 8))
     embed = EmbedStage(project, tfidf(), lambda: TextSource("summary", summarise.config_hash))
-    cluster = ClusterStage(project, desks, lambda: embed.vector_key, lambda: embed.ids, k=3)
+    cluster = ClusterStage(project, decision_log, lambda: embed.vector_key, lambda: embed.ids, k=3)
     label = LabelStage(project, process, scored.model, prompt("label", 12))
-    return [summarise, embed, cluster, label, propose(project, process, desks)]
+    return [summarise, embed, cluster, label, propose(project, process, decision_log)]
 
 
-def propose(project: Project, process: ModelProcess, desks: DecisionLog) -> ProposeStage:
+def propose(project: Project, process: ModelProcess, decision_log: DecisionLog) -> ProposeStage:
     """Asks about two pairs at most."""
     return ProposeStage(
         project,
         process,
         scored.model,
-        MergeQueueCache(project, desks),
+        MergeQueueCache(project, decision_log),
         prompt("merge", 0),
         prompt("merge-reason", 12),
         most=2,

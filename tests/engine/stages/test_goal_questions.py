@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
-from engine.records.goals import DeskDecision
+from engine.records.goals import GoalDecision
 from engine.stages import labelling
 from engine.stages.deciding import MARGIN, DecideStage
 from engine.store import clusterings, goal_answers, runs
@@ -103,9 +103,9 @@ class TestWhatIsWritten:
         with done.reading() as conn:
             stored = stored_clustering(conn, None)
             answers = goal_answers.every_answer(conn, stored.pair_config)
-        desk = DecisionLog(done).desk(stored.id)
-        asked = [pair for pair in desk.open_pairs() if desk.sides_key(*pair) in answers]
-        assert len(asked) == len(answers) == min(2, len(desk.open_pairs()))
+        state = DecisionLog(done).state(stored.id)
+        asked = [pair for pair in state.open_pairs() if state.sides_key(*pair) in answers]
+        assert len(asked) == len(answers) == min(2, len(state.open_pairs()))
         for answer in answers.values():
             assert 0 < (answer.yes or 0) < 1
             assert 0 < (answer.yes_reversed or 0) < 1
@@ -178,22 +178,22 @@ def test_cancelled_before_the_start(path: Path, process: ModelProcess) -> None:
 def test_the_models_word_alone(done: Project, process: ModelProcess) -> None:
     """Algorithm 1: every pair that stands is asked about, most similar first, and merged or refused by the model's
     word, until none is left; what a person forbade is not asked about."""
-    desks = DecisionLog(done)
+    decision_log = DecisionLog(done)
     with done.reading() as conn:
         key = stored_clustering(conn, None).id
-    forbidden = desks.desk(key).open_pairs()[0]
-    desks.decide(key, lambda desk: [DeskDecision("never", forbidden)])
-    asking = goal_runs.propose(done, process, desks)
+    forbidden = decision_log.state(key).open_pairs()[0]
+    decision_log.decide(key, lambda state: [GoalDecision("never", forbidden)])
+    asking = goal_runs.propose(done, process, decision_log)
     stage = DecideStage(
-        done, desks, MergeQueueCache(done, desks), "llm", lambda: None, asking=asking
+        done, decision_log, MergeQueueCache(done, decision_log), "llm", lambda: None, asking=asking
     )
     (outcome,) = goal_runs.run(done, [stage])
-    desk = desks.desk(key)
+    state = decision_log.state(key)
 
     assert isinstance(outcome, JobDone)
-    assert desk.open_pairs() == []
-    assert desk.now(forbidden[0]) != desk.now(forbidden[1])
-    given = [d for d in desks.standing(key) if d.author == "llm"]
+    assert state.open_pairs() == []
+    assert state.now(forbidden[0]) != state.now(forbidden[1])
+    given = [d for d in decision_log.active(key) if d.author == "llm"]
     assert len(given) == stage.merged + stage.refused > 0
     for decision in given:
         evidence = decision.evidence or {}
@@ -203,13 +203,15 @@ def test_the_models_word_alone(done: Project, process: ModelProcess) -> None:
 
 def test_probability_with_a_model(done: Project, process: ModelProcess) -> None:
     """`auto` asks about what is near the threshold before it decides: every merge of such a pair was asked about."""
-    desks = DecisionLog(done)
-    asking = goal_runs.propose(done, process, desks)
-    standing = MergeQueueCache(done, desks)
-    stage = DecideStage(done, desks, standing, "auto", lambda: None, asking=asking, threshold=1e-6)
+    decision_log = DecisionLog(done)
+    asking = goal_runs.propose(done, process, decision_log)
+    queue_cache = MergeQueueCache(done, decision_log)
+    stage = DecideStage(
+        done, decision_log, queue_cache, "auto", lambda: None, asking=asking, threshold=1e-6
+    )
     (outcome,) = goal_runs.run(done, [stage])
     with done.reading() as conn:
-        given = desks.standing(stored_clustering(conn, None).id)
+        given = decision_log.active(stored_clustering(conn, None).id)
 
     assert isinstance(outcome, JobDone)
     assert stage.merged == len(given) > 0
@@ -219,24 +221,24 @@ def test_probability_with_a_model(done: Project, process: ModelProcess) -> None:
 
 def test_what_is_clear_is_not_asked_about(done: Project, process: ModelProcess) -> None:
     """A pair whose probability lies far above the threshold is merged without a question."""
-    desks = DecisionLog(done)
+    decision_log = DecisionLog(done)
     with done.reading() as conn:
         key = stored_clustering(conn, None).id
-    moment = MergeQueueCache(done, desks).now(key)
-    likeliest = moment.probability(moment.left("probability")[0])
-    asking = goal_runs.propose(done, process, desks)
+    snapshot = MergeQueueCache(done, decision_log).snapshot(key)
+    likeliest = snapshot.probabilities(snapshot.left("probability")[:1])[0]
+    asking = goal_runs.propose(done, process, decision_log)
     threshold = likeliest - MARGIN - 1e-9
     stage = DecideStage(
         done,
-        desks,
-        MergeQueueCache(done, desks),
+        decision_log,
+        MergeQueueCache(done, decision_log),
         "auto",
         lambda: None,
         asking=asking,
         threshold=threshold,
     )
     goal_runs.run(done, [stage])
-    given = [decision for decision in desks.standing(key) if decision.kind == "merge"]
+    given = [decision for decision in decision_log.active(key) if decision.kind == "merge"]
     first = given[0].evidence or {}
     assert (first["yes"], given[0].model) == (None, "")
     assert first["probability"] == pytest.approx(likeliest)

@@ -15,7 +15,7 @@ from engine.goals.embedders.embedder import Served, ServedEmbedder, embedder_for
 from engine.goals.embedders.vectors import Vectors
 from engine.goals.merges.merge_state import MergeState
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
-from engine.records.goals import DeskDecision
+from engine.records.goals import GoalDecision
 from engine.stages import clustering, embedding
 from engine.stages.assigning import AssignStage
 from engine.stages.embedding import EmbedStage, Vectoriser
@@ -31,16 +31,16 @@ from tests.engine.stages.goal_runs import goal_content
 
 class TestEmbedding:
     def test_every_text_has_a_vector_or_a_reason(
-        self, project: Project, desks: DecisionLog
+        self, project: Project, decision_log: DecisionLog
     ) -> None:
         """Vectors have length 1; a conversation without a text has the reason; a second run writes nothing."""
-        embed, _ = goal_runs.vector_stages(project, desks)
+        embed, _ = goal_runs.vector_stages(project, decision_log)
         (outcome,) = goal_runs.run(project, [embed])
         with project.reading() as conn:
             ids, rows = read_vectors(conn, embed.vector_key)
             reasons = vectors.reasons(conn, embed.vector_key)
         before = goal_content(Path(project.path))
-        again, _ = goal_runs.vector_stages(project, desks)
+        again, _ = goal_runs.vector_stages(project, decision_log)
         goal_runs.run(project, [again])
 
         assert isinstance(outcome, JobDone)
@@ -51,10 +51,14 @@ class TestEmbedding:
         assert goal_content(Path(project.path)) == before
 
     def test_in_many_batches_as_in_one(
-        self, project: Project, desks: DecisionLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self,
+        project: Project,
+        decision_log: DecisionLog,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """Small batches, cancelled after the first and gone on with, give the same vectors and the same reasons."""
-        whole, _ = goal_runs.vector_stages(project, desks)
+        whole, _ = goal_runs.vector_stages(project, decision_log)
         with Project.open(Path(shutil.copy(project.path, tmp_path / "other.wb"))) as other:
             goal_runs.run(project, [whole])
             monkeypatch.setattr(embedding, "QUICK_BATCH", 10)
@@ -75,11 +79,11 @@ class TestEmbedding:
         assert goal_runs.same_vectors(got[1], expected[1])
 
     def test_other_conversations_are_fitted_anew(
-        self, project: Project, desks: DecisionLog
+        self, project: Project, decision_log: DecisionLog
     ) -> None:
         """What is fitted on other texts has another key, so vectors of two fits never mix."""
-        few, _ = goal_runs.vector_stages(project, desks, limit=20)
-        every, _ = goal_runs.vector_stages(project, desks)
+        few, _ = goal_runs.vector_stages(project, decision_log, limit=20)
+        every, _ = goal_runs.vector_stages(project, decision_log)
         goal_runs.run(project, [few, every])
         with project.reading() as conn:
             assert len(read_vectors(conn, few.vector_key)[0]) == 20
@@ -87,7 +91,7 @@ class TestEmbedding:
         assert few.vector_key != every.vector_key
 
     def test_an_embedder_that_became_another_is_refused(
-        self, project: Project, desks: DecisionLog
+        self, project: Project, decision_log: DecisionLog
     ) -> None:
         """Vectors are added to a set only by the embedder that made it."""
 
@@ -132,9 +136,11 @@ class TestEmbedding:
 
 
 class TestClustering:
-    def test_a_partition_of_what_has_a_vector(self, project: Project, desks: DecisionLog) -> None:
+    def test_a_partition_of_what_has_a_vector(
+        self, project: Project, decision_log: DecisionLog
+    ) -> None:
         """Every conversation with a vector is in one cluster or an outlier; goals of one kind are together."""
-        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         with project.reading() as conn:
             stored = stored_clustering(conn, None)
             ids, numbers = clusterings.membership(conn, stored.id)
@@ -149,9 +155,11 @@ class TestClustering:
         kinds = {(n, e.text.split()[3]) for n, e in zip(numbers, texts, strict=True) if n >= 0}
         assert len(kinds) == 4
 
-    def test_again_shows_what_was_made(self, project: Project, desks: DecisionLog) -> None:
+    def test_again_shows_what_was_made(self, project: Project, decision_log: DecisionLog) -> None:
         """The same clustering is found instead of made; another one stands beside it and is shown."""
-        first, again, other = (goal_runs.vector_stages(project, desks, k=k) for k in (4, 4, 5))
+        first, again, other = (
+            goal_runs.vector_stages(project, decision_log, k=k) for k in (4, 4, 5)
+        )
         goal_runs.run(project, first)
         goal_runs.run(project, other)
         goal_runs.run(project, again)
@@ -159,28 +167,30 @@ class TestClustering:
             assert len(clusterings.clusterings(conn)) == 2
             assert clusterings.shown(conn) == first[1].clustering_id == again[1].clustering_id
 
-    def test_k_is_proposed_where_none_is_given(self, project: Project, desks: DecisionLog) -> None:
+    def test_k_is_proposed_where_none_is_given(
+        self, project: Project, decision_log: DecisionLog
+    ) -> None:
         """Without a k an overestimate is proposed from the data, and stored."""
-        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=None))
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=None))
         with project.reading() as conn:
             assert 4 <= stored_clustering(conn, None).k < 48
 
-    def test_decisions_are_taken_over(self, project: Project, desks: DecisionLog) -> None:
+    def test_decisions_are_taken_over(self, project: Project, decision_log: DecisionLog) -> None:
         """What a person forbade on one clustering is forbidden on the next, by the members."""
-        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         with project.reading() as conn:
             before = stored_clustering(conn, None).id
-        desks.decide(before, lambda desk: [DeskDecision("never", ("c0", "c1"))])
-        _, other = stages = goal_runs.vector_stages(project, desks, k=5)
+        decision_log.decide(before, lambda state: [GoalDecision("never", ("c0", "c1"))])
+        _, other = stages = goal_runs.vector_stages(project, decision_log, k=5)
         outcomes = goal_runs.run(project, stages)
-        made = desks.desk(other.clustering_id or 0)
+        made = decision_log.state(other.clustering_id or 0)
 
         assert made.forbidden
         assert "were taken over, 0 found no place" in outcomes[1].message
 
-    def test_cancelled_before_the_start(self, project: Project, desks: DecisionLog) -> None:
+    def test_cancelled_before_the_start(self, project: Project, decision_log: DecisionLog) -> None:
         """A stage that is interrupted before its turn writes nothing."""
-        for stage in goal_runs.vector_stages(project, desks):
+        for stage in goal_runs.vector_stages(project, decision_log):
             stage.interrupt()
             outcome = JobRunner(project, lambda event: None).run(stage)
             assert isinstance(outcome, JobCancelled)
@@ -188,7 +198,7 @@ class TestClustering:
             assert clusterings.clusterings(conn) == []
 
     def test_cancelled_while_it_computes(
-        self, project: Project, desks: DecisionLog, monkeypatch: pytest.MonkeyPatch
+        self, project: Project, decision_log: DecisionLog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A cancel does not wait for what is computed: the work is left behind, and nothing of it is stored."""
         begun, released = threading.Event(), threading.Event()
@@ -197,7 +207,7 @@ class TestClustering:
             begun.set()
             released.wait(60)
 
-        embed, cluster = goal_runs.vector_stages(project, desks)
+        embed, cluster = goal_runs.vector_stages(project, decision_log)
         goal_runs.run(project, [embed])
         monkeypatch.setattr(clustering, "cluster", slow)
         runner = JobRunner(project, lambda event: None)
@@ -211,7 +221,7 @@ class TestClustering:
 
 
 class TestAssigning:
-    def assign(self, project: Project, desks: DecisionLog) -> AssignStage:
+    def assign(self, project: Project, decision_log: DecisionLog) -> AssignStage:
         """Embeds and assigns what came later."""
         with project.reading() as conn:
             stored = stored_clustering(conn, None)
@@ -221,14 +231,16 @@ class TestAssigning:
             lambda: source_of(stored),
             into=lambda: stored.vector_config,
         )
-        stage = AssignStage(project, desks)
+        stage = AssignStage(project, decision_log)
         outcomes = goal_runs.run(project, [embed, stage])
         assert all(isinstance(outcome, JobDone) for outcome in outcomes)
         return stage
 
-    def test_later_ones_go_where_their_like_are(self, project: Project, desks: DecisionLog) -> None:
+    def test_later_ones_go_where_their_like_are(
+        self, project: Project, decision_log: DecisionLog
+    ) -> None:
         """Each later conversation is in the group of its kind, the strange one in none; members stay as they were."""
-        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         with project.reading() as conn:
             key = stored_clustering(conn, None).id
             members = clusterings.membership(conn, key)
@@ -236,8 +248,8 @@ class TestAssigning:
             "odd", (Message("user", "please account number people city flight"),)
         )
         goal_runs.add(project, [*goal_runs.conversations(8, "later"), strange], "later")
-        stage = self.assign(project, desks)
-        desk = desks.desk(key)
+        stage = self.assign(project, decision_log)
+        state = decision_log.state(key)
         with project.reading() as conn:
             found = {one.conversation_id: one for one in clusterings.assignments(conn, key)}
             assert clusterings.membership(conn, key) == members
@@ -248,22 +260,22 @@ class TestAssigning:
         for number in range(50, 58):
             group = found[number].group
             assert group is not None
-            its_kind = {kinds[int(member)] for member in desk.members(group)}
+            its_kind = {kinds[int(member)] for member in state.members(group)}
             assert its_kind == {kinds[number]}
             assert 0 < found[number].score <= 1
-        assert self.assign(project, desks).assigned == 0
+        assert self.assign(project, decision_log).assigned == 0
 
-    def test_to_merged_groups(self, project: Project, desks: DecisionLog) -> None:
+    def test_to_merged_groups(self, project: Project, decision_log: DecisionLog) -> None:
         """After a merge later conversations go to the merged group."""
-        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         with project.reading() as conn:
             key = stored_clustering(conn, None).id
-        desks.decide(key, _merge_all)
+        decision_log.decide(key, _merge_all)
         goal_runs.add(project, goal_runs.conversations(4, "later"), "later")
-        self.assign(project, desks)
+        self.assign(project, decision_log)
         with project.reading() as conn:
             groups = {one.group for one in clusterings.assignments(conn, key)}
-        assert groups == set(desks.desk(key).current)
+        assert groups == set(decision_log.state(key).current)
 
 
 def _served(weights: str) -> Vectoriser:
@@ -275,16 +287,16 @@ def _served(weights: str) -> Vectoriser:
     return Vectoriser("e.gguf", lambda: ServedEmbedder(Served(weights, rows)))
 
 
-def _merge_all(desk: MergeState) -> Iterator[DeskDecision]:
-    while len(desk.current) > 1:
-        first, second, *_ = desk.current
-        yield DeskDecision("merge", (first, second))
+def _merge_all(state: MergeState) -> Iterator[GoalDecision]:
+    while len(state.current) > 1:
+        first, second, *_ = state.current
+        yield GoalDecision("merge", (first, second))
 
 
 class TestStability:
-    def test_repetitions_resume(self, project: Project, desks: DecisionLog) -> None:
+    def test_repetitions_resume(self, project: Project, decision_log: DecisionLog) -> None:
         """Repetitions done in two runs are those of one run; each cluster has its mean Jaccard."""
-        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         goal_runs.run(project, [StabilityStage(project, seeds=1, bootstraps=2)])
         stage = StabilityStage(project, seeds=2, bootstraps=4)
         goal_runs.run(project, [stage])
@@ -304,9 +316,9 @@ class TestStability:
 
 
 class TestHoldingOut:
-    def test_figures(self, project: Project, desks: DecisionLog) -> None:
+    def test_figures(self, project: Project, decision_log: DecisionLog) -> None:
         """Half is clustered and half assigned; the same seed gives the same figures, and nothing is stored."""
-        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         before = goal_content(Path(project.path))
 
         def measured(seed: int) -> object:

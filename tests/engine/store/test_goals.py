@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.conversation import Conversation, Message
-from engine.records.goals import DeskDecision, GroupStates
+from engine.records.goals import GoalDecision, GroupStates
 from engine.store import clusterings, goal_answers, goal_counts, goal_decisions, goals, vectors
 from engine.store.clusterings import Assigned, LabelEntry
 from engine.store.goal_answers import PairAnswer
@@ -242,17 +242,17 @@ class TestDecisions:
         run_id = conversations_with_vectors(project, 6)
         key = add(project, [0, 1, 2, 3, 3], run_id)
 
-        def say(*decisions: DeskDecision) -> None:
+        def say(*decisions: GoalDecision) -> None:
             project.write(lambda conn: goal_decisions.append(conn, key, decisions))
 
         def standing() -> list[int]:
             with project.reading() as conn:
-                return [d.id for d, stands in goal_decisions.history(conn, key) if stands]
+                return [d.id for d in goal_decisions.history(conn, key) if d.stands]
 
-        say(DeskDecision("apart", ("c0", "c1"), labels=("a", "b"), id=1, act=1, given_at="t"))
+        say(GoalDecision("apart", ("c0", "c1"), labels=("a", "b"), id=1, act=1, given_at="t"))
         say(
-            DeskDecision("merge", ("c0", "c2"), (("x", "y"),), id=2, act=2, given_at="t"),
-            DeskDecision("merge", ("d2", "c3"), (("z", ""),), id=3, act=2, given_at="t"),
+            GoalDecision("merge", ("c0", "c2"), (("x", "y"),), id=2, act=2, given_at="t"),
+            GoalDecision("merge", ("d2", "c3"), (("z", ""),), id=3, act=2, given_at="t"),
         )
         with project.reading() as conn:
             assert goal_decisions.group_count(conn, key) == 2
@@ -263,7 +263,7 @@ class TestDecisions:
         for act in (2, 1, None):
             assert project.write(lambda conn: goal_decisions.undo(conn, key)) == act
         assert project.write(lambda conn: goal_decisions.redo(conn, key)) == 1
-        say(DeskDecision("pin", ("c0",), id=9, act=9, given_at="t"))
+        say(GoalDecision("pin", ("c0",), id=9, act=9, given_at="t"))
         assert project.write(lambda conn: goal_decisions.redo(conn, key)) is None
         assert standing() == [1, 9]
         with project.reading() as conn:

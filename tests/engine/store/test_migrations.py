@@ -150,9 +150,9 @@ def test_what_schema_3_brought(tmp_path: Path) -> None:
         assert clusterings.shown(conn) == 1
         assert [cluster.label for cluster in clusterings.clusters(conn, 1)] == ["Buying", ""]
         assert [one.group for one in clusterings.assignments(conn, 1)] == ["c1"]
-        ((decision, stands),) = goal_decisions.history(conn, 1)
-        assert (decision.kind, list(decision.parts[0]), stands) == ("move", [1], False)
-        assert goal_decisions.kept(conn, 1) == [(1, 1, "spread")]
+        (decision,) = goal_decisions.history(conn, 1)
+        assert (decision.kind, list(decision.parts[0]), decision.stands) == ("move", [1], False)
+        assert goal_decisions.unplaced(conn, 1) == [(1, 1, "spread")]
         assert goal_answers.answers(conn, "p", ["sides"])["sides"].label == "Both"
         assert goal_answers.stability(conn, 1) == {0: 0.5, 1: 1.0}
 

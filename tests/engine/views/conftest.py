@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.engine.stages.conftest import desks, imported, project, weights
+from tests.engine.stages.conftest import decision_log, imported, project, weights
 
-__all__ = ["desks", "imported", "project", "weights"]
+__all__ = ["decision_log", "imported", "project", "weights"]

@@ -14,7 +14,7 @@ import pytest
 
 from engine.errors import ProjectReadOnly, UsageError
 from engine.goals.merges.merge_state import MergeState
-from engine.records.goals import DeskDecision
+from engine.records.goals import GoalDecision
 from engine.store import clusterings, goal_decisions
 from engine.store.clusterings import LabelEntry
 from engine.store.project import Project
@@ -39,42 +39,42 @@ def project(tmp_path: Path) -> Iterator[Project]:
         yield opened
 
 
-def stands(desk: MergeState) -> dict[str | None, list[int]]:
+def stands(state: MergeState) -> dict[str | None, list[int]]:
     """Members of all groups that stand, and under None the outliers."""
-    return {key: desk.members(key).tolist() for key in [*desk.current, None]}
+    return {key: state.members(key).tolist() for key in [*state.current, None]}
 
 
-def plans(*decisions: DeskDecision) -> Any:
+def plans(*decisions: GoalDecision) -> Any:
     """A plan of these decisions."""
-    return lambda desk: decisions
+    return lambda state: decisions
 
 
-MERGE = DeskDecision("merge", ("c0", "c1"), (("things", "They want things."),))
-SPLIT = DeskDecision("split", ("c2",), parts=(array("q", [6]),))
-MOVE = DeskDecision("move", (), parts=(array("q", [1]),))
+MERGE = GoalDecision("merge", ("c0", "c1"), (("things", "They want things."),))
+SPLIT = GoalDecision("split", ("c2",), parts=(array("q", [6]),))
+MOVE = GoalDecision("move", (), parts=(array("q", [1]),))
 
 
 class TestActs:
     def test_what_is_stored_is_what_stands(self, project: Project) -> None:
         """The desk that was changed and one that is read from the file are the same."""
-        kept = DecisionLog(project)
-        for decision in (MERGE, SPLIT, DeskDecision("never", ("d1", "c3")), MOVE):
-            kept.decide(1, plans(decision))
-        desk = kept.desk(1)
-        assert stands(desk) == {
+        decision_log = DecisionLog(project)
+        for decision in (MERGE, SPLIT, GoalDecision("never", ("d1", "c3")), MOVE):
+            decision_log.decide(1, plans(decision))
+        state = decision_log.state(1)
+        assert stands(state) == {
             "d1": [2, 3, 4, 5], "d2": [6], "d2.1": [7], "c3": [8], None: [1, 9]
         }  # fmt: skip
-        again = DecisionLog(project).desk(1)
-        assert stands(again) == stands(desk)
-        assert again.open_pairs() == desk.open_pairs()
+        again = DecisionLog(project).state(1)
+        assert stands(again) == stands(state)
+        assert again.open_pairs() == state.open_pairs()
         assert again.groups["d1"].label == "things"
         check_whole(Path(project.path))
 
     def test_groups_without_a_label(self, project: Project) -> None:
         """They are called by their words until they have one, and decisions remember what they were called then."""
-        kept = DecisionLog(project)
-        assert kept.desk(1).groups["c0"].label == "word0 · thing"
-        (row,) = kept.decide(1, plans(DeskDecision("apart", ("c0", "c1"))))
+        decision_log = DecisionLog(project)
+        assert decision_log.state(1).groups["c0"].label == "word0 · thing"
+        (row,) = decision_log.decide(1, plans(GoalDecision("apart", ("c0", "c1"))))
         assert row.text == "kept “word0 · thing” and “word1 · thing” apart"
 
         def label(conn: Any) -> None:
@@ -82,56 +82,58 @@ class TestActs:
             clusterings.add_labels(conn, 1, "labels", 1, [LabelEntry(0, "Pay", "They pay.")])
 
         project.write(label)
-        assert kept.desk(1).groups["c0"].label == "Pay"
-        assert kept.desk(1).groups["c0"].description == "They pay."
-        assert kept.history(1)[0].labels == ("word0 · thing", "word1 · thing")
+        assert decision_log.state(1).groups["c0"].label == "Pay"
+        assert decision_log.state(1).groups["c0"].description == "They pay."
+        assert decision_log.history(1)[0].labels == ("word0 · thing", "word1 · thing")
 
     def test_one_act_of_many(self, project: Project) -> None:
         """A plan sees what its own decisions made, and is undone and redone whole."""
-        kept = DecisionLog(project)
+        decision_log = DecisionLog(project)
 
-        def plan(desk: MergeState) -> Iterator[DeskDecision]:
-            while len(desk.current) > 1:
-                a, b, *_ = desk.current
-                yield DeskDecision("merge", (a, b), author="auto")
+        def plan(state: MergeState) -> Iterator[GoalDecision]:
+            while len(state.current) > 1:
+                a, b, *_ = state.current
+                yield GoalDecision("merge", (a, b), author="auto")
 
-        rows = kept.decide(1, plan)
+        rows = decision_log.decide(1, plan)
         assert [row.act for row in rows] == [1, 1, 1]
-        assert list(kept.desk(1).current) == ["d3"]
-        undone = kept.undo(1)
+        assert list(decision_log.state(1).current) == ["d3"]
+        undone = decision_log.undo(1)
         assert undone is not None
         assert (undone.id, undone.stands, undone.count) == (1, False, 3)
-        assert list(kept.desk(1).current) == ["c0", "c1", "c2", "c3"]
-        assert kept.undo(1) is None
-        redone = kept.redo(1)
+        assert list(decision_log.state(1).current) == ["c0", "c1", "c2", "c3"]
+        assert decision_log.undo(1) is None
+        redone = decision_log.redo(1)
         assert redone is not None
         assert redone.stands
-        assert list(kept.desk(1).current) == ["d3"]
-        assert [row.stands for row in kept.history(1)] == [True, True, True]
+        assert list(decision_log.state(1).current) == ["d3"]
+        assert [row.stands for row in decision_log.history(1)] == [True, True, True]
 
     def test_all_or_nothing(self, project: Project) -> None:
         """An act with an impossible decision leaves neither rows nor traces in memory."""
-        kept = DecisionLog(project)
-        before = stands(kept.desk(1))
+        decision_log = DecisionLog(project)
+        before = stands(decision_log.state(1))
         with pytest.raises(UsageError):
-            kept.decide(1, plans(MERGE, DeskDecision("pin", ("c0",))))
-        assert stands(kept.desk(1)) == before
-        assert kept.history(1) == []
-        (row,) = kept.decide(1, plans(MERGE))
+            decision_log.decide(1, plans(MERGE, GoalDecision("pin", ("c0",))))
+        assert stands(decision_log.state(1)) == before
+        assert decision_log.history(1) == []
+        (row,) = decision_log.decide(1, plans(MERGE))
         assert row.id == 1
 
     def test_several_at_once(self, project: Project) -> None:
         """Decisions from several threads follow one another: each is on the desk as it stood, and none is lost."""
-        kept = DecisionLog(project)
+        decision_log = DecisionLog(project)
 
         def decide(label: str) -> None:
             for nth in range(10):
-                kept.decide(1, plans(DeskDecision("rename", ("c0",), ((f"{label}-{nth}", ""),))))
-                kept.desk(1)
+                decision_log.decide(
+                    1, plans(GoalDecision("rename", ("c0",), ((f"{label}-{nth}", ""),)))
+                )
+                decision_log.state(1)
 
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(decide, "abcd"))
-        rows = kept.history(1)
+        rows = decision_log.history(1)
         assert len(rows) == 40
         # what each renamed is what the one before it had named
         named = [
@@ -139,100 +141,100 @@ class TestActs:
             *(row.text.split(" to ")[1].strip("“”") for row in reversed(rows)),
         ]
         assert [row.labels[0] for row in reversed(rows)] == named[:-1]
-        assert kept.desk(1).groups["c0"].label == named[-1]
+        assert decision_log.state(1).groups["c0"].label == named[-1]
 
     def test_nothing_planned(self, project: Project) -> None:
         """Is no act."""
-        kept = DecisionLog(project)
-        assert kept.decide(1, plans()) == []
-        assert kept.undo(1) is None
+        decision_log = DecisionLog(project)
+        assert decision_log.decide(1, plans()) == []
+        assert decision_log.undo(1) is None
 
     def test_reading_only(self, project: Project) -> None:
         """A project that somebody else writes is looked at, and deciding on it is refused."""
         with Project.open(project.path) as second:
-            kept = DecisionLog(second)
-            assert len(kept.desk(1).current) == 4
+            decision_log = DecisionLog(second)
+            assert len(decision_log.state(1).current) == 4
             with pytest.raises(ProjectReadOnly):
-                kept.decide(1, plans(MERGE))
+                decision_log.decide(1, plans(MERGE))
 
     def test_no_such_clustering(self, project: Project) -> None:
         """Is an error of the person, with what to do."""
         with pytest.raises(UsageError, match="no clustering 5"):
-            DecisionLog(project).desk(5)
+            DecisionLog(project).state(5)
 
 
 class TestClusteringAgain:
     def test_decisions_are_taken_over(self, project: Project) -> None:
         """In one act of the new clustering, marked as carried; what has no place is told and is tried on the next."""
-        kept = DecisionLog(project)
-        for decision in (MERGE, SPLIT, DeskDecision("never", ("d1", "c3"))):
-            kept.decide(1, plans(decision))
-        second = kept.add_clustering(**made([5, 5, 5, 4, 4, 6, 6, 7, 7], 1, "second"))
-        assert stands(kept.desk(second))["d4"] == [1, 2, 3, 4, 5]
-        rows = kept.history(second)
+        decision_log = DecisionLog(project)
+        for decision in (MERGE, SPLIT, GoalDecision("never", ("d1", "c3"))):
+            decision_log.decide(1, plans(decision))
+        second = decision_log.add_clustering(**made([5, 5, 5, 4, 4, 6, 6, 7, 7], 1, "second"))
+        assert stands(decision_log.state(second))["d4"] == [1, 2, 3, 4, 5]
+        rows = decision_log.history(second)
         assert [(row.kind, row.carried, row.act) for row in rows] == [
             ("never", True, 4),
             ("merge", True, 4),
         ]
-        assert [(row.id, reason) for row, reason in kept.kept(second)] == [
+        assert [(row.id, reason) for row, reason in decision_log.unplaced(second)] == [
             (2, "its parts lie in one group now")
         ]
-        third = kept.add_clustering(**made([0, 0, 0, 1, 1, 2, 3, 4, 4], 1, "third"))
-        assert [row.kind for row in kept.history(third)] == ["never", "merge"]
-        assert kept.kept(third) == []
+        third = decision_log.add_clustering(**made([0, 0, 0, 1, 1, 2, 3, 4, 4], 1, "third"))
+        assert [row.kind for row in decision_log.history(third)] == ["never", "merge"]
+        assert decision_log.unplaced(third) == []
         # the earlier clustering is as it was
-        assert list(DecisionLog(project).desk(1).current) == ["c3", "d1", "d2", "d2.1"]
+        assert list(DecisionLog(project).state(1).current) == ["c3", "d1", "d2", "d2.1"]
 
     def test_going_back(self, project: Project) -> None:
         """A clustering that is made again takes over what was decided since, once, and nothing of its own; one that is
         only looked at is as it was left."""
-        kept = DecisionLog(project)
-        kept.decide(1, plans(DeskDecision("apart", ("c0", "c1"))))
-        second = kept.add_clustering(**made(LABELS, 1, "second"))
-        kept.decide(second, plans(DeskDecision("never", ("c0", "c2"))))
+        decision_log = DecisionLog(project)
+        decision_log.decide(1, plans(GoalDecision("apart", ("c0", "c1"))))
+        second = decision_log.add_clustering(**made(LABELS, 1, "second"))
+        decision_log.decide(second, plans(GoalDecision("never", ("c0", "c2"))))
         project.write(lambda conn: clusterings.show(conn, 1))
-        assert len(kept.history(1)) == 1
+        assert len(decision_log.history(1)) == 1
         project.write(lambda conn: clusterings.show(conn, second))
         for _ in range(2):
-            kept.return_to(1)
-            rows = kept.history(1)
+            decision_log.return_to(1)
+            rows = decision_log.history(1)
             assert [(row.kind, row.carried) for row in rows] == [("never", True), ("apart", False)]
-            kept.return_to(second)
-            assert [row.kind for row in kept.history(second)] == ["never", "apart"]
-        kept.undo(1)
-        kept.return_to(1)
-        assert [row.stands for row in kept.history(1)] == [False, True]
+            decision_log.return_to(second)
+            assert [row.kind for row in decision_log.history(second)] == ["never", "apart"]
+        decision_log.undo(1)
+        decision_log.return_to(1)
+        assert [row.stands for row in decision_log.history(1)] == [False, True]
 
     def test_a_clustering_that_cannot_be_stored(self, project: Project) -> None:
         """Leaves the one before shown, with its decisions."""
-        kept = DecisionLog(project)
-        kept.decide(1, plans(MERGE))
+        decision_log = DecisionLog(project)
+        decision_log.decide(1, plans(MERGE))
         broken = made([0, 0, 1], 1, "broken")
         broken["members"] += broken["members"][:1]
         with pytest.raises(Exception, match="UNIQUE"):
-            kept.add_clustering(**broken)
+            decision_log.add_clustering(**broken)
         with project.reading() as conn:
             assert clusterings.shown(conn) == 1
             assert len(clusterings.clusterings(conn)) == 1
-        second = kept.add_clustering(**made([0, 1, 1, 1, 0, 0], 1, "second"))
-        assert stands(kept.desk(second)) == {"d2": [1, 2, 3, 4, 5, 6], None: []}
+        second = decision_log.add_clustering(**made([0, 1, 1, 1, 0, 0], 1, "second"))
+        assert stands(decision_log.state(second)) == {"d2": [1, 2, 3, 4, 5, 6], None: []}
 
 
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, {repository!r})
-from engine.records.goals import DeskDecision
+from engine.records.goals import GoalDecision
 from engine.views.decision_log import DecisionLog
 from engine.store.project import Project
 
 kept = DecisionLog(Project.open({path!r}))
-kept.decide(1, lambda desk: [DeskDecision("merge", ("c0", "c1"), (("things", ""),))])
-kept.decide(1, lambda desk: [DeskDecision("never", ("d1", "c3"))])
+kept.decide(1, lambda desk: [GoalDecision("merge", ("c0", "c1"), (("things", ""),))])
+kept.decide(1, lambda desk: [GoalDecision("never", ("d1", "c3"))])
 kept.undo(1)
 kept.redo(1)
 
 def half(desk):
-    yield DeskDecision("merge", ("d1", "c2"))
+    yield GoalDecision("merge", ("d1", "c2"))
     if {within}:
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -252,16 +254,16 @@ def test_killed(tmp_path: Path, within: bool) -> None:
     ended = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
     assert (ended.returncode, ended.stderr) == (-9, b"")
     with Project.open(path) as project:
-        kept = DecisionLog(project)
-        assert stands(kept.desk(1)) == {
+        decision_log = DecisionLog(project)
+        assert stands(decision_log.state(1)) == {
             "c2": [6, 7], "c3": [8], "d1": [1, 2, 3, 4, 5], None: [9]
         }  # fmt: skip
-        assert [row.text for row in kept.history(1)] == [
+        assert [row.text for row in decision_log.history(1)] == [
             "kept “things” and “word3 · thing” apart for good",
             "merged “word0 · thing” and “word1 · thing” into “things”",
         ]
         with project.reading() as conn:
             following = goal_decisions.next_id(conn)
-        (row,) = kept.decide(1, plans(SPLIT))
+        (row,) = decision_log.decide(1, plans(SPLIT))
         assert row.id == following
     check_whole(path)

@@ -25,35 +25,35 @@ def many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def near(
-    project: Project, desks: DecisionLog, folder: Path | None, upto: int, built: list[int]
+    project: Project, decision_log: DecisionLog, folder: Path | None, upto: int, built: list[int]
 ) -> Near:
     """The neighbours of the first conversations, in a program that has just begun."""
-    standing = MergeQueueCache(project, desks, folder)
+    queue_cache = MergeQueueCache(project, decision_log, folder)
     with project.reading() as conn:
         stored = stored_clustering(conn, None)
     ids = np.arange(1, upto + 1, dtype=np.int64)
-    found = standing.neighbours(stored, ids, lambda done, total: built.append(done))
+    found = queue_cache.neighbours(stored, ids, lambda done, total: built.append(done))
     return found.of_rows(np.arange(upto), 3)
 
 
 class TestNeighbours:
-    def test_kept(self, project: Project, desks: DecisionLog, tmp_path: Path) -> None:
+    def test_kept(self, project: Project, decision_log: DecisionLog, tmp_path: Path) -> None:
         """What was built is read the next time; other conversations of the project have another index."""
-        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         first, again, other = list[int](), list[int](), list[int]()
         folder = tmp_path / "cache" / "neighbours"
-        found = near(project, desks, folder, 48, first)
-        same = near(project, desks, folder, 48, again)
-        near(project, desks, folder, 40, other)
+        found = near(project, decision_log, folder, 48, first)
+        same = near(project, decision_log, folder, 48, again)
+        near(project, decision_log, folder, 40, other)
         assert (found.rows == same.rows).all()
         assert (bool(first), bool(again), bool(other)) == (True, False, True)
         assert len(list(folder.iterdir())) == 2
 
-    def test_no_room(self, project: Project, desks: DecisionLog, tmp_path: Path) -> None:
+    def test_no_room(self, project: Project, decision_log: DecisionLog, tmp_path: Path) -> None:
         """Where it cannot be written it is built each time, and the neighbours are the same."""
-        goal_runs.run(project, goal_runs.vector_stages(project, desks, k=4))
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         (tmp_path / "cache").write_text("no folder")
         built = list[int]()
-        found = near(project, desks, tmp_path / "cache" / "neighbours", 48, built)
+        found = near(project, decision_log, tmp_path / "cache" / "neighbours", 48, built)
         assert built
-        assert (found.rows == near(project, desks, None, 48, []).rows).all()
+        assert (found.rows == near(project, decision_log, None, 48, []).rows).all()

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import UsageError
-from engine.goals.merges.decision_formatting import decision_row, words
 from engine.goals.merges.merge_state import MergeState, replay
-from engine.records.goals import Author, DecisionKind, DeskDecision
+from engine.records.goals import Author, DecisionKind, GoalDecision
 
 MEMBERS = {0: [1, 2, 3, 4], 1: [5, 6, 7], 2: [8, 9], 3: [10]}
 OUTLIERS = [11, 12]
@@ -33,9 +32,9 @@ def decided(
     parts: list[list[int]] | None = None,
     name: str = "",
     author: Author = "human",
-) -> DeskDecision:
+) -> GoalDecision:
     """A decision with this id."""
-    return DeskDecision(
+    return GoalDecision(
         kind,
         sides,
         ((name, ""),) if name else (),
@@ -46,58 +45,58 @@ def decided(
     )
 
 
-def after(*decisions: DeskDecision) -> MergeState:
+def after(*decisions: GoalDecision) -> MergeState:
     """The desk after decisions."""
     return replay(base(), decisions)
 
 
-def stands(desk: MergeState) -> dict[str | None, list[int]]:
+def stands(state: MergeState) -> dict[str | None, list[int]]:
     """Members of all groups that stand, and under None the outliers."""
-    return {key: desk.members(key).tolist() for key in [*desk.current, None]}
+    return {key: state.members(key).tolist() for key in [*state.current, None]}
 
 
-def check_partition(desk: MergeState) -> None:
+def check_partition(state: MergeState) -> None:
     """Asserts that everyone is in exactly one place and that sizes are what they say."""
-    found = stands(desk)
+    found = stands(state)
     assert sorted(key for ids in found.values() for key in ids) == EVERYONE
-    assert all(found[key] for key in desk.current)
-    assert {key: len(found[key]) for key in desk.current} == {
-        key: desk.groups[key].size for key in desk.current
+    assert all(found[key] for key in state.current)
+    assert {key: len(found[key]) for key in state.current} == {
+        key: state.groups[key].size for key in state.current
     }
 
 
 class TestMerging:
     def test_two_become_one(self) -> None:
         """The new group is called after the decision, has the members of both, and both are known to have become it."""
-        desk = after(decided(40, "merge", "c1", "c2", name="both"))
-        assert stands(desk) == {
+        state = after(decided(40, "merge", "c1", "c2", name="both"))
+        assert stands(state) == {
             "c0": [1, 2, 3, 4], "c3": [10], "d40": [5, 6, 7, 8, 9], None: [11, 12]
         }  # fmt: skip
-        assert desk.groups["d40"].made_of == ("c1", "c2")
-        assert desk.groups["d40"].label == "both"
-        assert desk.now("c2") == "d40"
-        assert desk.members("c2").tolist() == [8, 9]
+        assert state.groups["d40"].made_of == ("c1", "c2")
+        assert state.groups["d40"].label == "both"
+        assert state.now("c2") == "d40"
+        assert state.members("c2").tolist() == [8, 9]
 
     def test_a_name_that_nobody_gave(self) -> None:
         """It is that of the larger side, or of a pinned one, whose pin stays."""
         assert after(decided(1, "merge", "c2", "c1")).groups["d1"].label == "label 1"
-        desk = after(decided(1, "pin", "c2"), decided(2, "merge", "c1", "c2"))
-        assert desk.groups["d2"].label == "label 2"
-        assert desk.groups["d2"].pinned
+        state = after(decided(1, "pin", "c2"), decided(2, "merge", "c1", "c2"))
+        assert state.groups["d2"].label == "label 2"
+        assert state.groups["d2"].pinned
 
     def test_merged_groups_merge_on(self) -> None:
         """What a group became is followed through any number of merges."""
-        desk = after(decided(1, "merge", "c0", "c1"), decided(2, "merge", "d1", "c2"))
-        assert desk.now("c0") == "d2"
-        assert desk.members("d2").tolist() == list(range(1, 10))
+        state = after(decided(1, "merge", "c0", "c1"), decided(2, "merge", "d1", "c2"))
+        assert state.now("c0") == "d2"
+        assert state.members("d2").tolist() == list(range(1, 10))
 
     @pytest.mark.parametrize("sides", [("c0", "c0"), ("c0",), ("c0", "c9"), ("c0", "d5")], ids=str)
     def test_what_cannot_be_merged(self, sides: tuple[str, ...]) -> None:
         """One group, or one that does not stand, is refused and the desk is as it was."""
-        desk = base()
+        state = base()
         with pytest.raises(UsageError):
-            desk.apply(decided(1, "merge", *sides))
-        assert stands(desk) == stands(base())
+            state.apply(decided(1, "merge", *sides))
+        assert stands(state) == stands(base())
 
     def test_a_group_that_was_merged_away(self) -> None:
         """The error says what became of it."""
@@ -111,19 +110,19 @@ class TestMerging:
     def test_a_person_outranks_a_rule(self, author: Author, said: DecisionKind) -> None:
         """A rule merges neither what a person refused nor what a person pinned; a person may still."""
         sides = ("c0",) if said == "pin" else ("c0", "c1")
-        desk = after(decided(1, said, *sides))
+        state = after(decided(1, said, *sides))
         with pytest.raises(UsageError, match="A person"):
-            desk.apply(decided(2, "merge", "c0", "c1", author=author))
-        desk.apply(decided(2, "merge", "c0", "c1"))
-        assert desk.members("d2").tolist() == [1, 2, 3, 4, 5, 6, 7]
+            state.apply(decided(2, "merge", "c0", "c1", author=author))
+        state.apply(decided(2, "merge", "c0", "c1"))
+        assert state.members("d2").tolist() == [1, 2, 3, 4, 5, 6, 7]
 
 
 class TestRefusing:
     def test_a_pair_kept_apart(self) -> None:
         """It is no longer proposed, in either order; the other pairs are."""
-        desk = after(decided(1, "apart", "c2", "c0"))
-        assert desk.open_pairs() == [("c0", "c1"), ("c0", "c3"), ("c1", "c2"), ("c1", "c3"), ("c2", "c3")]  # fmt: skip
-        assert desk.decided("c0", "c2")
+        state = after(decided(1, "apart", "c2", "c0"))
+        assert state.open_pairs() == [("c0", "c1"), ("c0", "c3"), ("c1", "c2"), ("c1", "c3"), ("c2", "c3")]  # fmt: skip
+        assert state.decided("c0", "c2")
 
     def test_another_question(self) -> None:
         """When one side becomes another group the pair is open again; unless it was refused for good."""
@@ -133,19 +132,19 @@ class TestRefusing:
 
     def test_never_is_inherited_by_parts(self) -> None:
         """After a split neither part is proposed with the other side."""
-        desk = after(decided(1, "never", "c0", "c2"), decided(2, "split", "c0", parts=[[1, 2]]))
-        assert desk.decided("d2", "c2")
-        assert desk.decided("d2.1", "c2")
-        assert ("d2", "d2.1") in desk.open_pairs()
+        state = after(decided(1, "never", "c0", "c2"), decided(2, "split", "c0", parts=[[1, 2]]))
+        assert state.decided("d2", "c2")
+        assert state.decided("d2.1", "c2")
+        assert ("d2", "d2.1") in state.open_pairs()
 
     def test_saying_it_again(self) -> None:
         """The same refusal twice is an error; a refusal may become one for good, but not the other way."""
-        desk = after(decided(1, "apart", "c0", "c1"))
+        state = after(decided(1, "apart", "c0", "c1"))
         with pytest.raises(UsageError, match="already"):
-            desk.apply(decided(2, "apart", "c1", "c0"))
-        desk.apply(decided(2, "never", "c1", "c0"))
+            state.apply(decided(2, "apart", "c1", "c0"))
+        state.apply(decided(2, "never", "c1", "c0"))
         with pytest.raises(UsageError, match="already"):
-            desk.apply(decided(3, "apart", "c0", "c1"))
+            state.apply(decided(3, "apart", "c0", "c1"))
 
     def test_a_pinned_group_is_not_proposed(self) -> None:
         """Until it is unpinned; pinning twice is an error."""
@@ -159,13 +158,13 @@ class TestRefusing:
 class TestSplitting:
     def test_parts_and_the_rest(self) -> None:
         """The named parts and what they leave are groups; the split one became its largest part."""
-        desk = after(decided(7, "split", "c0", parts=[[2], [4]]))
-        assert stands(desk) == {
+        state = after(decided(7, "split", "c0", parts=[[2], [4]]))
+        assert stands(state) == {
             "c1": [5, 6, 7], "c2": [8, 9], "c3": [10], "d7": [2], "d7.1": [4], "d7.2": [1, 3],
             None: [11, 12],
         }  # fmt: skip
-        assert desk.now("c0") == "d7.2"
-        assert [desk.groups[key].label for key in ("d7", "d7.2")] == ["label 0 (1)", "label 0 (3)"]
+        assert state.now("c0") == "d7.2"
+        assert [state.groups[key].label for key in ("d7", "d7.2")] == ["label 0 (1)", "label 0 (3)"]
 
     @pytest.mark.parametrize(
         "parts",
@@ -174,25 +173,25 @@ class TestSplitting:
     )
     def test_parts_that_are_none(self, parts: list[list[int]]) -> None:
         """They are refused and the desk is as it was."""
-        desk = base()
+        state = base()
         with pytest.raises(UsageError):
-            desk.apply(decided(1, "split", "c0", parts=parts))
-        assert stands(desk) == stands(base())
+            state.apply(decided(1, "split", "c0", parts=parts))
+        assert stands(state) == stands(base())
 
 
 class TestMoving:
     def test_between_groups_and_outliers(self) -> None:
         """Conversations leave where they were; groups keep their ids and refusals."""
-        desk = after(
+        state = after(
             decided(1, "never", "c0", "c1"),
             decided(2, "move", "c1", parts=[[1, 8, 11]]),
             decided(3, "move", parts=[[2]]),
         )
-        assert stands(desk) == {
+        assert stands(state) == {
             "c0": [3, 4], "c1": [1, 5, 6, 7, 8, 11], "c2": [9], "c3": [10], None: [2, 12]
         }  # fmt: skip
-        assert desk.decided("c0", "c1")
-        assert desk.touched == {"c0", "c1", "c2"}
+        assert state.decided("c0", "c1")
+        assert state.touched == {"c0", "c1", "c2"}
 
     def test_a_group_cannot_be_emptied(self) -> None:
         """A move of all members is refused; so is one that moves nobody."""
@@ -203,34 +202,34 @@ class TestMoving:
 
     def test_conversations_from_outside(self) -> None:
         """Those that the clustering does not know are remembered as guests where they were put, and go along."""
-        desk = after(
+        state = after(
             decided(1, "move", "c0", parts=[[99]]),
             decided(2, "split", "c1", parts=[[5, 98]]),
             decided(3, "merge", "c0", "d2"),
         )
-        assert desk.guests == {99: "c0", 98: "d2"}
-        assert {desk.now(key or "") for key in desk.guests.values()} == {"d3"}
-        check_partition(desk)
+        assert state.guests == {99: "c0", 98: "d2"}
+        assert {state.now(key or "") for key in state.guests.values()} == {"d3"}
+        check_partition(state)
 
 
 class TestAsking:
     def test_the_order_of_sides(self) -> None:
         """The larger is first; of equal ones the one with the lower conversation, however they are asked for."""
-        desk = base()
-        assert [g.id for g in desk.sides("c2", "c0")] == ["c0", "c2"]
+        state = base()
+        assert [g.id for g in state.sides("c2", "c0")] == ["c0", "c2"]
         halves = after(decided(1, "split", "c0", parts=[[3, 4]]))
         assert [g.id for g in halves.sides("d1", "d1.1")] == ["d1.1", "d1"]
 
     def test_the_key_of_a_pair(self) -> None:
         """It depends on the members alone: the same for other ids and in either order, another after a move, and as it
         was when that is undone."""
-        desk = base()
-        key = desk.sides_key("c0", "c1")
-        assert key == desk.sides_key("c1", "c0")
+        state = base()
+        key = state.sides_key("c0", "c1")
+        assert key == state.sides_key("c1", "c0")
         assert key != after(decided(1, "move", "c1", parts=[[1]])).sides_key("c0", "c1")
         other = MergeState.of_clusters({5: [5, 6, 7], 9: [1, 2, 3, 4]})
         assert other.sides_key("c5", "c9") == key
-        assert key != desk.sides_key("c0", "c2")
+        assert key != state.sides_key("c0", "c2")
 
     def test_everyone_with_a_number(self) -> None:
         """Every conversation has the place of its group, outliers -1."""
@@ -241,7 +240,7 @@ class TestAsking:
 
 def test_in_words() -> None:
     """Each kind of decision is told with what groups were called then."""
-    desk = after(decided(1, "rename", "c0", name="bills"))
+    state = after(decided(1, "rename", "c0", name="bills"))
     cases = (
         decided(2, "merge", "c0", "c1", name="pay"),
         decided(2, "apart", "c0", "c1"),
@@ -253,7 +252,7 @@ def test_in_words() -> None:
         decided(2, "pin", "c0"),
         decided(2, "unpin", "c0"),
     )
-    told = [words(desk.complete(case)) for case in cases]
+    told = [state.complete(case).text for case in cases]
     assert told == [
         "merged “bills” and “label 1” into “pay”",
         "kept “bills” and “label 1” apart",
@@ -265,7 +264,7 @@ def test_in_words() -> None:
         "pinned “bills”",
         "unpinned “bills”",
     ]
-    row = decision_row(replace(desk.complete(decided(2, "split", "c0", parts=[[1]])), carried=9))
+    row = replace(state.complete(decided(2, "split", "c0", parts=[[1]])), source_id=9)
     assert (row.made, row.carried, row.stands) == (("d2", "d2.1"), True, True)
 
 
@@ -281,14 +280,14 @@ def acts(draw: st.DrawFn) -> list[tuple[DecisionKind, int, int, list[int]]]:
 
 
 def tried(
-    desk: MergeState, number: int, act: tuple[DecisionKind, int, int, list[int]]
-) -> DeskDecision:
+    state: MergeState, number: int, act: tuple[DecisionKind, int, int, list[int]]
+) -> GoalDecision:
     """A decision on whatever groups stand at these places."""
     kind, first, second, some = act
-    keys = list(desk.current)
+    keys = list(state.current)
     a, b = keys[first % len(keys)], keys[second % len(keys)]
     if kind == "split":
-        mine = desk.members(a).tolist()
+        mine = state.members(a).tolist()
         return decided(number, kind, a, parts=[mine[: len(mine) // 2], some][: 1 + first % 2])
     if kind == "move":
         return decided(number, kind, *([a] if first else []), parts=[some])
@@ -301,23 +300,23 @@ def tried(
 def test_whatever_is_decided(wanted: list[tuple[DecisionKind, int, int, list[int]]]) -> None:
     """After every decision, possible or not, everyone is in exactly one place; one that is refused changes nothing;
     replaying those that stand gives the same; without any of them the clusters are as they were."""
-    desk = base()
-    given_: list[DeskDecision] = []
+    state = base()
+    given_: list[GoalDecision] = []
     for number, act in enumerate(wanted, 1):
-        decision = tried(desk, number, act)
-        before = stands(desk), desk.open_pairs(), dict(desk.guests), dict(desk.into)
+        decision = tried(state, number, act)
+        before = stands(state), state.open_pairs(), dict(state.guests), dict(state.into)
         try:
-            desk.apply(decision)
+            state.apply(decision)
         except UsageError:
-            assert before == (stands(desk), desk.open_pairs(), desk.guests, desk.into)
+            assert before == (stands(state), state.open_pairs(), state.guests, state.into)
             continue
         given_.append(decision)
-        check_partition(desk)
-        assert (f"d{number}" in desk.current) == (decision.kind in ("merge", "split"))
+        check_partition(state)
+        assert (f"d{number}" in state.current) == (decision.kind in ("merge", "split"))
     start = base()
     again = replay(start, given_)
-    assert stands(again) == stands(desk)
-    assert again.open_pairs() == desk.open_pairs()
+    assert stands(again) == stands(state)
+    assert again.open_pairs() == state.open_pairs()
     assert stands(start) == stands(base())
     # undoing takes the newest first: what is left is what stood before it
     for count in range(len(given_), -1, -1):
@@ -330,6 +329,6 @@ def test_any_clustering(sizes: dict[int, int], outside: int) -> None:
     ids = iter(range(1, 100))
     members = {number: [next(ids) for _ in range(size)] for number, size in sizes.items()}
     outliers = [next(ids) for _ in range(outside)]
-    desk = MergeState.of_clusters(members, outliers)
-    assert desk.everyone.tolist() == list(range(1, 1 + sum(sizes.values()) + outside))
-    assert all(np.all(np.diff(desk.members(key)) > 0) for key in [*desk.current, None])
+    state = MergeState.of_clusters(members, outliers)
+    assert state.everyone.tolist() == list(range(1, 1 + sum(sizes.values()) + outside))
+    assert all(np.all(np.diff(state.members(key)) > 0) for key in [*state.current, None])

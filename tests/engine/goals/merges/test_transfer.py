@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.errors import UsageError
 from engine.goals.merges.merge_state import MergeState, replay
 from engine.goals.merges.transfer import GONE, PARTS_TOGETHER, SPREAD, TOGETHER, transfer_decisions
-from engine.records.goals import DeskDecision
+from engine.records.goals import GoalDecision
 from tests.engine.goals.merges.test_merge_state import acts, base, decided, stands, tried
 
 FIRST_NEW = 100
@@ -19,20 +19,20 @@ FIRST_NEW = 100
 
 
 def taken_over(
-    decisions: Sequence[DeskDecision], new: MergeState, old: MergeState | None = None
-) -> tuple[MergeState, list[DeskDecision], dict[int, str]]:
+    decisions: Sequence[GoalDecision], new: MergeState, old: MergeState | None = None
+) -> tuple[MergeState, list[GoalDecision], dict[int, str]]:
     """The new desk after decisions on the old one were taken over, those decisions, and what found no place."""
-    desk = new.copy()
-    made: list[DeskDecision] = []
-    carrying = transfer_decisions(replay(old or base(), decisions), decisions, desk)
+    state = new.copy()
+    made: list[GoalDecision] = []
+    carrying = transfer_decisions(replay(old or base(), decisions), decisions, state)
     while True:
         try:
             wanted = next(carrying)
         except StopIteration as end:
-            return desk, made, end.value
+            return state, made, end.value
         number = FIRST_NEW + len(made)
-        made.append(replace(desk.complete(wanted), id=number, act=FIRST_NEW))
-        desk.apply(made[-1])
+        made.append(replace(state.complete(wanted), id=number, act=FIRST_NEW))
+        state.apply(made[-1])
 
 
 SAME = MergeState.of_clusters({9: [1, 2, 3, 4], 8: [5, 6, 7], 7: [8, 9], 6: [10]}, [11, 12])
@@ -44,7 +44,7 @@ FINER = MergeState.of_clusters({0: [1, 2], 1: [3, 4, 12], 2: [5, 6, 7], 3: [8, 9
 class TestTheSameClusters:
     def test_everything_is_there_again(self) -> None:
         """Merges with labels, refusals, names, pins and moves, under the new numbers, with what they come from."""
-        desk, made, lost = taken_over(
+        state, made, lost = taken_over(
             [
                 decided(1, "merge", "c0", "c1", name="both"),
                 decided(2, "apart", "d1", "c2"),
@@ -55,29 +55,29 @@ class TestTheSameClusters:
             ],
             SAME,
         )
-        assert stands(desk) == {
+        assert stands(state) == {
             "d100": [1, 2, 3, 4, 5, 6, 7], "c7": [8, 9, 11], "c6": [10], None: [12]
         }  # fmt: skip
-        assert desk.groups["d100"].label == "both"
-        assert desk.groups["c7"].label == "two"
-        assert desk.groups["c6"].pinned
-        assert desk.decided("d100", "c7")
-        assert ("c6", "c7") in desk.forbidden
-        assert sorted(decision.carried or 0 for decision in made) == [1, 2, 3, 4, 5, 6]
+        assert state.groups["d100"].label == "both"
+        assert state.groups["c7"].label == "two"
+        assert state.groups["c6"].pinned
+        assert state.decided("d100", "c7")
+        assert ("c6", "c7") in state.forbidden
+        assert sorted(decision.source_id or 0 for decision in made) == [1, 2, 3, 4, 5, 6]
         assert lost == {}
 
     def test_a_chain_of_merges(self) -> None:
         """Three that were merged one by one are one again, called as the last merge called them."""
         merges = [decided(1, "merge", "c0", "c1", name="a"), decided(2, "merge", "d1", "c2", name="b")]  # fmt: skip
-        desk, _, lost = taken_over(merges, SAME)
-        ((key, members),) = [(k, m) for k, m in stands(desk).items() if k and k[0] == "d"]
+        state, _, lost = taken_over(merges, SAME)
+        ((key, members),) = [(k, m) for k, m in stands(state).items() if k and k[0] == "d"]
         assert members == list(range(1, 10))
-        assert desk.groups[key or ""].label == "b"
+        assert state.groups[key or ""].label == "b"
         assert lost == {}
 
     def test_what_rules_decided(self) -> None:
         """It is not taken over, but what a person merged before a rule went on is."""
-        desk, made, lost = taken_over(
+        state, made, lost = taken_over(
             [
                 decided(1, "merge", "c0", "c1", name="person"),
                 decided(2, "merge", "d1", "c2", author="auto"),
@@ -85,14 +85,14 @@ class TestTheSameClusters:
             ],
             SAME,
         )
-        assert [decision.carried for decision in made] == [1]
-        assert desk.groups["d100"].label == "person"
-        assert desk.members("d100").tolist() == [1, 2, 3, 4, 5, 6, 7]
+        assert [decision.source_id for decision in made] == [1]
+        assert state.groups["d100"].label == "person"
+        assert state.members("d100").tolist() == [1, 2, 3, 4, 5, 6, 7]
         assert lost == {}
 
     def test_a_refusal_of_what_was_merged_since(self) -> None:
         """One for now ended with the merge and is not taken over, one for good is, for the group its members are in."""
-        desk, _, _ = taken_over(
+        state, _, _ = taken_over(
             [
                 decided(1, "apart", "c0", "c3"),
                 decided(2, "never", "c0", "c2"),
@@ -100,17 +100,17 @@ class TestTheSameClusters:
             ],
             SAME,
         )
-        assert not desk.decided("d100", "c6")
-        assert desk.decided("d100", "c7")
+        assert not state.decided("d100", "c6")
+        assert state.decided("d100", "c7")
 
 
 class TestOtherClusters:
     def test_a_refusal_holds_for_every_part(self) -> None:
         """Where a side lies in several groups now, none of them is proposed with the other side."""
-        desk, _, lost = taken_over([decided(1, "apart", "c0", "c1")], FINER)
-        assert desk.decided("c0", "c2")
-        assert desk.decided("c1", "c2")
-        assert not desk.decided("c0", "c1")
+        state, _, lost = taken_over([decided(1, "apart", "c0", "c1")], FINER)
+        assert state.decided("c0", "c2")
+        assert state.decided("c1", "c2")
+        assert not state.decided("c0", "c1")
         assert lost == {}
 
     def test_both_sides_in_one(self) -> None:
@@ -126,24 +126,24 @@ class TestOtherClusters:
     def test_a_name_goes_home(self) -> None:
         """To the group with most of its members; where none has more than half it is kept for later."""
         names = [decided(1, "rename", "c1", name="one"), decided(2, "rename", "c0", name="zero")]
-        desk, _, lost = taken_over(names, FINER)
-        assert desk.groups["c2"].label == "one"
-        assert [g.label for g in desk.groups.values()].count("zero") == 0
+        state, _, lost = taken_over(names, FINER)
+        assert state.groups["c2"].label == "one"
+        assert [g.label for g in state.groups.values()].count("zero") == 0
         assert lost == {2: SPREAD}
 
     def test_a_merge_of_parts(self) -> None:
         """Every group that lies in the merged one is part of it again."""
-        desk, _, lost = taken_over([decided(1, "merge", "c0", "c1", name="both")], FINER)
-        (merged,) = [ids for key, ids in stands(desk).items() if key and len(ids) > 3]
+        state, _, lost = taken_over([decided(1, "merge", "c0", "c1", name="both")], FINER)
+        (merged,) = [ids for key, ids in stands(state).items() if key and len(ids) > 3]
         assert merged == [1, 2, 3, 4, 5, 6, 7, 12]
         assert lost == {}
 
     def test_a_merge_that_the_clusters_made(self) -> None:
         """Where the new clustering has both sides in one group that group gets the label."""
         new = MergeState.of_clusters({0: [1, 2, 3, 4, 5, 6, 7], 1: [8, 9, 10]})
-        desk, made, _ = taken_over([decided(1, "merge", "c0", "c1", name="both")], new)
+        state, made, _ = taken_over([decided(1, "merge", "c0", "c1", name="both")], new)
         assert [decision.kind for decision in made] == ["rename"]
-        assert desk.groups["c0"].label == "both"
+        assert state.groups["c0"].label == "both"
 
     def test_a_split(self) -> None:
         """It needs nothing where its parts lie apart, and waits where they lie in one group."""
@@ -165,7 +165,7 @@ def test_any_decisions_on_any_clustering(
     """Taking over never fails and loses nobody; a refusal for good that is not listed as lost is in force between two
     groups that hold members of its sides."""
     old = base()
-    given_: list[DeskDecision] = []
+    given_: list[GoalDecision] = []
     for number, act in enumerate(wanted, 1):
         decision = tried(old, number, act)  # type: ignore[arg-type]
         try:
@@ -178,16 +178,16 @@ def test_any_decisions_on_any_clustering(
         members.setdefault(cluster, []).append(conversation)
     outliers = members.pop(-1, [])
     new = MergeState.of_clusters(members, outliers)
-    desk, made, lost = taken_over(given_, new)
-    assert sorted(key for ids in stands(desk).values() for key in ids) == list(range(1, 15))
+    state, made, lost = taken_over(given_, new)
+    assert sorted(key for ids in stands(state).values() for key in ids) == list(range(1, 15))
     assert set(lost) <= {decision.id for decision in given_}
-    assert {decision.carried for decision in made} <= {decision.id for decision in given_}
+    assert {decision.source_id for decision in made} <= {decision.id for decision in given_}
     for decision in given_:
         if decision.kind != "never" or decision.id in lost:
             continue
         first, second = (set(old.members(side).tolist()) for side in decision.sides)
         assert any(
             (first & one and second & other) or (first & other and second & one)
-            for a, b in desk.forbidden
-            for one, other in [(set(desk.members(a).tolist()), set(desk.members(b).tolist()))]
+            for a, b in state.forbidden
+            for one, other in [(set(state.members(a).tolist()), set(state.members(b).tolist()))]
         )

@@ -25,7 +25,7 @@ from engine.goals.questions.questions import (
     yes_probability,
 )
 from engine.model.prompting import parse_prompt, prompt_text
-from engine.records.goals import said_yes
+from engine.records.goals import model_says_yes
 from tests.engine.goals.toy_asker import ToyAsker
 
 SUMMARY = parse_prompt("summary", prompt_text("summary"))
@@ -197,7 +197,7 @@ class TestMerge:
 
     def test_said_yes(self) -> None:
         """The model's word needs both orders; where they disagree the surer one holds, and a tie is no yes."""
-        assert said_yes(0.9, 0.3) is True
-        assert said_yes(0.6, 0.3) is False
-        assert said_yes(0.5, 0.5) is False
-        assert said_yes(None, 0.3) is None
+        assert model_says_yes(0.9, 0.3) is True
+        assert model_says_yes(0.6, 0.3) is False
+        assert model_says_yes(0.5, 0.5) is False
+        assert model_says_yes(None, 0.3) is None

@@ -11,7 +11,7 @@ from engine.jobs.runner import JobDone, JobRunner
 from engine.model.catalog import Catalog
 from engine.model.prompting import parse_prompt, prompt_text
 from engine.services.goals.port import Goals
-from engine.services.goals.run_stages import ClusterOptions, GoalStages
+from engine.services.goals.run_stages import ClusterOptions, GoalModels, GoalStages
 from engine.services.goals.service import GoalService
 from engine.stages.model_work import RunModel
 from engine.store.project import Project
@@ -71,16 +71,16 @@ def stages_of(project: Project) -> GoalStages:
     """Stages of a project, without a model process."""
     folder = Path(project.path).parent
     catalog = Catalog(folder / "data", folder / "cache")
-    desks = DecisionLog(project)
     return GoalStages(
         project=project,
         process=cast(ModelProcess, None),
         catalog=catalog,
-        desks=desks,
-        standing=MergeQueueCache(project, desks),
-        prompt=lambda name: parse_prompt(name, prompt_text(name)),
-        resolve=lambda name: RunModel(catalog.runnable(catalog.entry(name))),
-        tuning=lambda model: [],
+        queue_cache=MergeQueueCache(project, DecisionLog(project)),
+        models=GoalModels(
+            prompt=lambda name: parse_prompt(name, prompt_text(name)),
+            resolve=lambda name: RunModel(catalog.runnable(catalog.entry(name))),
+            tuning=lambda model: [],
+        ),
     )
 
 

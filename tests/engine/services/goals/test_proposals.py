@@ -13,7 +13,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.goals.merges.features import NAMES
-from engine.records.goals import DeskDecision, DeskOrder, Pair, Proposal
+from engine.records.goals import GoalDecision, MergeOrder, Pair, Proposal
 from engine.services.goals.port import Goals
 from engine.services.goals.service import GoalService
 from engine.store import goal_answers
@@ -27,7 +27,7 @@ def answer_pair(project: Project, goals: GoalService, pair: Pair) -> None:
     """Stores an answer of a model on a pair: yes in both orders, with a label."""
     view = goals.view()
     answer = PairAnswer(
-        view.desk.sides_key(*pair), 0.3, 0.9, 0.8, "They are alike.", "Alike", "They want it.", "tiny.gguf", 4, 2.0
+        view.state.sides_key(*pair), 0.3, 0.9, 0.8, "They are alike.", "Alike", "They want it.", "tiny.gguf", 4, 2.0
     )  # fmt: skip
 
     def store(conn: sqlite3.Connection) -> None:
@@ -106,8 +106,8 @@ class TestProposals:
     def test_orders(self, goals: Goals) -> None:
         """By similarity of descriptions, by probability, and by what is taught, which is not the surest; kept."""
         every = goals.above(0)
-        first: dict[DeskOrder, Proposal] = {}
-        for order in get_args(DeskOrder):
+        first: dict[MergeOrder, Proposal] = {}
+        for order in get_args(MergeOrder):
             goals.set_order(order)
             found = goals.proposal()
             assert found is not None
@@ -162,7 +162,7 @@ class TestProposals:
         progress = goals.progress()
         assert (progress.finished, progress.left, progress.learned_from) == (True, 0, learned)
         kept = [
-            d for d in DecisionLog(clustered).standing(goals.view().stored.id) if d.kind == "apart"
+            d for d in DecisionLog(clustered).active(goals.view().stored.id) if d.kind == "apart"
         ]
         assert len({d.act for d in kept[-left:]}) == 1
         assert [d.sides for d in kept[-left:]] == [p.pair for p in listed]
@@ -182,8 +182,8 @@ class TestProposals:
         home, away, *_ = [group.id for group in goals.groups()]
         assert goals.settle_preview() == []
         ids = [row.conversation_id for row in goals.members(home)[:2]]
-        move = DeskDecision("move", (away,), parts=(array("q", ids[:1]),), author="auto")
-        goals._act(lambda desk: [move])
+        move = GoalDecision("move", (away,), parts=(array("q", ids[:1]),), author="auto")
+        goals._act(lambda state: [move])
         goals.move(ids[1:], away)
         size = next(group.size for group in goals.groups() if group.id == home)
         (drawn,) = goals.settle_preview()
@@ -236,7 +236,7 @@ class TestProposals:
         now = goals.pair(*shown.pair)
         assert now.evidence.probability != shown.evidence.probability
         given = goals.merge(shown) if kind == "merge" else goals.apart(shown, never=kind == "never")
-        (stored,) = DecisionLog(clustered).standing(goals.view().stored.id)
+        (stored,) = DecisionLog(clustered).active(goals.view().stored.id)
         assert stored.evidence == asdict(shown.evidence)
         assert set(shown.evidence.features) == set(NAMES)
         assert shown.evidence.features["yes"] is None
@@ -249,13 +249,13 @@ class TestProposals:
     def test_the_list_that_was_shown_is_decided(
         self, clustered: Project, goals: GoalService
     ) -> None:
-        """An answer that arrives after a list was shown takes no pair off it and adds none; all are stored as listed."""
+        """An answer that arrives after a list was shown takes no pair off it and adds none; each is stored as it was."""
         goals.set_floor(-1)
         listed = goals.below(0.5)
         answer_pair(clustered, goals, listed[0].pair)
         assert goals.below(0.5) != listed
         assert goals.refuse_all(listed, 0.5) == len(listed)
-        stored = DecisionLog(clustered).standing(goals.view().stored.id)
+        stored = DecisionLog(clustered).active(goals.view().stored.id)
         assert [d.sides for d in stored] == [p.pair for p in listed]
         assert [d.probability for d in stored] == [p.evidence.probability for p in listed]
         assert (stored[0].evidence or {})["yes"] is None

@@ -89,7 +89,7 @@ class TestLooking:
         goals.merge(goals.pair(first, second))
         goals.move([sorted(members(goals, third))[0]], goals.groups()[0].id)
         view = goals.view()
-        space = goals._standing.space(view.stored)
+        space = goals._cache.space(view.stored)
         for row in goals.groups():
             rows = space.of(np.array(sorted(members(goals, row.id))))
             centre = rows.mean(axis=0) / np.linalg.norm(rows.mean(axis=0))

@@ -13,7 +13,7 @@ from array import array
 from pathlib import Path
 
 from engine.records.conversations import TreeRow, Verdict
-from engine.records.goals import DeskDecision
+from engine.records.goals import GoalDecision
 from engine.records.imports import Rejected
 from engine.records.simulation import PlaySetting, TranscriptLine
 from engine.store import (
@@ -127,12 +127,12 @@ def _cluster(conn: sqlite3.Connection) -> None:
     answer = PairAnswer("sides", 0.5, 0.9, 0.8, "alike", "Both", "They both.", "tiny.gguf", 4, 0.1)
     goal_answers.add(conn, "p", 1, [answer])
     goal_answers.add_repetition(conn, key, "s", 1, ("bootstrap", 0), 0.75, {0: 0.5, 1: 1.0})
-    moved = DeskDecision(
+    moved = GoalDecision(
         "move", ("c1",), parts=(array("q", [1]),), labels=("Where",), id=1, act=1, given_at="2026"
     )
     goal_decisions.append(conn, key, [moved])
     goal_decisions.undo(conn, key)
-    goal_decisions.keep(conn, key, {1: "spread"})
+    goal_decisions.add_unplaced(conn, key, {1: "spread"})
 
 
 def _play(conn: sqlite3.Connection) -> None:
