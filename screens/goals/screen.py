@@ -2,61 +2,44 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import ClassVar, TypeVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
-from textual.content import Content
-from textual.widgets import Static
 
 from engine import number_format
-from engine.records.goals import (
-    ClusteringRow,
-    GoalDecision,
-    GoalGroup,
-    GoalRequest,
-    MapPoint,
-    Proposal,
-)
-from engine.services.exports import ExportKind
-from engine.services.services import Services
+from engine.records.goals import ClusteringRow, GoalDecision, GoalRequest, Proposal
+from engine.services.ports import ExportKind
 from engine.text import one_line
-from screens.goals.columns import ORDERS, Listed, group_columns, ordered
-from screens.goals.detail_pane import DetailPane, read_detail
+from screens.goals import formatting
+from screens.goals.columns import ORDERS
+from screens.goals.dialogs import GroupPicker, split_group
 from screens.goals.drift_screen import GoalDriftScreen
-from screens.goals.group_map import LETTERS, Dot, GroupMap
+from screens.goals.group_map import GroupMap
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.merge_dialog import MergeDialog
 from screens.goals.merge_tree_screen import GoalTreeScreen
-from screens.goals.run_form import TEXTS, GoalRunForm
+from screens.goals.run_form import GoalRunForm
+from screens.goals.view import GoalsView
 from screens.shell.clipboard import copy
 from screens.shell.dialogs import ChoiceDialog, TextDialog, ask_order
-from screens.shell.group_dialogs import GroupPicker, split_group
 from screens.shell.save_dialogs import ask_export
-from screens.shell.undo import UndoScreen
 from screens.widgets.background import write_in_order
-from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.find_line import FindLine
-from screens.widgets.groups.decisions import decision_text
-from screens.widgets.groups.text import UNSTABLE, UNSTABLE_SIGN, label_of
 from screens.widgets.row_table import RowTable
 
 T = TypeVar("T")
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
-    ("clusters", "groups, with the groups that they were made of"),
+    ("clusters", "groups, with what they were made of"),
     ("assignments", "conversations, with their groups"),
-    ("decisions", "every decision on the merge desk"),
+    ("decisions", "every act on the desk"),
 )
 
 
-class GoalsScreen(UndoScreen):
+class GoalsScreen(GoalsView):
     """A table of groups with size, share, completeness and stability; enter opens the members."""
 
-    MODE = "goals"
     PLACE = "goals"
     CSS_PATH = "goals.tcss"
     AUTO_FOCUS = "#groups"
@@ -91,129 +74,6 @@ class GoalsScreen(UndoScreen):
         Binding("q", "app.quit", "Quit", show=False),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed) -> None:
-        super().__init__(services, feed)
-        self.goals = services.goals
-        self.clustering: ClusteringRow | None = None
-        self.groups: Sequence[GoalGroup] = ()
-        self.sort = ("size", True)
-        self._words: list[str] = []
-        self._keys: dict[str, int] = {}  # numbers that stay with a group while others come and go
-        self._by_key: dict[int, GoalGroup] = {}
-        self.table = RowTable[Listed](
-            group_columns(lambda: max((group.share for group in self.groups), default=0.0)),
-            self._fetch,
-            lambda row: row[0],
-            id="groups",
-        )
-
-    def compose_body(self) -> ComposeResult:
-        """Summary, table, detail and map, find line; or how to make a first clustering."""
-        yield Static(id="summary")
-        with Horizontal(id="main"):
-            yield self.table
-            with Vertical(id="side"):
-                yield DetailPane(id="detail", classes="section")
-                yield GroupMap(id="map")
-        yield FindLine()
-        yield Static(classes="empty")
-
-    # Reading
-
-    def refresh_data(self) -> None:
-        """Reads the groups as they stand; the map after them."""
-        goals = self.goals
-
-        def read() -> tuple[ClusteringRow | None, list[GoalGroup]]:
-            shown = goals.shown()
-            return shown, [] if shown is None else goals.groups()
-
-        self.in_background(read, lambda found: self._show(*found), group="goals")
-
-    def _show(self, shown: ClusteringRow | None, groups: list[GoalGroup]) -> None:
-        self.clustering, self.groups = shown, groups
-        for group in groups:
-            self._keys.setdefault(group.id, len(self._keys))
-        self._by_key = {self._keys[group.id]: group for group in groups}
-        self.set_class(shown is None, "-empty")
-        if shown is None:
-            self.query_one(".empty", Static).update(_empty_content())
-            self.query_one("#summary", Static).update("")
-            return
-        self.show_order()
-        if self.focused is None:  # it was hidden while there was nothing to list
-            self.table.focus()
-        self.in_background(self.goals.map, self._show_map, group="map")
-
-    def show_order(self) -> None:
-        """Lists the groups that hold the words that are looked for, in the order that is chosen."""
-        found = [
-            group
-            for group in ordered(self.groups, *self.sort)
-            if all(word in f"{group.label} {group.description}".lower() for word in self._words)
-        ]
-        self.table.show(array("q", (self._keys[group.id] for group in found)), self.sort)
-        if self._words:
-            self.query_one(FindLine).say(f"{len(found):,} of {len(self.groups):,}")
-        if self.clustering is not None:
-            summary = summary_content(self.clustering, self.groups)
-            self.query_one("#summary", Static).update(summary)
-        self._read_detail()
-
-    def _fetch(self, ids: Sequence[int]) -> list[Listed]:
-        return [(key, self._by_key[key]) for key in ids if key in self._by_key]
-
-    @property
-    def group(self) -> GoalGroup | None:
-        """The group under the cursor."""
-        key = self.table.cursor_id
-        return None if key is None else self._by_key.get(key)
-
-    def put_cursor(self, group_id: str) -> None:
-        """Puts the cursor on a group that is listed."""
-        if group_id in self._keys:
-            self.table.move_to_id(self._keys[group_id])
-
-    # Beside the list
-
-    def _show_map(self, points: list[MapPoint]) -> None:
-        largest = sorted(self.groups, key=lambda group: -group.size)[: len(LETTERS)]
-        names = [(group.id, label_of(group)) for group in largest]
-        self.query_one(GroupMap).show([Dot(p.x, p.y, p.group) for p in points], names)
-
-    def on_row_table_highlighted(self) -> None:
-        """Shows the group under the cursor."""
-        self._read_detail()
-
-    def _read_detail(self) -> None:
-        group, goals = self.group, self.goals
-        self.query_one(GroupMap).point_to(None if group is None else group.id)
-        if group is None:
-            return
-
-        self.in_background(
-            lambda: read_detail(goals, group), self.query_one(DetailPane).show, group="detail"
-        )
-
-    # Finding
-
-    def action_find(self) -> None:
-        """Opens the line in which one types words of a label."""
-        self.query_one(FindLine).open()
-
-    def on_find_line_changed(self, message: FindLine.Changed) -> None:
-        """Lists only what holds the words."""
-        self._words = message.text.lower().split()
-        self.show_order()
-
-    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
-        """Moves the cursor while typing."""
-        self.table.action_move(message.delta)
-
-    def on_find_line_left(self) -> None:
-        """Back to the list."""
-        self.table.focus()
-
     # Looking
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
@@ -238,7 +98,7 @@ class GoalsScreen(UndoScreen):
         if key not in ORDERS:
             return
         same = self.sort[0] == key
-        self.sort = (key, not self.sort[1] if same else ORDERS[key].descending)
+        self.sort = (key, not self.sort[1] if same else ORDERS[key].falling)
         self.show_order()
 
     def action_reverse(self) -> None:
@@ -349,11 +209,11 @@ class GoalsScreen(UndoScreen):
                 self._write(lambda: self.goals.merge(proposal, label), self._merged)
 
         others = [other for other in self.groups if other.id != group.id]
-        title = f"Merge “{label_of(group, 40)}” with"
+        title = f"Merge “{formatting.label_of(group, 40)}” with"
         self.app.push_screen(GroupPicker(title, others), look)
 
     def _merged(self, given: GoalDecision) -> None:
-        self.notify(f"Done: {decision_text(given)}.", markup=False)
+        self.notify(formatting.act_words(given, "Done"), markup=False)
 
     # Jobs
 
@@ -388,7 +248,7 @@ class GoalsScreen(UndoScreen):
         """Copies the list as it stands, a line for each group with tabs between the columns."""
         rows = ["goal\tsize\tshare\tcomplete\tscored\tstable"]
         for _, group in self._fetch(self.table.ids):
-            number = group.states.scored
+            number = formatting.scored(group.states)
             rate = f"{group.states.complete / number:.4f}" if number else ""
             stable = "" if group.stability is None else f"{group.stability:.4f}"
             label = " ".join(group.label.split())
@@ -410,41 +270,4 @@ def clustering_words(row: ClusteringRow) -> str:
     return one_line(
         f"{row.created_at[:16].replace('T', ' ')} · {row.text} · {row.embedder} · k {row.k}"
         f" · seed {row.seed} · {number_format.counted(row.groups, 'group')}"
-    )
-
-
-def summary_content(shown: ClusteringRow, groups: Sequence[GoalGroup]) -> Content:
-    """How many groups, what is outside of them, and what the clustering was made of."""
-    parts: list[Content | tuple[str, str] | str] = [
-        (number_format.counted(len(groups), "goal"), "bold"),
-        f" of {number_format.counted(shown.conversations, 'conversation')}",
-    ]
-    outside = [
-        number_format.counted(number, word)
-        for number, word in ((shown.outliers, "outlier"), (shown.novel, "novel one"))
-        if number
-    ]
-    if shown.without:
-        outside.append(f"{shown.without:,} without a text")
-    if outside:
-        parts.append((" · " + " · ".join(outside), "$tone-muted"))
-    known = [group.stability for group in groups if group.stability is not None]
-    if known:
-        unstable = sum(value < UNSTABLE for value in known)
-        told = (
-            f" · {UNSTABLE_SIGN} {unstable:,} unstable" if unstable else " · all stable"
-        )
-        parts.append((told, "$tone-borderline" if unstable else "$tone-muted"))
-    made = (
-        f" · {TEXTS[shown.text][0]} · {one_line(shown.embedder, 30)} · k {shown.k} · seed {shown.seed}"
-    )
-    parts.append((made, "$tone-muted"))
-    return Content.assemble(*parts)
-
-
-def _empty_content() -> Content:
-    return Content.assemble(
-        "No goals yet: what users wanted, as groups of conversations.\n\n",
-        ("r", "bold $tone-accent"),
-        " clusters the conversations, and says first how many and how long it takes.",
     )
