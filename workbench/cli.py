@@ -74,7 +74,7 @@ GROUPS = {
     "train": Group(
         "ACTION",
         "train an adapter on a project's conversations (workbench train PROJECT)",
-        "Trains an adapter on a project's conversations. `workbench train PROJECT` begins a run.",
+        "Trains an adapter on a project's conversations. `workbench train PROJECT` starts a run.",
     ),
     "models": Group(
         "ACTION",
@@ -118,9 +118,9 @@ COMMANDS = (
     Command("simulate shards", "propose shards for full instructions", "simulate_sharded:make_shards"),
     Command("simulate forms", "forms filled in conversation", "simulate_forms:simulate"),
     Command("simulate recsim", "users with profiles who plan with an assistant", "simulate_recsim:simulate"),
-    Command("train start", "begin a run or go on with one, and watch it", "train:start"),
-    Command("train status", "say how runs stand", "train:status"),
-    Command("train stop", "end a run after its step and keep its best", "train:stop"),
+    Command("train start", "start a run or resume one, and watch it", "train:start"),
+    Command("train status", "list the runs and their state", "train:status"),
+    Command("train stop", "end a run after its step and keep its best checkpoint", "train:stop"),
     Command("prompts", "show or edit the prompts of a project", "prompts:prompts"),
     Command("models list", "list models, adapters and unfinished pulls", "models:list_models"),
     Command("models search", "find models on the hub; without a word: recommended ones", "hub:find"),

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 Recipe = Literal["boundary", "paper", "no-end-tag"]
 RECIPES: tuple[Recipe, ...] = get_args(Recipe)
+RECIPE_HELP: Mapping[Recipe, str] = {
+    "boundary": "At every place where a conversation could end: does it?",
+    "paper": "The last answer and the end token.",
+    "no-end-tag": "The last answer alone, to see what the end token is worth.",
+}
 RetiredRecipe = Literal["evaluator"]
 RETIRED_RECIPE: RetiredRecipe = "evaluator"
 """A recipe of earlier versions. Its runs can be read and listed, but no longer trained: docs/results/evaluator.md."""
@@ -44,8 +50,7 @@ class TrainConfig:
     recipe: Recipe | RetiredRecipe = field(
         default="boundary",
         metadata={
-            "help": "boundary: at every place where a conversation could end, does it? paper: the last answer and"
-            " the end tag. no-end-tag: the last answer alone, to see what the tag is worth."
+            "help": "What is learned. " + " ".join(f"{name}: {text}" for name, text in RECIPE_HELP.items())
         },
     )
     balance: bool = field(

@@ -17,7 +17,6 @@ from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, ModelEntry
 from engine.model.prompting import Prompt, prompt_names
 from engine.records.conversations import Estimate
-from engine.records.validation import CompletenessTable
 from engine.services.exports import ExportFiles
 from engine.services.goals.run_stages import GOAL_STAGES, GoalModels, GoalStages
 from engine.services.goals.service import GoalService
@@ -89,7 +88,7 @@ class Workspace:
         self.merge_queue_cache = MergeQueueCache(
             self.project, DecisionLog(self.project), folders.cache_dir() / "neighbours"
         )
-        self.training = TrainingService(self.project, self.catalog, self._completeness)
+        self.training = TrainingService(self.project, self.catalog)
         self.models = ModelService(
             self.catalog,
             self.models_in_use,
@@ -340,12 +339,6 @@ class Workspace:
                 priced_by(self._for_simulation, self.endpoints.serves),
             ),
         )
-
-    def _completeness(self, run: str | None) -> CompletenessTable:
-        # imported here because only this table needs it
-        from engine.services.validation.completeness import completeness_table
-
-        return completeness_table(self.project, self.catalog, run)
 
 
 def sample_text() -> str:

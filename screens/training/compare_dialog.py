@@ -1,4 +1,4 @@
-"""Two training runs side by side: in which settings they differ, what came of each, and both curves."""
+"""Two training runs side by side: their figures, the settings that differ, and both AUROC curves."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from engine.services.training.records import RunDetail
 from engine.text import one_line
 from screens.shell.clipboard import copy
 from screens.shell.dialogs import Dialog, hint_line
-from screens.training import formatting as words
+from screens.training import formatting
 from screens.training.run_pane import last_step
 from screens.widgets.line_plot import Line, LinePlot, share_scale
 
 VALUE_CHARACTERS = 40
 Row = tuple[str, str, str]
-"""A name, and the value of either run."""
+"""A name, and its value in each run."""
 
 
 class CompareRunsDialog(Dialog[None]):
@@ -57,9 +57,9 @@ class CompareRunsDialog(Dialog[None]):
         self.query_one(LinePlot).show(
             [
                 (" AUROC   ⠒ ", "tone--muted"),
-                (words.name_of(first.run, 24), "tone--accent"),
+                (formatting.name_of(first.run, 24), "tone--accent"),
                 ("   × ", "tone--muted"),
-                (words.name_of(second.run, 24), "tone--bright"),
+                (formatting.name_of(second.run, 24), "tone--bright"),
             ],
             [Line(curves[0]), Line(curves[1], "tone--bright", "×")],
             share_scale([value for curve in curves for _, value in curve]),
@@ -75,11 +75,11 @@ class CompareRunsDialog(Dialog[None]):
 
 
 def figure_rows(first: RunDetail, second: RunDetail) -> list[Row]:
-    """What came of each; the second also as a difference where that is a measure."""
-    here, there = dict(words.figures_of(first)), dict(words.figures_of(second))
+    """The figures of both runs; of AUROC and F1 also the difference of the second to the first."""
+    here, there = dict(formatting.figures_of(first)), dict(formatting.figures_of(second))
     rows = []
     for name in {**here, **there}:
-        value = there.get(name, words.DASH)
+        value = there.get(name, formatting.DASH)
         measures = {
             "AUROC": (first.run.auroc, second.run.auroc),
             "F1": (first.run.f1, second.run.f1),
@@ -87,16 +87,16 @@ def figure_rows(first: RunDetail, second: RunDetail) -> list[Row]:
         one, other = measures.get(name, (None, None))
         if one is not None and other is not None:
             value += f" ({number_format.difference(other - one, 3)})"
-        rows.append((name, here.get(name, words.DASH), value))
+        rows.append((name, here.get(name, formatting.DASH), value))
     return rows
 
 
 def setting_rows(first: RunDetail, second: RunDetail) -> list[Row]:
-    """The settings in which the runs differ, and what they were made from."""
+    """The settings in which the runs differ."""
     here = {setting.name: setting.value for setting in first.config}
     there = {setting.name: setting.value for setting in second.config}
     return [
-        (name, here.get(name, words.DASH), there.get(name, words.DASH))
+        (name, here.get(name, formatting.DASH), there.get(name, formatting.DASH))
         for name in {**here, **there}
         if here.get(name) != there.get(name)
     ]
@@ -104,7 +104,10 @@ def setting_rows(first: RunDetail, second: RunDetail) -> list[Row]:
 
 def compare_content(first: RunDetail, second: RunDetail) -> Content:
     """Both tables."""
-    heads = words.name_of(first.run, VALUE_CHARACTERS), words.name_of(second.run, VALUE_CHARACTERS)
+    heads = (
+        formatting.name_of(first.run, VALUE_CHARACTERS),
+        formatting.name_of(second.run, VALUE_CHARACTERS),
+    )
     settings = setting_rows(first, second)
     blocks = [_table("", *heads, figure_rows(first, second))]
     if settings:

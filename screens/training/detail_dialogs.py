@@ -1,4 +1,4 @@
-"""Everything about one training run, and the log of its process: two dialogs."""
+"""Two dialogs: everything about one training run, and the log of its process."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine import number_format
-from engine.services.training.records import RunDetail, Setting, Training, ValidPoint
+from engine.services.training.records import RunDetail, Setting, ValidPoint
+from engine.services.training.service import TrainingService
 from engine.text import one_line
 from screens.shell.clipboard import copy
 from screens.shell.dialogs import Dialog, hint_line
 from screens.shell.reading_dialog import ReadingDialog
-from screens.training import formatting as words
+from screens.training import formatting
 from screens.widgets.background import background
 from screens.widgets.facts_table import facts_table
 from screens.widgets.text_pane import TextPane
 
 MOST_VALIDATIONS = 200
+"""Validations that are listed, the newest ones."""
+
 WIDTH = 96
 """Cells of a line of a sample."""
 
 
 class DetailDialog(Dialog[None]):
-    """Figures, validations, samples, settings and warnings of a run as they were when it was opened."""
+    """Figures, validations, samples, settings and warnings of a run, as of when the dialog was opened."""
 
     PLACE = "training-run"
     AUTO_FOCUS = "VerticalScroll"
@@ -44,36 +47,42 @@ class DetailDialog(Dialog[None]):
     def compose(self) -> ComposeResult:
         """One text."""
         with Vertical(classes="dialog tall") as box:
-            box.border_title = Content(words.name_of(self._detail.run, 80))
+            box.border_title = Content(formatting.name_of(self._detail.run, 80))
             with VerticalScroll():
                 yield Static(detail_content(self._detail))
             yield Static(hint_line(("escape", "closes"), ("↑↓", "scroll"), ("y", "copies")))
 
     def action_copy(self) -> None:
         """Copies settings and figures."""
-        copy(self, words.as_text(self._detail), f"the run {words.name_of(self._detail.run)}")
+        copy(
+            self,
+            formatting.as_text(self._detail),
+            f"the run {formatting.name_of(self._detail.run)}",
+        )
 
 
 def detail_content(detail: RunDetail) -> Content:
-    """A run in sections, each with a title."""
+    """Everything about a run, in sections."""
     blocks = []
-    problem = words.problem_content(detail.run)
+    problem = formatting.problem_content(detail.run)
     if problem is not None:
         blocks.append(problem)
-    blocks.append(facts_table([*words.figures_of(detail), ("folder", one_line(detail.folder))]))
+    blocks.append(
+        facts_table([*formatting.figures_of(detail), ("folder", one_line(detail.folder))])
+    )
     if detail.valid:
         blocks.append(_section("validations", _valid_lines(detail.valid, detail.run.best_step)))
     if detail.samples:
-        blocks.append(_section("samples", words.sample_content(detail.samples, WIDTH)))
+        blocks.append(_section("samples", formatting.sample_content(detail.samples, WIDTH)))
     if detail.warnings:
-        told = [
+        lines = [
             Content.styled(f"! {one_line(w, 400)}", "$tone-borderline") for w in detail.warnings
         ]
-        blocks.append(_section("warnings", told))
+        blocks.append(_section("warnings", lines))
     if detail.config:
         blocks.append(_section("settings", [_setting(setting) for setting in detail.config]))
     if detail.last_lines:
-        blocks.append(words.tail_content(detail))
+        blocks.append(formatting.tail_content(detail))
     return Content("\n\n").join(blocks)
 
 
@@ -88,8 +97,8 @@ def _valid_lines(points: Sequence[ValidPoint], best: int | None) -> list[Content
         mark = "  ◆ best" if point.step == best else ""
         lines.append(
             Content.assemble(
-                f"{point.step:>8,}{words.loss(point.loss):>8}{words.score(point.auroc):>8}"
-                f"{words.score(point.f1):>8}{point.n:>8,}",
+                f"{point.step:>8,}{formatting.loss(point.loss):>8}{formatting.score(point.auroc):>8}"
+                f"{formatting.score(point.f1):>8}{point.n:>8,}",
                 (mark, "$tone-accent"),
             )
         )
@@ -107,7 +116,7 @@ def _setting(setting: Setting) -> Content:
 
 
 class LogDialog(ReadingDialog):
-    """What the process of a run wrote, from its end."""
+    """What the processes of a run printed, from its end."""
 
     PLACE = "training-log"
     WHAT = "the log"
@@ -118,16 +127,16 @@ class LogDialog(ReadingDialog):
         Binding("slash", "find", "Find"),
         Binding("n", "hit(1)", "Next hit"),
         Binding("N", "hit(-1)", "Previous hit"),
-        Binding("r", "read", "Again", tooltip="Read what was written since"),
+        Binding("r", "read", "Again", tooltip="Read what was printed since"),
         Binding("y", "copy", "Copy"),
     ]
 
-    def __init__(self, training: Training, name: str) -> None:
+    def __init__(self, training: TrainingService, name: str) -> None:
         super().__init__()
         self._training, self._run = training, name
 
     def title_line(self) -> Content:
-        """Whose log it is."""
+        """Names the run."""
         return Content(f"Log of {one_line(self._run, 60)}")
 
     def on_mount(self) -> None:
@@ -140,4 +149,4 @@ class LogDialog(ReadingDialog):
         background(self, lambda: training.log(name), self._show, self.show_error, group="log")
 
     def _show(self, text: str) -> None:
-        self.query_one(TextPane).show(text or "Nothing was written yet.", at_end=True)
+        self.query_one(TextPane).show(text or "Nothing was printed yet.", at_end=True)

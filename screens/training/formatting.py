@@ -1,4 +1,4 @@
-"""What the training screens say of a run, as texts and `Content`. Without widgets."""
+"""Training runs as text and as Textual `Content`. Without widgets."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from engine import number_format
+from engine.run_directory.events import State
 from engine.services.training.records import (
     Parity,
     RunDetail,
-    RunState,
     SampleRow,
     TrainingEstimate,
     TrainingRun,
@@ -20,11 +20,11 @@ from engine.text import one_line
 from screens.widgets.states import Look
 
 NAME_CHARACTERS = 40
-SAID_AT = 42
-"""Cells of a line before and around what the model says."""
+SAMPLE_MARGIN = 42
+"""Cells of a line of a sample beside the text that the model wrote."""
 LOG_CHARACTERS = 300
 
-STATES: dict[RunState, Look] = {
+STATES: dict[State, Look] = {
     "new": Look("·", "new", "muted"),
     "running": Look("▸", "running", "accent"),
     "interrupted": Look("◌", "interrupted", "borderline"),
@@ -42,12 +42,12 @@ def name_of(run: TrainingRun, limit: int = NAME_CHARACTERS) -> str:
 
 
 def when(created_at: str) -> str:
-    """A time as it is shown: date and minute, display-safe."""
+    """Date and minute of an ISO 8601 time, display-safe."""
     return one_line(created_at[:16].replace("T", " "))
 
 
 def loss(value: float | None) -> str:
-    """A loss in three digits that mean something, `2.31`, `.041`; a dash for None, `inf` and `nan` as they are."""
+    """A loss with three significant digits, `2.31` or `.041`; a dash for None, `inf` and `nan` as they are."""
     if value is None:
         return DASH
     if not math.isfinite(value):
@@ -56,29 +56,29 @@ def loss(value: float | None) -> str:
 
 
 def score(value: float | None) -> str:
-    """An AUROC or F1 in three digits; a dash for None."""
+    """An AUROC or F1 with three digits; a dash where it is None or not finite."""
     return number_format.probability(value, 3) if _is_number(value) else DASH
 
 
 def _is_number(value: float | None) -> bool:
-    """Whether it is there and finite: a run that went wrong writes others."""
+    """Whether it is a finite number: a run that diverged writes others."""
     return value is not None and math.isfinite(value)
 
 
 def state_word(run: TrainingRun) -> str:
-    """The state in a word or two."""
+    """The state in a word."""
     return run.phase or STATES[run.state].word
 
 
 def state_content(run: TrainingRun) -> Content:
-    """Glyph, word and process."""
+    """Glyph and word of the state, and the id of the process."""
     look = STATES[run.state]
     pid = f" (pid {run.pid})" if run.pid is not None else ""
     return Content.styled(f"{look.glyph} {state_word(run)}{pid}", f"bold {look.tone_variable}")
 
 
 def progress_parts(run: TrainingRun, available: int | None) -> list[str]:
-    """How far a run is and what it takes, each a few words; `available` is the memory there is, in bytes."""
+    """Progress, time and memory of a run, each a few words; `available` is what it may use, in bytes."""
     parts = []
     if run.epoch is not None and run.epochs is not None and _is_number(run.epoch + run.epochs):
         now = min(int(run.epoch) + 1, max(1, round(run.epochs)))
@@ -102,7 +102,7 @@ def progress_parts(run: TrainingRun, available: int | None) -> list[str]:
 
 
 def headline(run: TrainingRun, available: int | None) -> Content:
-    """Everything that is true of a run now, in the order in which it gives way."""
+    """One line on a run: the most important first, since a narrow terminal cuts the rest."""
     made = [one_line(run.recipe, 20), one_line(run.base, 30)]
     facts = " · ".join([*made, *progress_parts(run, available)])
     parts: list[Content | tuple[str, str] | str] = [
@@ -117,10 +117,10 @@ def headline(run: TrainingRun, available: int | None) -> Content:
 
 
 def problem_content(run: TrainingRun) -> Content | None:
-    """Why a run failed or broke off and what to do; None where there is nothing to say."""
+    """Why a run failed or was interrupted, and what to do; None for other runs."""
     if run.state != "failed" and not run.problem:
         return None
-    cause = one_line(run.problem, 600) or "It ended without saying why; l shows its log."
+    cause = one_line(run.problem, 600) or "It ended without an error; l shows its log."
     lines = [Content.styled(cause, STATES[run.state].tone_variable)]
     if run.hint:
         lines.append(Content.styled(one_line(run.hint, 600), "$tone-accent"))
@@ -128,27 +128,27 @@ def problem_content(run: TrainingRun) -> Content | None:
 
 
 def share(sample: SampleRow) -> float:
-    """The probability of the end among the end and going on; one half where neither has any, or is a number."""
+    """p_end / (p_end + p_continue); one half where that is not a number."""
     whole = sample.p_end + sample.p_continue
     return sample.p_end / whole if whole > 0 and math.isfinite(whole) else 0.5
 
 
-def pairs(samples: Sequence[SampleRow]) -> list[tuple[SampleRow, SampleRow | None]]:
-    """For each place the first sample and the newest, None where there is one only."""
+def first_and_newest(samples: Sequence[SampleRow]) -> list[tuple[SampleRow, SampleRow | None]]:
+    """For each sampled boundary its first sample and its newest; None where there is only one."""
     places: dict[tuple[str, str, bool], list[SampleRow]] = {}
     for sample in samples:
         places.setdefault((sample.id, sample.text, sample.ends), []).append(sample)
-    found = []
+    pairs = []
     for rows in places.values():
         ordered = sorted(rows, key=lambda row: row.step)
-        found.append((ordered[0], ordered[-1] if len(ordered) > 1 else None))
-    return found
+        pairs.append((ordered[0], ordered[-1] if len(ordered) > 1 else None))
+    return pairs
 
 
 def sample_content(samples: Sequence[SampleRow], width: int) -> list[Content]:
-    """What the model said at each place, before and now."""
+    """What the model writes at each sampled boundary, before training and now."""
     lines: list[Content] = []
-    for first, last in pairs(samples):
+    for first, last in first_and_newest(samples):
         tail = " ".join(first.text.split())
         room = max(20, width - 28)
         if len(tail) > room:
@@ -159,45 +159,43 @@ def sample_content(samples: Sequence[SampleRow], width: int) -> list[Content]:
                 (f"“{one_line(tail, room + 1)}” ", "$tone-bright"), (where, "$tone-muted")
             )
         )
-        lines += [_said(sample, width) for sample in (first, last) if sample is not None]
+        lines += [_sample_line(sample, width) for sample in (first, last) if sample is not None]
     return lines
 
 
-def _said(sample: SampleRow, width: int) -> Content:
+def _sample_line(sample: SampleRow, width: int) -> Content:
     name = "before" if sample.step == 0 else f"step {sample.step:,}"
     value = share(sample)
     right = (value >= 0.5) == sample.ends
-    says = one_line(sample.says, max(20, width - SAID_AT))
-    told = f"“{says}”" if says else "the end"
+    says = one_line(sample.says, max(20, width - SAMPLE_MARGIN))
+    written = f"“{says}”" if says else "the end"
     return Content.assemble(
         (f"  {name:<11}", "$tone-muted"),
         ("end ", "$tone-muted"),
         f"{number_format.bar(value)} {number_format.small_probability(value):>4} ",
         ("✓" if right else "✗", "$tone-complete" if right else "$tone-incomplete"),
-        (" says ", "$tone-muted"),
-        (told, "$tone-model"),
+        (" writes ", "$tone-muted"),
+        (written, "$tone-model"),
     )
 
 
-def parity_words(parity: Parity) -> str:
-    """How well both programs agree, display-safe."""
+def parity_text(parity: Parity) -> str:
+    """How well llama.cpp agrees with the trainer, display-safe."""
     if parity.top1 is None:
         return f"not checked against llama.cpp: {one_line(parity.skipped, 200)}"
-    told = f"llama.cpp agrees on {100 * parity.top1:.1f}% of {number_format.counted(parity.tokens, 'token')}"
+    text = f"llama.cpp agrees on {100 * parity.top1:.1f}% of {number_format.counted(parity.tokens, 'token')}"
     if parity.max_dp is not None:
-        told += f", probabilities within {number_format.small_probability(parity.max_dp)}"
-    return told
+        text += f", probabilities within {number_format.small_probability(parity.max_dp)}"
+    return text
 
 
 def about_content(detail: RunDetail, width: int) -> Content:
-    """Samples, what became of the check, warnings: what stands below the curves."""
+    """Samples, agreement with llama.cpp, and warnings."""
     lines = sample_content(detail.samples, width)
     if not lines and detail.run.state == "running":
-        lines.append(
-            Content.styled("What the model says at held-out boundaries comes here.", "$tone-muted")
-        )
+        lines.append(Content.styled("Samples of what the model writes come here.", "$tone-muted"))
     if detail.parity is not None:
-        lines.append(Content.styled(parity_words(detail.parity), "$tone-muted"))
+        lines.append(Content.styled(parity_text(detail.parity), "$tone-muted"))
     lines += [
         Content.styled(f"! {one_line(warning, LOG_CHARACTERS)}", "$tone-borderline")
         for warning in detail.warnings[-3:]
@@ -214,7 +212,7 @@ def tail_content(detail: RunDetail) -> Content:
 
 
 def estimate_content(estimate: TrainingEstimate) -> Content:
-    """What a run would cost, in words."""
+    """What a run would cost."""
     unused = estimate.matched - estimate.train - estimate.held_out
     lines = [
         Content.assemble(
@@ -228,9 +226,9 @@ def estimate_content(estimate: TrainingEstimate) -> Content:
         facts.append(f"{number_format.amount(estimate.tokens)} tokens an epoch")
     if estimate.steps is not None:
         facts.append(number_format.counted(estimate.steps, "step"))
-    guess = "as measured here" if estimate.measured else "a guess: nothing was trained here yet"
+    source = "as in earlier runs" if estimate.measured else "a guess: nothing was trained here yet"
     facts.append(
-        f"about {number_format.duration(estimate.seconds)} ({guess})"
+        f"about {number_format.duration(estimate.seconds)} ({source})"
         if estimate.seconds is not None
         else "time unknown"
     )
@@ -245,7 +243,8 @@ def estimate_content(estimate: TrainingEstimate) -> Content:
     else:
         lines.append(
             Content.styled(
-                f"{needs}: more than there is. {one_line(estimate.advice, 160)}", "$tone-incomplete"
+                f"{needs}: more than this machine has. {one_line(estimate.advice, 160)}",
+                "$tone-incomplete",
             )
         )
     lines += [Content.styled(one_line(note, 160), "$tone-borderline") for note in estimate.notes]
@@ -253,13 +252,13 @@ def estimate_content(estimate: TrainingEstimate) -> Content:
 
 
 def figures_of(detail: RunDetail) -> list[tuple[str, str]]:
-    """Names and values of what came of a run, display-safe."""
+    """Names and values of the figures of a run, display-safe."""
     run = detail.run
     best = "" if run.best_step is None else f" at step {run.best_step:,}"
     lines = [
         ("state", state_word(run)),
-        ("begun (UTC)", when(run.created_at)),
-        ("worked", number_format.duration(run.seconds) if run.seconds else DASH),
+        ("started (UTC)", when(run.created_at)),
+        ("running time", number_format.duration(run.seconds) if run.seconds else DASH),
         ("conversations", f"{run.conversations:,} trained on, {run.held_out:,} held out"),
         ("filter", one_line(detail.filter) or "all conversations"),
         ("steps", DASH if run.step is None else f"{run.step:,} of {run.steps or run.step:,}"),
@@ -271,7 +270,7 @@ def figures_of(detail: RunDetail) -> list[tuple[str, str]]:
     if run.tokens_per_s is not None:
         lines.append(("speed", f"{run.tokens_per_s:,.0f} tok/s"))
     if detail.parity is not None:
-        lines.append(("check", parity_words(detail.parity)))
+        lines.append(("llama.cpp", parity_text(detail.parity)))
     return lines
 
 
@@ -280,3 +279,65 @@ def as_text(detail: RunDetail) -> str:
     lines = [("run", detail.run.name), *figures_of(detail)]
     lines += [(setting.name, setting.value) for setting in detail.config]
     return "\n".join(f"{name}: {value}" for name, value in [*lines, ("folder", detail.folder)])
+
+
+def ending(run: TrainingRun) -> str:
+    """The result of a run that has just ended, or why it failed, display-safe."""
+    if run.state in ("failed", "interrupted"):
+        return one_line(f"{run.problem} {run.hint}", 400)
+    return f"{state_word(run)}; AUROC {score(run.auroc)} on the held-out conversations"
+
+
+def summary_content(
+    runs: Sequence[TrainingRun], marked: int, starting: bool, missing: str, hint: str
+) -> Content:
+    """The line above the list of runs.
+
+    Args:
+        starting: Whether a new run is being started.
+        missing, hint: Why nothing can be trained here, and what to do; else empty.
+    """
+    parts: list[tuple[str, str] | str] = []
+    if marked:
+        parts.append((f"{marked} marked · ", "bold $tone-accent"))
+    parts.append((number_format.counted(len(runs), "run"), "bold"))
+    running = next((run for run in runs if run.state == "running"), None)
+    if starting:
+        parts.append((" · writing the data of the new run …", "$tone-accent"))
+    elif running is not None:
+        parts.append(f" · {name_of(running)} is running; it goes on when you quit")
+    used = next((run for run in runs if run.in_use), None)
+    if used is not None:
+        parts.append((f" · {IN_USE} {name_of(used)} is used for scoring", "$tone-muted"))
+    if missing and runs:
+        parts.append((f" · {one_line(missing, 300)} {one_line(hint, 300)}", "$tone-incomplete"))
+    return Content.assemble(*parts)
+
+
+def empty_content(missing: str, hint: str, conversations: int | None) -> Content:
+    """How to start a run where there is none; why not where training is not possible here.
+
+    Args:
+        missing, hint: Why nothing can be trained here, and what to do; else empty.
+        conversations: How many the project has; None while they are counted.
+    """
+    head = Content(
+        "No training runs yet.\n\n"
+        "A run adapts a local model to your conversations: it learns where they end,\n"
+        "so that “did the user get what they wanted?” is measured on your own logs.\n"
+    )
+    if missing:
+        return Content.assemble(
+            head,
+            ("\n" + one_line(missing, 300), "$tone-incomplete"),
+            ("\n" + one_line(hint, 300), "$tone-accent"),
+        )
+    many = "the conversations" if conversations is None else f"{conversations:,} conversations"
+    return Content.assemble(
+        head,
+        "\n",
+        ("n", "bold $tone-accent"),
+        f" chooses the data out of {many} and a recipe, and shows\n"
+        "first how long it takes and how much memory.\n"
+        "Nothing leaves this machine; the run goes on when you quit.",
+    )

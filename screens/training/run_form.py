@@ -1,4 +1,4 @@
-"""A new training run: which conversations, which recipe, on what; with its cost before anything starts."""
+"""The dialog for a new training run. Its fields are those of `TrainingRequest`; it shows the cost before the start."""
 
 from __future__ import annotations
 
@@ -12,119 +12,116 @@ from textual.widgets import Input
 
 from engine.errors import WorkbenchError
 from engine.filters import FilterError, completions, parse_filter
-from engine.services.training.records import (
-    Offer,
-    Training,
-    TrainingEstimate,
-    TrainingOffers,
-    TrainingRequest,
-)
+from engine.services.training.records import Choice, TrainingChoices, TrainingEstimate
+from engine.services.training.request import OPTIONS, TrainingRequest, label, read_request
+from engine.services.training.service import TrainingService
 from engine.text import one_line
-from screens.shell.run_form import KEYS, RunForm, field_line, whole_number
-from screens.training import formatting as words
+from screens.shell.run_form import KEYS, RunForm, field_line
+from screens.training import formatting
 from screens.widgets.cycle import Cycle
 
 HELD_OUT = ("0.5", "0.3", "0.2", "0.1")
-"""Shares that are held out, as they are chosen."""
-OTHER_BASE = Offer("", "another: a path", "A GGUF file, or a folder as Hugging Face writes it.")
-HELP = {
-    "conversations": "A filter as in the list: source:web turns>5 -tag:spam. Empty: all conversations.",
-    "name": "What the run is called; its folder is named so. Empty: the name that is proposed.",
-    "path": OTHER_BASE.help,
-    "held-out": "Share of the conversations that is not trained on; figures come from these only.",
-    "most": "Train on at most so many conversations; empty: all that are not held out.",
-    "settings": "field=value, several with spaces between them, over what the preset says:",
-}
+"""Shares to choose from, the default first."""
+
+OTHER_BASE = Choice("", "A GGUF file, or a folder as Hugging Face writes it.")
+"""The last choice of the field `base`; the field `path` then says which."""
 
 
 class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
-    """Asks what to train on, how and on what weights; estimates memory and time as the fields change."""
+    """Asks what to train on, how and on which weights; estimates memory and time as the fields change."""
 
     PLACE = "training-new"
     ASKS = "Train an adapter"
     FIRST = "recipe"
     BINDINGS: ClassVar[list[BindingType]] = KEYS
 
-    def __init__(self, training: Training, offers: TrainingOffers) -> None:
+    def __init__(self, training: TrainingService, choices: TrainingChoices) -> None:
         super().__init__()
-        self._training, self._offers = training, offers
-        self._bases = (*offers.bases, OTHER_BASE)
+        self._training = training
+        self._default_preset = choices.preset
+        self._settings = choices.settings
+        self._choices: dict[str, Sequence[Choice]] = {
+            "recipe": choices.recipes,
+            "preset": choices.presets,
+            "base": (*choices.bases, OTHER_BASE),
+        }
 
     def fields(self) -> ComposeResult:
-        """See the base."""
-        offers = self._offers
-        names = [offer.name for offer in offers.presets]
-        preset = names.index(offers.preset) if offers.preset in names else 0
-        yield field_line("conversations", Input(id="conversations", placeholder="all"))
-        yield field_line("name", Input(id="name"))
-        yield field_line("recipe", Cycle(_titles(offers.recipes), id="recipe"))
-        yield field_line("preset", Cycle(_titles(offers.presets), preset, id="preset"))
-        yield field_line("base", Cycle(_titles(self._bases), id="base"))
-        yield field_line("path", Input(id="path"))
-        yield field_line("held out", Cycle(_percent(HELD_OUT), id="held-out"))
-        yield field_line("at most", Input(id="most", placeholder="all"))
-        yield field_line("settings", Input(id="settings", placeholder="as the preset has them"))
+        """A line for each field of the request that a person chooses here."""
+        presets = [choice.name for choice in self._choices["preset"]]
+        preset = presets.index(self._default_preset) if self._default_preset in presets else 0
+        shares = [f"{100 * float(share):.0f}% of the conversations" for share in HELD_OUT]
+        fields = {
+            "filter": Input(id="filter", placeholder=OPTIONS["filter"].default),
+            "name": Input(id="name"),
+            "recipe": Cycle(self._names("recipe"), id="recipe"),
+            "preset": Cycle(self._names("preset"), preset, id="preset"),
+            "base": Cycle([*self._names("base")[:-1], "another: a path"], id="base"),
+            "path": Input(id="path"),
+            "held_out": Cycle(shares, id="held_out"),
+            "limit": Input(id="limit", placeholder="all"),
+            "settings": Input(id="settings", placeholder="as in the preset"),
+        }
+        for name, widget in fields.items():
+            yield field_line(label(name), widget)
 
     def show_lines(self) -> None:
-        """The line for a path is there when weights are chosen that are not offered."""
-        other = self._chosen("base", self._bases) is OTHER_BASE
-        self.query_one("#field-path").display = other
+        """Shows the field `path` only where other weights are chosen."""
+        self.query_one("#field-path").display = self._chosen("base") is OTHER_BASE
 
-    def _chosen(self, name: str, offers: Sequence[Offer]) -> Offer | None:
-        return offers[self.at(name)] if offers else None
+    def _names(self, field: str) -> list[str]:
+        return [choice.name for choice in self._choices[field]]
+
+    def _chosen(self, field: str) -> Choice | None:
+        choices = self._choices[field]
+        return choices[self.at(field)] if choices else None
 
     def wish(self) -> TrainingRequest:
-        """See the base."""
-        base = self._chosen("base", self._bases)
-        recipe = self._chosen("recipe", self._offers.recipes)
-        preset = self._chosen("preset", self._offers.presets)
-        other = base is OTHER_BASE
-        if other and not self.text("path"):
-            raise WorkbenchError("Say where the weights are.", OTHER_BASE.help)
+        """The request that the fields say.
+
+        Raises:
+            WorkbenchError: A field cannot be understood.
+        """
+        texts = {name: self.text(name) for name in ("name", "limit")}
+        texts["held_out"] = HELD_OUT[self.at("held_out")]
+        for field in self._choices:
+            choice = self._chosen(field)
+            texts[field] = "" if choice is None else choice.name
+        if self._chosen("base") is OTHER_BASE:
+            texts["base"] = self.text("path")
+            if not texts["base"]:
+                raise WorkbenchError("Say where the weights are.", OTHER_BASE.help)
         try:
-            chosen = parse_filter(self.text("conversations"))
+            filter = parse_filter(self.text("filter"))
         except FilterError as error:
             raise WorkbenchError(f"The filter: {one_line(error.message)}") from error
-        return TrainingRequest(
-            filter=chosen,
-            name=self.text("name"),
-            recipe="" if recipe is None else recipe.name,
-            preset="" if preset is None else preset.name,
-            base=self.text("path") if other or base is None else base.name,
-            held_out=float(HELD_OUT[self.at("held-out")]),
-            limit=whole_number("at most", self.text("most"), 1),
-            settings=_settings(self.text("settings")),
-        )
+        return read_request(texts, self.text("settings").split(), filter)
 
     def cost(self, wish: TrainingRequest) -> TrainingEstimate:
-        """See the base."""
+        """The estimate of a request; runs in a thread."""
         return self._training.estimate(wish)
 
     def told(self, wish: TrainingRequest, cost: TrainingEstimate) -> Content:
-        """See the base; the name that is proposed goes to its field."""
+        """The estimate as text; also shows the proposed name in its field."""
         self.query_one("#name", Input).placeholder = one_line(cost.name, 60)
-        return words.estimate_content(cost)
+        return formatting.estimate_content(cost)
 
     def help_of(self, field: str) -> str:
-        """See the base."""
-        told = HELP.get(field, "")
-        offers = {
-            "recipe": self._offers.recipes,
-            "preset": self._offers.presets,
-            "base": self._bases,
-        }
-        if field in offers:
-            offer = self._chosen(field, offers[field])
-            return "" if offer is None else offer.help
-        if field == "conversations":
-            return self._filter_help() or told
+        """The help of a field: of its current choice, of what is being typed, or of the field itself."""
+        if field in self._choices:
+            choice = self._chosen(field)
+            return "" if choice is None else choice.help
+        if field == "path":
+            return OTHER_BASE.help
+        if field == "filter":
+            return self._filter_help() or OPTIONS["filter"].sentence
         if field == "settings":
-            return f"{told} {self._settings_help()}"
-        return told
+            return f"field=value, several with spaces between them. {self._settings_help()}"
+        return OPTIONS[field].sentence if field in OPTIONS else ""
 
     def _filter_help(self) -> str:
-        """What may come where something is being written: names of fields, or values."""
-        text = self.text("conversations")
+        """What can follow the text in the field `filter`: names of fields, or values."""
+        text = self.text("filter")
         if not text:
             return ""
         found = completions(text, len(text), {})
@@ -133,31 +130,10 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
         return ", ".join(one.text for one in found)
 
     def _settings_help(self) -> str:
-        """The field that is being written in words, else the names of all."""
+        """The help of the setting that is being typed, else the names of all that begin so."""
         text = self.text("settings").split(" ")[-1].partition("=")[0]
-        known = self._offers.settings
-        for offer in known:
-            if offer.name == text:
-                return f"{offer.name}: {offer.help}"
-        names = [offer.name for offer in known if offer.name.startswith(text)]
-        return ", ".join(names or [offer.name for offer in known])
-
-
-def _titles(offers: Sequence[Offer]) -> list[str]:
-    return [offer.title or offer.name for offer in offers]
-
-
-def _percent(shares: Sequence[str]) -> list[str]:
-    return [f"{100 * float(share):.0f}% of the conversations" for share in shares]
-
-
-def _settings(text: str) -> tuple[tuple[str, str], ...]:
-    found = []
-    for part in text.split():
-        name, sign, value = part.partition("=")
-        if not (name and sign and value):
-            raise WorkbenchError(
-                f"Settings are written field=value; “{one_line(part, 40)}” is not."
-            )
-        found.append((name, value))
-    return tuple(found)
+        for setting in self._settings:
+            if setting.name == text:
+                return f"{setting.name}: {setting.help}"
+        names = [setting.name for setting in self._settings if setting.name.startswith(text)]
+        return ", ".join(names or [setting.name for setting in self._settings])

@@ -1,4 +1,4 @@
-"""One training run below the list: where it stands, its curves, what the model says before and after."""
+"""One training run below the list: its state, its curves, and samples of the model before and after training."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from dataclasses import replace
 
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical, VerticalScroll
-from textual.content import Content
 from textual.widgets import Static
 
 from engine.services.training.records import RunDetail
-from screens.training import formatting as words
+from screens.training import formatting
 from screens.widgets.line_plot import Cell, Line, LinePlot, loss_scale, share_scale
 
 HELD_OUT = "×"
@@ -19,7 +18,7 @@ BEST = "◆"
 
 
 class RunPane(Vertical):
-    """Shows one run; what scrolls stays where it is while the same run goes on."""
+    """Shows one run; the scroll position stays while the same run is shown again."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -27,7 +26,7 @@ class RunPane(Vertical):
         self._memory: int | None = None
 
     def compose(self) -> ComposeResult:
-        """Headline, why it failed, curves, and below them what is read."""
+        """Headline, why it failed, curves, and below them samples and log."""
         yield Static(id="headline")
         yield Static(id="problem")
         with Horizontal(id="plots"):
@@ -38,33 +37,33 @@ class RunPane(Vertical):
             yield Static(id="tail")
 
     def show(self, detail: RunDetail | None, memory: int | None) -> None:
-        """Shows a run, None for none; `memory` is what a run may use, in bytes."""
+        """Shows a run, or nothing for None; `memory` is what a run may use, in bytes."""
         before = self._detail
         self._detail, self._memory = detail, memory
         self.display = detail is not None
         if detail is None:
             return
-        self.query_one("#headline", Static).update(words.headline(detail.run, memory))
-        problem = words.problem_content(detail.run)
-        told = self.query_one("#problem", Static)
-        told.display = problem is not None
-        told.update(problem or "")
-        if before is not None and _but_time(before) == _but_time(detail):
-            return  # a step takes long, and drawing costs the run its processor
+        self.query_one("#headline", Static).update(formatting.headline(detail.run, memory))
+        problem = formatting.problem_content(detail.run)
+        line = self.query_one("#problem", Static)
+        line.display = problem is not None
+        line.update(problem or "")
+        if before is not None and _without_time(before) == _without_time(detail):
+            return  # drawing takes processor time from the run
         self._show_curves(detail)
         self._show_texts()
         if before is None or detail.run.name != before.run.name:
             self.query_one("#about", VerticalScroll).scroll_home(animate=False)
 
     def on_resize(self) -> None:
-        """Samples are cut to the width there is."""
+        """Cuts the samples to the new width."""
         self.call_after_refresh(self._show_texts)
 
     def _show_texts(self) -> None:
         if self._detail is not None:
             width = self.query_one("#samples").size.width or self.size.width
-            self.query_one("#samples", Static).update(words.about_content(self._detail, width))
-            self.query_one("#tail", Static).update(words.tail_content(self._detail))
+            self.query_one("#samples", Static).update(formatting.about_content(self._detail, width))
+            self.query_one("#tail", Static).update(formatting.tail_content(self._detail))
 
     def _show_curves(self, detail: RunDetail) -> None:
         steps = last_step(detail)
@@ -87,12 +86,12 @@ class RunPane(Vertical):
         )
 
 
-def _but_time(detail: RunDetail) -> RunDetail:
+def _without_time(detail: RunDetail) -> RunDetail:
     return replace(detail, run=replace(detail.run, seconds=0.0))
 
 
 def last_step(detail: RunDetail) -> int:
-    """Step at the right end of the curves: all that are planned while it runs, else the last one done."""
+    """Step at the right end of the curves: the last planned one while the run is running, else the last one done."""
     done = [point.step for point in detail.loss] + [point.step for point in detail.valid]
     if detail.run.state == "running" and detail.run.steps:
         done.append(detail.run.steps)
@@ -100,7 +99,7 @@ def last_step(detail: RunDetail) -> int:
 
 
 def loss_lines(detail: RunDetail) -> list[Line]:
-    """The loss of the steps, and on top of it that of the validations."""
+    """The loss of the steps, and over it that of the validations."""
     held_out = tuple((p.step, p.loss) for p in detail.valid if p.loss is not None)
     return [
         Line(tuple((point.step, point.loss) for point in detail.loss)),
@@ -109,7 +108,7 @@ def loss_lines(detail: RunDetail) -> list[Line]:
 
 
 def valid_lines(detail: RunDetail) -> list[Line]:
-    """AUROC as a line with its best point, F1 as signs."""
+    """AUROC as a line with its best point, F1 as points."""
     auroc = tuple((p.step, p.auroc) for p in detail.valid if p.auroc is not None)
     f1 = tuple((p.step, p.f1) for p in detail.valid if p.f1 is not None)
     best = tuple((step, value) for step, value in auroc if step == detail.run.best_step)
@@ -121,49 +120,24 @@ def valid_lines(detail: RunDetail) -> list[Line]:
 
 
 def loss_title(detail: RunDetail) -> list[Cell]:
-    """The last losses, each after its sign."""
+    """The last loss of each kind, each after its sign."""
     newest = detail.loss[-1].loss if detail.loss else None
     held_out = next((p.loss for p in reversed(detail.valid) if p.loss is not None), None)
     return [
         (" ⠒ loss ", "tone--accent"),
-        (words.loss(newest), "tone--bright"),
+        (formatting.loss(newest), "tone--bright"),
         (f"   {HELD_OUT} held out ", "tone--muted"),
-        (words.loss(held_out), "tone--bright"),
+        (formatting.loss(held_out), "tone--bright"),
     ]
 
 
 def valid_title(detail: RunDetail) -> list[Cell]:
     """The best AUROC and its F1, each after its sign."""
     run = detail.run
-    parts = [(" ⠒ AUROC ", "tone--accent"), (words.score(run.auroc), "tone--bright")]
+    parts = [(" ⠒ AUROC ", "tone--accent"), (formatting.score(run.auroc), "tone--bright")]
     if run.best_step is not None:
         parts.append((f" {BEST} best at {run.best_step:,}", "tone--muted"))
-    parts += [(f"   {HELD_OUT} F1 ", "tone--muted"), (words.score(run.f1), "tone--bright")]
+    parts += [(f"   {HELD_OUT} F1 ", "tone--muted"), (formatting.score(run.f1), "tone--bright")]
     if detail.valid:
         parts.append((f"   n {detail.valid[-1].n:,}", "tone--muted"))
     return parts
-
-
-def empty_content(missing: str, hint: str, conversations: int | None) -> Content:
-    """What to do where there is no run, and what it costs; why not where training is not possible here."""
-    lines = [
-        "No training runs yet.",
-        "",
-        "A run adapts a local model to your conversations: it learns where they end,",
-        "so that “did the user get what they wanted?” is measured on your own logs.",
-        "",
-    ]
-    head = Content("\n".join(lines))
-    if missing:
-        return Content.assemble(
-            head, ("\n" + missing, "$tone-incomplete"), ("\n" + hint, "$tone-accent")
-        )
-    many = "the conversations" if conversations is None else f"{conversations:,} conversations"
-    return Content.assemble(
-        head,
-        "\n",
-        ("n", "bold $tone-accent"),
-        f" chooses the data out of {many} and a recipe, and says\n"
-        "first how long it takes and how much memory.\n"
-        "Nothing leaves this machine; the run goes on when you quit.",
-    )

@@ -1,93 +1,300 @@
-"""Training: the runs that adapt a model to the project's conversations, watched while they work."""
+"""The training screen: the runs that adapt a model to the project's conversations, watched while they run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import Static
 
 from engine.errors import WorkbenchError
 from engine.records.conversations import Mode
-from engine.services.training.records import RunDetail, TrainingRequest
+from engine.services.services import Services
+from engine.services.training.records import RunDetail, TrainingChoices, TrainingRun
+from engine.services.training.request import TrainingRequest
 from engine.text import one_line
 from screens.shell.clipboard import copy
 from screens.shell.dialogs import ChoiceDialog
+from screens.shell.marking import Marking
 from screens.shell.run_dialog import RunDialog
-from screens.training import formatting as words
+from screens.shell.workbench_screen import WorkbenchScreen
+from screens.training import formatting
+from screens.training.columns import Listed, run_columns
 from screens.training.compare_dialog import CompareRunsDialog
 from screens.training.detail_dialogs import DetailDialog, LogDialog
 from screens.training.run_form import TrainingRunForm
+from screens.training.run_pane import RunPane
 from screens.training.truncation_dialog import TableDialog
-from screens.training.view import TrainingView
 from screens.widgets.background import write_in_order
+from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.marks import Marks
 from screens.widgets.row_table import RowTable
 
 T = TypeVar("T")
 
+POLL_SECONDS = 1.0
+"""Seconds between two reads of the runs while one is running and the screen is in sight."""
 
-class TrainingScreen(TrainingView):
-    """Training runs: their curves, what the model says before and after, and what they gained."""
+IDLE_POLLS = 8
+"""How many times less often they are read while none is running, or the screen is out of sight."""
 
+ENDED = ("finished", "stopped", "failed", "interrupted")
+
+
+class TrainingScreen(Marking, WorkbenchScreen[None]):
+    """A list of the runs, and below it the curves and samples of the one under the cursor."""
+
+    MODE = "training"
     PLACE = "training"
     CSS_PATH = "training.tcss"
     AUTO_FOCUS = "#runs"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n", "new", "New", tooltip="A new run; says first what it costs"),
-        Binding("s", "stop", "Stop", tooltip="Stop the run and keep its best; asks first"),
-        Binding("R", "resume_run", "Resume", tooltip="Go on at the last checkpoint"),
+        Binding("n", "new", "New", tooltip="A new run; shows first what it costs"),
+        Binding("s", "stop", "Stop", tooltip="Stop the run and keep its best checkpoint; asks first"),
+        Binding("R", "resume_run", "Resume", tooltip="Resume at the last checkpoint"),
         Binding("A", "use", "Use", tooltip="Score with this run's adapter"),
-        Binding("r", "score", "Score", tooltip="Score with the adapter in use; says first what it costs"),
-        Binding("v", "table", "Table", tooltip="The truncation test over what was held out"),
+        Binding("r", "score", "Score", tooltip="Score with the adapter in use; shows first what it costs"),
+        Binding("v", "table", "Table", tooltip="The truncation test on the held-out conversations"),
         Binding("c", "compare", "Compare", tooltip="Two runs side by side"),
-        Binding("space", "mark", "Mark", tooltip="Mark or unmark, and go on", show=False),
-        Binding("l", "log", "Log", tooltip="Everything that the run's process wrote"),
+        Binding("space", "mark", "Mark", tooltip="Mark or unmark, and move down", show=False),
+        Binding("l", "log", "Log", tooltip="Everything that the run's process printed"),
         Binding("y", "copy", "Copy", tooltip="Copy the run's settings and figures", show=False),
         Binding("D", "delete", "Delete", tooltip="Delete the run with its files; asks first", show=False),
         Binding("q", "app.quit", "Quit", tooltip="Quit; a training run goes on", show=False),
     ]  # fmt: skip
 
-    # Looking
+    def __init__(self, services: Services, feed: EngineFeed) -> None:
+        super().__init__(services, feed)
+        self.training = services.training
+        self.marks = Marks()
+        self.choices: TrainingChoices | None = None
+        self.runs: Sequence[TrainingRun] = ()
+        self._numbers: dict[str, int] = {}
+        self._by_number: dict[int, TrainingRun] = {}
+        self._reading = self._read_again = False
+        self._polls = 0
+        self._starting = False
+        self._cursor_to: str | None = None
+        self._conversations: int | None = None
+        self.table = RowTable[Listed](
+            run_columns(), self._fetch, lambda row: row[0], marked=self.marks, id="runs"
+        )
 
-    def _open(self, detail: RunDetail) -> None:
-        self.app.push_screen(DetailDialog(detail))
+    def compose_body(self) -> ComposeResult:
+        """Summary, list, the run under the cursor; or how to start one."""
+        yield Static(id="summary")
+        yield self.table
+        yield RunPane(id="run")
+        yield Static(classes="empty")
 
-    def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter shows everything about the run."""
+    def on_mount(self) -> None:
+        """Reads for the first time and starts the timer."""
+        super().on_mount()
+        self.query_one(RunPane).display = False
+        self.in_background(self.training.choices, self._show_choices, group="choices")
+        counts = self.services.conversations.counts
+        self.in_background(lambda: counts().conversations, self._show_count, group="count")
+        self.set_interval(POLL_SECONDS, self.poll)
+
+    # Reading
+
+    def poll(self) -> None:
+        """Reads the runs again if that is due: often while one is running in sight, else seldom."""
+        self._polls += 1
+        live = any(run.state == "running" for run in self.runs)
+        seldom = self._polls % IDLE_POLLS == 0
+        # Out of sight a running run is watched for its end; in sight the list is watched for runs started elsewhere.
+        often = live and self.is_active
+        if not self._reading and (often or (seldom and (live or self.is_active))):
+            self.refresh_data()
+
+    def refresh_data(self) -> None:
+        """Reads the runs, and everything about the one under the cursor. A call during a read repeats it afterwards."""
+        if self._reading:
+            self._read_again = True
+            return
+        self._reading = True
+        training, cursor = self.training, self._cursor_to or self._name_here()
+
+        def read() -> tuple[list[TrainingRun], RunDetail | None]:
+            runs = training.runs()
+            names = [run.name for run in runs]
+            name = cursor if cursor in names else next(iter(names), None)
+            return runs, None if name is None else training.detail(name)
+
+        def arrived(read: tuple[list[TrainingRun], RunDetail | None]) -> None:
+            self._show(*read)
+            self._finish_read()
+
+        def failed(error: WorkbenchError) -> None:
+            self._show_read_error(error)
+            self._finish_read()
+
+        self.in_background(read, arrived, group="runs", failed=failed)
+
+    def _finish_read(self) -> None:
+        self._reading = False
+        if self._read_again:
+            self._read_again = False
+            self.refresh_data()
+
+    def _show_read_error(self, error: WorkbenchError) -> None:
+        """Shows an error of reading in the summary line: a dialog would come again with each read."""
+        text = one_line(f"{error.message} {error.hint}")
+        self.query_one("#summary", Static).update(Content.styled(text, "$tone-incomplete"))
+
+    def _show(self, runs: list[TrainingRun], detail: RunDetail | None) -> None:
+        self._notify_ends(runs)
+        self.feed.tell_training(next((run for run in runs if run.state == "running"), None))
+        self.runs = runs
+        for run in runs:
+            self._numbers.setdefault(run.name, len(self._numbers))
+        self._by_number = {self._numbers[run.name]: run for run in runs}
+        self.set_class(not runs, "-empty")
+        self.table.show(array("q", (self._numbers[run.name] for run in runs)))
+        if self._cursor_to in self._numbers:
+            self.table.move_to_id(self._numbers[self._cursor_to])
+            self._cursor_to = None
+        if runs and self.focused is None:  # the list was hidden while it was empty
+            self.table.focus()
+        self._show_summary()
+        self._show_detail(detail)
+
+    def _show_detail(self, detail: RunDetail | None) -> None:
+        """Shows a run below the list; reads the right one if the cursor has moved meanwhile."""
+        here = self.run_here
+        if detail is not None and here is not None and detail.run.name != here.name:
+            self._read_detail()
+            return
+        memory = None if self.choices is None else self.choices.memory
+        self.query_one(RunPane).show(detail, memory)
+
+    def _read_detail(self) -> None:
         run = self.run_here
         if run is not None:
             self.in_background(
                 lambda: self.training.detail(run.name),
-                self._open,
-                group="open",
+                self._show_detail,
+                group="detail",
+                failed=self._show_read_error,
             )
 
+    def _notify_ends(self, runs: Sequence[TrainingRun]) -> None:
+        """Notifies of the runs that have ended since the last read."""
+        running = {run.name for run in self.runs if run.state == "running"}
+        for run in runs:
+            if run.name in running and run.state in ENDED:
+                broken = run.state in ("failed", "interrupted")
+                self.notify(
+                    formatting.ending(run),
+                    title=f"Training {formatting.name_of(run)}{f' {run.state}' if broken else ''}",
+                    severity="error" if broken else "information",
+                    markup=False,
+                )
+
+    def _show_choices(self, choices: TrainingChoices) -> None:
+        self.choices = choices
+        self._show_summary()
+        self._read_detail()
+
+    def _show_count(self, count: int) -> None:
+        self._conversations = count
+        self._show_summary()
+
+    def _show_summary(self) -> None:
+        """Updates the line above the list, and the text in place of an empty list."""
+        missing, hint = (
+            ("", "") if self.choices is None else (self.choices.missing, self.choices.hint)
+        )
+        self.query_one(".empty", Static).update(
+            formatting.empty_content(missing, hint, self._conversations)
+        )
+        self.query_one("#summary", Static).update(
+            formatting.summary_content(self.runs, len(self.marks), self._starting, missing, hint)
+        )
+
+    def _show_starting(self, starting: bool) -> None:
+        self._starting = starting
+        self._show_summary()
+
+    # The list
+
+    def _fetch(self, ids: Sequence[int]) -> list[Listed]:
+        by_number = self._by_number
+        return [(number, by_number[number]) for number in ids if number in by_number]
+
+    def _name_here(self) -> str | None:
+        run = self.run_here
+        return None if run is None else run.name
+
+    @property
+    def run_here(self) -> TrainingRun | None:
+        """The run under the cursor."""
+        number = self.table.cursor_id
+        return None if number is None else self._by_number.get(number)
+
+    def marks_changed(self) -> None:
+        """Shows how many runs are marked."""
+        self._show_summary()
+
+    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
+        """Shows the run under the cursor."""
+        self._read_detail()
+
+    # Dialogs that show
+
+    def _with_detail(self, show: Callable[[RunDetail], None], group: str) -> None:
+        """Reads everything about the run under the cursor and passes it on."""
+        run = self.run_here
+        if run is not None:
+            self.in_background(lambda: self.training.detail(run.name), show, group=group)
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Opens everything about the run."""
+
+        def show(detail: RunDetail) -> None:
+            self.app.push_screen(DetailDialog(detail))
+
+        self._with_detail(show, "open")
+
+    def action_copy(self) -> None:
+        """Copies the settings and figures of the run."""
+        self._with_detail(
+            lambda detail: copy(
+                self, formatting.as_text(detail), f"the run {formatting.name_of(detail.run)}"
+            ),
+            "copy",
+        )
+
     def action_log(self) -> None:
-        """Shows everything that the run's process wrote."""
+        """Opens everything that the run's process printed."""
         run = self.run_here
         if run is not None:
             self.app.push_screen(LogDialog(self.training, run.name))
 
     def action_table(self) -> None:
-        """Shows the truncation test over what the run held out; without a run, over everything."""
-        run = self.run_here
-        self.app.push_screen(TableDialog(self.training, None if run is None else run.name))
+        """Opens the truncation test on what the run held out; without a run, on all conversations."""
+        self.app.push_screen(TableDialog(self.training, self._name_here()))
 
     def action_compare(self) -> None:
-        """Shows two runs side by side: the marked ones, or this one and another that is chosen."""
-        marked = [self.by_number[number] for number in self._meant() if number in self.by_number]
+        """Opens two runs side by side: the marked ones, or this one and another that is chosen."""
+        marked = [self._by_number[number] for number in self._meant() if number in self._by_number]
         here = self.run_here
         if here is None or len(self.runs) < 2:
             self.notify("There are no two runs to compare yet.", markup=False)
         elif len(marked) == 2:
             self._compare(marked[0].name, marked[1].name)
         elif len(marked) > 2:
-            self.notify("Two runs are compared; more are marked.", markup=False)
+            self.notify("Only two runs can be compared; more are marked.", markup=False)
         elif marked[0].name != here.name:
             self._compare(marked[0].name, here.name)
         else:
             choices = [
-                (run.name, f"{words.name_of(run, 60)} · AUROC {words.score(run.auroc)}")
+                (run.name, f"{formatting.name_of(run, 60)} · AUROC {formatting.score(run.auroc)}")
                 for run in self.runs
                 if run.name != here.name
             ]
@@ -97,42 +304,32 @@ class TrainingScreen(TrainingView):
                     self._compare(here.name, name)
 
             self.app.push_screen(
-                ChoiceDialog(f"Compare {words.name_of(here)} with", choices), chosen
+                ChoiceDialog(f"Compare {formatting.name_of(here)} with", choices), chosen
             )
 
     def _compare(self, first: str, second: str) -> None:
         training = self.training
 
-        def show(found: tuple[RunDetail, RunDetail]) -> None:
-            self.app.push_screen(CompareRunsDialog(*found))
+        def show(pair: tuple[RunDetail, RunDetail]) -> None:
+            self.app.push_screen(CompareRunsDialog(*pair))
 
         self.in_background(
             lambda: (training.detail(first), training.detail(second)), show, group="compare"
         )
 
-    def action_copy(self) -> None:
-        """Copies the settings and figures of the run."""
-        run = self.run_here
-        if run is not None:
-            self.in_background(
-                lambda: self.training.detail(run.name),
-                lambda detail: copy(self, words.as_text(detail), f"the run {words.name_of(run)}"),
-                group="copy",
-            )
+    # Actions that write
 
-    # Doing
-
-    def _act(self, name: str, work: Callable[[str], T], said: str) -> None:
+    def _act(self, name: str, work: Callable[[str], T], message: str) -> None:
         """Does something to a run, says so, and reads again."""
 
         def done(_: T) -> None:
-            self.notify(said, markup=False)
+            self.notify(message, markup=False)
             self.refresh_data()
 
         self.in_background(lambda: work(name), done, group=f"act on {name}")
 
     def _if_sure(self, title: str, yes: str, no: str, act: Callable[[], None]) -> None:
-        """Asks first; what changes nothing stands first."""
+        """Asks before it acts; the answer that changes nothing comes first."""
 
         def answered(sure: bool | None) -> None:
             if sure:
@@ -140,92 +337,99 @@ class TrainingScreen(TrainingView):
 
         self.app.push_screen(ChoiceDialog(title, [(False, no), (True, yes)]), answered)
 
+    def _writable_run(self) -> TrainingRun | None:
+        """The run under the cursor; None where there is none or the project is read-only."""
+        run = self.run_here
+        return run if run is not None and self.may_write() else None
+
     def action_new(self) -> None:
-        """Asks what to train on and how, says what it costs, and starts it."""
-        offers = self.offers
+        """Asks what to train on and how, shows what it costs, and starts it."""
+        choices = self.choices
         if not self.may_write():
             return
-        if offers is None:
-            self.notify("Still looking at what this machine can train.", markup=False)
-        elif offers.missing:
-            self.show_error(WorkbenchError(offers.missing, offers.hint))
+        if choices is None:
+            self.notify("Still checking what this machine can train.", markup=False)
+        elif choices.missing:
+            self.show_error(WorkbenchError(choices.missing, choices.hint))
         else:
-            self.app.push_screen(TrainingRunForm(self.training, offers), self._begin)
+            self.app.push_screen(TrainingRunForm(self.training, choices), self._start_run)
 
-    def _begin(self, wish: TrainingRequest | None) -> None:
-        if wish is None:
+    def _start_run(self, request: TrainingRequest | None) -> None:
+        if request is None:
             return
 
         def started(name: str) -> None:
-            self.say_starting("")
+            self._show_starting(False)
             self.notify(
                 "It goes on when you quit.", title=f"Training {one_line(name, 40)}", markup=False
             )
             self.marks.clear()
-            self.wanted = name
+            self._cursor_to = name
             self.refresh_data()
 
         def failed(error: WorkbenchError) -> None:
-            self.say_starting("")
+            self._show_starting(False)
             self.show_error(error)
 
-        self.say_starting("writing the data of the new run …")
-        self.in_background(lambda: self.training.start(wish), started, group="start", failed=failed)
+        self._show_starting(True)
+        self.in_background(
+            lambda: self.training.start(request), started, group="start", failed=failed
+        )
 
     def action_stop(self) -> None:
-        """Stops the run after its step, once that is confirmed."""
-        run = self.run_here
-        if run is None or not self.may_write():
+        """Stops the run after its step, after a question."""
+        run = self._writable_run()
+        if run is None:
             return
         if run.state != "running":
-            self.notify(f"{words.name_of(run)} is not running.", markup=False)
+            self.notify(f"{formatting.name_of(run)} is not running.", markup=False)
             return
         self._if_sure(
-            f"Stop {words.name_of(run)}?",
-            "stop after this step: the best checkpoint becomes its adapter, R goes on",
+            f"Stop {formatting.name_of(run)}?",
+            "stop after this step: the best checkpoint becomes its adapter, R resumes it",
             "let it run",
             lambda: self._act(run.name, self.training.stop, "It ends after its step."),
         )
 
     def action_resume_run(self) -> None:
-        """Goes on with a run that did not come to its end."""
-        run = self.run_here
-        if run is None or not self.may_write():
+        """Resumes a run that did not finish."""
+        run = self._writable_run()
+        if run is None:
             return
         if run.state in ("running", "finished"):
-            self.notify(f"{words.name_of(run)} is {words.state_word(run)}.", markup=False)
+            self.notify(f"{formatting.name_of(run)} is {formatting.state_word(run)}.", markup=False)
             return
-        self._act(run.name, self.training.resume, "It goes on at its last checkpoint.")
+        self._act(run.name, self.training.resume, "It continues at its last checkpoint.")
 
     def action_delete(self) -> None:
-        """Deletes a run, once that is confirmed; never one that works."""
-        run = self.run_here
-        if run is None or not self.may_write():
+        """Deletes a run that is not running, after a question."""
+        run = self._writable_run()
+        if run is None:
             return
         if run.state == "running":
-            self.notify(f"{words.name_of(run)} is running; s stops it.", markup=False)
+            self.notify(f"{formatting.name_of(run)} is running; s stops it.", markup=False)
             return
         self._if_sure(
-            f"Delete {words.name_of(run)}?",
+            f"Delete {formatting.name_of(run)}?",
             "delete its data, checkpoints and adapter; this cannot be undone",
             "keep it",
             lambda: self._act(run.name, self.training.delete, "It is deleted."),
         )
 
     def action_use(self) -> None:
-        """Scores with this run's adapter from now on, and offers to score with it."""
-        run = self.run_here
-        if run is None or not self.may_write():
+        """Makes scoring use this run's adapter, and offers to score with it; on the one in use, undoes that."""
+        run = self._writable_run()
+        if run is None:
             return
         if not run.adapter:
-            self.notify(f"{words.name_of(run)} has made no adapter yet.", markup=False)
+            self.notify(f"{formatting.name_of(run)} has no adapter yet.", markup=False)
             return
         name = None if run.in_use else run.name
 
         def done(_: None) -> None:
             self.refresh_data()
             if name is None:
-                self.notify("Scoring uses the adapter that the program brings.", markup=False)
+                self.notify("Scoring uses the adapter that comes with the program.", markup=False)
             else:
                 self.action_score()
 

@@ -1,4 +1,4 @@
-"""The truncation test over what a run held out: how well each kind of score tells whole conversations from cut ones."""
+"""The truncation test: how well each kind of score tells whole conversations from cut ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine import number_format
 from engine.errors import WorkbenchError
 from engine.records.interval import Interval
 from engine.records.validation import Classification, CompletenessTable, TruthTable
-from engine.services.training.records import Training
+from engine.services.training.service import TrainingService
 from engine.text import one_line
 from screens.shell.clipboard import copy
 from screens.shell.dialogs import Dialog, hint_line
@@ -32,25 +32,29 @@ MEASURES: tuple[tuple[str, Callable[[Classification], Interval]], ...] = (
     ("AP", lambda found: found.ap),
     ("ECE", lambda found: found.ece),
 )
-"""The first ones are those that a narrow terminal has room for."""
+"""Columns, the most important first: a narrow terminal shows the first ones only."""
+
 CELL = 17
+"""Width of a column, with its interval."""
 
 
 class TableDialog(Dialog[None]):
-    """Rows for each configuration of scores and for the keyword rule, each figure with its 95% interval."""
+    """A row for each configuration of scores and for the keyword rule, each figure with its 95% interval."""
 
     PLACE = "truncation-table"
     AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,v", "dismiss(None)", "Close"),
-        Binding("a", "all", "All", tooltip="Over all conversations, or what the run held out"),
+        Binding(
+            "a", "all", "All", tooltip="On all conversations, or on those that the run held out"
+        ),
         Binding("y", "copy", "Copy", tooltip="Copy the table with tabs between the columns"),
     ]
 
-    def __init__(self, training: Training, run: str | None) -> None:
+    def __init__(self, training: TrainingService, run: str | None) -> None:
         super().__init__()
         self._training, self._run = training, run
-        self._asked = run
+        self._shown_run = run
         self._table: CompletenessTable | None = None
 
     def compose(self) -> ComposeResult:
@@ -58,26 +62,26 @@ class TableDialog(Dialog[None]):
         with Vertical(classes="dialog tall wide") as box:
             box.border_title = "Whole conversations against cut ones"
             with VerticalScroll():
-                yield Static(Content.styled("working it out …", "$tone-muted"), id="table")
+                yield Static(Content.styled("computing …", "$tone-muted"), id="table")
             keys = (("escape", "closes"), ("↑↓", "scroll"), ("a", "all conversations, or held out"))
             yield Static(hint_line(*keys, ("y", "copies")))
 
     def on_mount(self) -> None:
-        """Works the table out."""
+        """Computes the table."""
         self._read()
 
     def action_all(self) -> None:
-        """Changes between what the run held out and all conversations."""
-        self._asked = None if self._asked is not None else self._run
+        """Changes between the conversations that the run held out and all conversations."""
+        self._shown_run = None if self._shown_run is not None else self._run
         self._table = None
-        self.query_one("#table", Static).update(Content.styled("working it out …", "$tone-muted"))
+        self.query_one("#table", Static).update(Content.styled("computing …", "$tone-muted"))
         self._read()
 
     def _read(self) -> None:
-        training, asked = self._training, self._asked
+        training, run = self._training, self._shown_run
         background(
             self,
-            lambda: training.table(asked),
+            lambda: training.table(run),
             self._show,
             self._failed,
             group="table",
@@ -91,7 +95,7 @@ class TableDialog(Dialog[None]):
         self.query_one("#table", Static).update(refusal_content(error))
 
     def on_resize(self) -> None:
-        """Other columns have room."""
+        """Shows as many columns as fit."""
         self.call_after_refresh(self._draw)
 
     def _draw(self) -> None:
@@ -106,7 +110,7 @@ class TableDialog(Dialog[None]):
 
 
 def table_content(table: CompletenessTable, width: int) -> Content:
-    """What was asked of whom, the rows, and the same scores against what is known from elsewhere."""
+    """What was tested, the rows, and the same scores against the ground truth that was imported."""
     which = "all conversations" if table.run is None else f"held out by {one_line(table.run, 40)}"
     lines = [
         Content.assemble(
@@ -143,7 +147,7 @@ def table_content(table: CompletenessTable, width: int) -> Content:
 
 def _truth_lines(truth: TruthTable) -> list[Content]:
     head = Content.assemble(
-        (f"against what is known: {one_line(truth.claim, 60)}", "bold"),
+        (f"against the ground truth: {one_line(truth.claim, 60)}", "bold"),
         (
             f"  holds for {truth.holds:,}, not for {truth.fails:,}; {one_line(truth.means, 160)}",
             "$tone-muted",
@@ -151,7 +155,11 @@ def _truth_lines(truth: TruthTable) -> list[Content]:
     )
     lines = [Content(""), head]
     if not truth.rows:
-        lines.append(Content.styled("the same for all: nothing to tell apart", "$tone-muted"))
+        lines.append(
+            Content.styled(
+                "it is the same for all conversations, so nothing can be measured", "$tone-muted"
+            )
+        )
     for row in truth.rows:
         auroc, ap = _cell(row.auroc), _cell(row.ap)
         lines.append(
@@ -168,13 +176,13 @@ def _truth_lines(truth: TruthTable) -> list[Content]:
 
 
 def _cell(estimate: Interval) -> tuple[str, str]:
-    """A figure and its interval, `.981`, ` [.95, .99]`."""
+    """A figure and its interval as two texts, `.981` and ` [.95, .99]`."""
     low, high = number_format.probability(estimate.low), number_format.probability(estimate.high)
     return number_format.probability(estimate.value, 3), f" [{low}, {high}]"
 
 
 def as_text(table: CompletenessTable) -> str:
-    """The rows with tabs, each measure with its interval."""
+    """The rows with tabs between the columns, each figure with its interval."""
     lines = ["\t".join(["", *(f"{name}\t{name} low\t{name} high" for name, _ in MEASURES)])]
     for row in table.rows:
         cells = [" ".join(row.name.split())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -13,10 +14,12 @@ import pytest
 
 from engine.run_directory.events import RunDirectory, read_events
 from engine.services.training import adapter_in_use, service
-from engine.services.training.process import works
-from engine.services.training.run_files import about_data, all_runs
-from engine.services.training.service import Runs
+from engine.services.training.process import has_process
+from engine.services.training.request import DEFAULTS, TYPED, TrainingRequest, read_request
+from engine.services.training.run_files import all_runs, manifest_summary
+from engine.services.training.service import TrainingRuns
 from engine.store.project import Project
+from screens.training.run_form import HELD_OUT
 from tests.engine.services.training.training_project import (
     bare_run,
     fake_trainers,
@@ -24,6 +27,7 @@ from tests.engine.services.training.training_project import (
     wait_for,
 )
 from workbench.cli import main
+from workbench.commands.train import start_options
 
 
 @pytest.fixture
@@ -98,7 +102,7 @@ class TestRuns:
             ["train", str(project), "--filter", "name:talk", "--held-out", "0.25", "--limit", "10",
              "--seed", "5", "--contaminate", "0.4"]
         )  # fmt: skip
-        manifest = about_data(only_run(project))
+        manifest = manifest_summary(only_run(project))
 
         assert code == 0
         assert (manifest["filter"], manifest["held_out_share"]) == ("name:talk", 0.25)
@@ -116,7 +120,7 @@ class TestRuns:
         assert main(["train", str(project), "--name", "mine", "--detach"]) == 0
         run = only_run(project)
         wait_for(lambda: steps(run) > 1)
-        assert works(run)
+        assert has_process(run)
 
         capsys.readouterr()
         assert main(["train", "status", str(project), "--json"]) == 0
@@ -126,7 +130,7 @@ class TestRuns:
         assert "1 s left" in capsys.readouterr().out
 
         assert main(["train", "stop", str(project), "mine"]) == 0
-        assert not works(run)
+        assert not has_process(run)
         assert run.adapter_gguf.exists()
         assert "of 400 · reading 1 of 2 held out · 2 min left" in capsys.readouterr().err
 
@@ -140,7 +144,7 @@ class TestRuns:
         err = capsys.readouterr().err
 
         assert code == 130
-        assert "keeping the best" in err
+        assert "keeping the best checkpoint" in err
         assert "--resume mine" in err
         assert only_run(project).adapter_gguf.exists()
 
@@ -149,18 +153,18 @@ class TestRuns:
     ) -> None:
         """Pressed before anybody watches, ctrl+c is not lost, and leaves no run behind that nobody knows of."""
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
-        begin = Runs.begin
+        begin = TrainingRuns.start
 
-        def begin_and_press(runs: Runs, run: RunDirectory) -> None:
+        def begin_and_press(runs: TrainingRuns, run: RunDirectory) -> None:
             begin(runs, run)
             os.kill(os.getpid(), signal.SIGINT)
 
-        monkeypatch.setattr(Runs, "begin", begin_and_press)
+        monkeypatch.setattr(TrainingRuns, "start", begin_and_press)
         code = main(["train", str(project), "--name", "mine"])
 
         assert code == 130
-        assert "keeping the best" in capsys.readouterr().err
-        assert not works(only_run(project))
+        assert "keeping the best checkpoint" in capsys.readouterr().err
+        assert not has_process(only_run(project))
 
     def test_ctrl_c_twice_kills(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -172,7 +176,7 @@ class TestRuns:
 
         assert code == 130
         assert "was killed" in capsys.readouterr().err
-        assert not works(only_run(project))
+        assert not has_process(only_run(project))
 
     def test_going_on(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -288,3 +292,13 @@ class TestWords:
         assert "gone" in out
         assert "\x1b" not in out
         assert "\x9b" not in out
+
+
+def test_flags_and_dialog_have_the_declared_defaults() -> None:
+    """A command line without flags is the default request, and the dialog proposes the default share."""
+    parser = argparse.ArgumentParser()
+    start_options(parser)
+    arguments = parser.parse_args(["p.wb"])
+    texts = {name: getattr(arguments, name) for name in TYPED}
+    assert read_request(texts, arguments.set) == TrainingRequest()
+    assert float(HELD_OUT[0]) == DEFAULTS["held_out"]

@@ -1,4 +1,4 @@
-"""`workbench train`: begins a training run and watches it, says how runs stand, stops one."""
+"""`workbench train`: starts a training run and watches it, lists runs, stops one."""
 
 from __future__ import annotations
 
@@ -19,77 +19,56 @@ from engine.number_format import duration
 from engine.run_directory.events import Event, read_events
 from engine.services.training import adapter_in_use, process
 from engine.services.training.history import RunHistory
-from engine.services.training.records import TrainingEstimate, TrainingRequest, TrainingRun
-from engine.services.training.service import Runs
+from engine.services.training.records import TrainingEstimate, TrainingRun
+from engine.services.training.request import (
+    DEFAULTS,
+    OPTIONS,
+    TYPED,
+    TrainingRequest,
+    read_request,
+    read_settings,
+)
+from engine.services.training.service import TrainingRuns
 from engine.services.workspace import Workspace
 from engine.store.project import Project
 from engine.text import one_line
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import say, show, tell
-from workbench.commands.options import above_zero, add_filter, positive, share
 from workbench.exits import DONE
 
-LOOK_SECONDS = 0.3
-"""Between two looks at the events of a run that is watched."""
+POLL_SECONDS = 0.3
+"""Between two reads of the events of a watched run."""
 
-STEP_SECONDS = 10.0
-"""Between two lines about steps."""
+PROGRESS_SECONDS = 10.0
+"""Least time between two lines about steps."""
 
-UNIT = 1e9
+GB = 1e9
 
 
 def start_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `start`."""
+    """Declares the options of `start`: those of a request, made from its declaration, and those of this command."""
     parser.add_argument("project")
-    parser.add_argument(
-        "--base", metavar="M", help="model by name, GGUF file, or folder of weights"
-    )
-    parser.add_argument(
-        "--recipe", default="boundary", help="boundary, paper or no-end-tag (default: boundary)"
-    )
-    parser.add_argument(
-        "--epochs", type=above_zero, help="times that everything is read (default: 3)"
-    )
-    parser.add_argument(
-        "--preset", help="cpu, 8g, 16g, 24g or 80g: by memory (default: what this machine has)"
-    )
-    parser.add_argument("--name", help="of the run (default: after base and recipe, numbered)")
-    add_filter(parser)
-    parser.add_argument(
-        "--held-out",
-        type=share,
-        default=0.5,
-        metavar="S",
-        help="share of the conversations that is kept from training (default: 0.5)",
-    )
-    parser.add_argument(
-        "--limit", type=positive, metavar="N", help="train on so many conversations at most"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of what is held out (default: 0)")
-    parser.add_argument(
-        "--contaminate",
-        type=share,
-        default=0.0,
-        metavar="S",
-        help="cut this share of the training conversations, to measure what incomplete ones cost",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="another setting of the run, like rank=32; `train status PROJECT RUN` lists them",
-    )
-    parser.add_argument("--resume", metavar="RUN", help="go on with a run at its last checkpoint")
+    for name, option in OPTIONS.items():
+        several = name == "settings"
+        default = option.default or DEFAULTS[name]
+        parser.add_argument(
+            "--set" if several else f"--{name.replace('_', '-')}",
+            action="append" if several else "store",
+            default=[] if several else "",
+            metavar=option.metavar or None,
+            help=option.help if several else f"{option.help} (default: {default})",
+        )
+    parser.add_argument("--epochs", help="short for --set epochs=N: times that everything is read")
+    parser.add_argument("--resume", metavar="RUN", help="resume this run at its last checkpoint")
     parser.add_argument("--estimate", action="store_true", help="say what it would cost and stop")
-    parser.add_argument("--detach", action="store_true", help="begin it and do not watch")
+    parser.add_argument("--detach", action="store_true", help="start it and do not watch it")
 
 
 def start(arguments: argparse.Namespace) -> int:
-    """Begins a run, or goes on with one, and watches it to its end.
+    """Starts a run, or resumes one, and watches it to its end.
 
     Raises:
-        UsageError: What was asked for cannot be.
+        UsageError: The request cannot be met.
         WorkbenchError: The run failed.
         Cancelled: It was stopped.
     """
@@ -98,20 +77,18 @@ def start(arguments: argparse.Namespace) -> int:
     if arguments.resume:
         runs = _runs(home)
         if arguments.estimate or arguments.filter:
-            raise UsageError("A run goes on with the data that it began with.", "Leave that out.")
-        told = _size(runs.history(arguments.resume).run.events)
+            raise UsageError(
+                "A resumed run uses the data that it started with.",
+                "Leave out --filter and --estimate.",
+            )
+        offset = _size(runs.history(arguments.resume).run.events)
         with _interrupts() as pressed:
-            runs.go_on(arguments.resume, _settings(arguments.set))
-            tell(f"{arguments.resume} goes on.")
-            return _watch(runs, arguments.resume, arguments, pressed, told)
+            runs.resume(arguments.resume, read_settings(arguments.set))
+            tell(f"{arguments.resume} is resumed.")
+            return _watch(runs, arguments.resume, arguments, pressed, offset)
     with Workspace(home) as workspace:
         training = workspace.training
-        plan = training.planner.plan(
-            _wish(arguments),
-            seed=arguments.seed,
-            contaminate=arguments.contaminate,
-            whole=not arguments.estimate,
-        )
+        plan = training.planner.plan(_request(arguments), whole=not arguments.estimate)
         if arguments.estimate:
             if arguments.json:
                 show(asdict(plan.estimate))
@@ -120,10 +97,10 @@ def start(arguments: argparse.Namespace) -> int:
             return DONE
         tell(estimate_text(plan.estimate))
         name = training.prepare(plan).path.name
-        runs = training.runs_beside
-    # The project is closed by now: it is free for others while the run works.
+        runs = training.run_directories
+    # The project is closed now, so another program can open it while the run is running.
     with _interrupts() as pressed:
-        runs.begin(runs.history(name).run)
+        runs.start(runs.history(name).run)
         return _watch(runs, name, arguments, pressed)
 
 
@@ -136,7 +113,7 @@ def status_options(parser: argparse.ArgumentParser) -> None:
 
 
 def status(arguments: argparse.Namespace) -> int:
-    """Says how the runs of a project stand, or how one does."""
+    """Prints the runs of a project, or one of them with its settings."""
     home = Path(arguments.project)
     runs = _runs(home)
     with Project.open(home, read_only=True, upgrade=True) as project:
@@ -156,7 +133,7 @@ def status(arguments: argparse.Namespace) -> int:
     if arguments.json:
         show({"runs": [asdict(row) for row in rows]})
     elif not rows:
-        say("No training runs yet. `workbench train PROJECT` begins one.")
+        say("No training runs yet. `workbench train PROJECT` starts one.")
     else:
         say("\n".join(line for row in rows for line in _lines(row)))
     return DONE
@@ -172,7 +149,7 @@ def stop(arguments: argparse.Namespace) -> int:
     """Stops a run and waits for its end; the best checkpoint becomes its adapter.
 
     Raises:
-        UsageError: It is not there, or does not work.
+        UsageError: There is no such run, or it is not running.
     """
     runs = _runs(Path(arguments.project))
     history = runs.history(arguments.run_name)
@@ -181,17 +158,17 @@ def stop(arguments: argparse.Namespace) -> int:
     narrator = _Narrator(history, _size(history.run.events))
     runs.trainers.stop(history.run)
     tell(f"{arguments.run_name} ends after its step and keeps the best checkpoint.")
-    while narrator.look():
-        time.sleep(LOOK_SECONDS)
+    while narrator.narrate():
+        time.sleep(POLL_SECONDS)
     try:
-        return _said(history, arguments.json)
+        return _report(history, arguments.json)
     except Cancelled as stopped:
         tell(f"{stopped.message} {stopped.hint}")
         return DONE
 
 
 def estimate_text(estimate: TrainingEstimate) -> str:
-    """An estimate in words."""
+    """An estimate as text of several lines."""
     text = (
         f"{estimate.name}: train on {estimate.train:,} of {estimate.matched:,} conversations,"
         f" hold out {estimate.held_out:,}, with {estimate.base}"
@@ -199,12 +176,12 @@ def estimate_text(estimate: TrainingEstimate) -> str:
     if estimate.tokens is not None and estimate.steps is not None:
         text += f"\n  {estimate.tokens:,} tokens an epoch, {estimate.steps:,} steps"
     if estimate.memory is not None:
-        text += f"\n  about {estimate.memory / UNIT:.1f} GB of memory"
-        text += "" if estimate.fits else f", which is not there. {estimate.advice}"
+        text += f"\n  about {estimate.memory / GB:.1f} GB of memory"
+        text += "" if estimate.fits else f", more than this machine has. {estimate.advice}"
     if estimate.seconds is None:
-        text += "\n  how long it takes is not known before its first steps"
+        text += "\n  duration not known before the first steps"
     else:
-        how = "as earlier runs went" if estimate.measured else "a guess until it runs"
+        how = "as in earlier runs" if estimate.measured else "a guess until it runs"
         text += f"\n  about {duration(estimate.seconds)} ({how})"
     return "\n  ".join([text, *estimate.notes])
 
@@ -213,35 +190,43 @@ def estimate_text(estimate: TrainingEstimate) -> str:
 
 
 def _watch(
-    runs: Runs, name: str, arguments: argparse.Namespace, pressed: Sequence[int], told: int = 0
+    runs: TrainingRuns,
+    name: str,
+    arguments: argparse.Namespace,
+    pressed: Sequence[int],
+    offset: int = 0,
 ) -> int:
-    """Tells what happens in a run, from a byte of its events on: those before it others were told.
+    """Narrates a run to its end.
 
-    `pressed` counts ctrl+c since before the run began, so that none is lost between its beginning and this.
+    Args:
+        pressed: How often ctrl+c was pressed, counted since before the run started, so that none is lost.
+        offset: Byte of the event file to begin at.
     """
     history = runs.history(name)
     if arguments.detach:
         if arguments.json:
             show({"run": name, "folder": str(history.run.path)})
         else:
-            say(f"{name} runs by itself; `workbench train status` says how it stands.")
+            say(f"{name} is running; `workbench train status` shows its state.")
         return DONE
-    narrator = _Narrator(history, told)
-    asked = 0
-    while narrator.look():
-        if pressed[0] > asked:
-            asked = pressed[0]
-            if asked == 1:
+    narrator = _Narrator(history, offset)
+    handled = 0
+    while narrator.narrate():
+        if pressed[0] > handled:
+            handled = pressed[0]
+            if handled == 1:
                 runs.trainers.stop(history.run)
-                tell("Stopping after this step, keeping the best. ctrl+c again kills it.")
+                tell(
+                    "Stopping after this step, keeping the best checkpoint. ctrl+c again kills it."
+                )
             else:
                 runs.trainers.kill(history.run)
-        time.sleep(LOOK_SECONDS)
-    return _said(history, arguments.json, killed=asked > 1)
+        time.sleep(POLL_SECONDS)
+    return _report(history, arguments.json, killed=handled > 1)
 
 
-def _said(history: RunHistory, as_json: bool, killed: bool = False) -> int:
-    """Tells what came of a run.
+def _report(history: RunHistory, as_json: bool, killed: bool = False) -> int:
+    """Prints the result of a run that ended.
 
     Raises:
         WorkbenchError: It failed.
@@ -252,7 +237,7 @@ def _said(history: RunHistory, as_json: bool, killed: bool = False) -> int:
         show(asdict(row))
     if killed and row.state == "interrupted":
         raise Cancelled(
-            f"{row.name} was killed.", f"`--resume {row.name}` goes on at its last checkpoint."
+            f"{row.name} was killed.", f"`--resume {row.name}` continues at its last checkpoint."
         )
     if row.problem:
         raise WorkbenchError(f"{row.name} failed: {row.problem}", row.hint)
@@ -260,55 +245,56 @@ def _said(history: RunHistory, as_json: bool, killed: bool = False) -> int:
         say("\n".join(_lines(row)))
     if row.state == "stopped":
         raise Cancelled(
-            f"{row.name} was stopped and keeps its best.", f"`--resume {row.name}` goes on with it."
+            f"{row.name} was stopped; its adapter is the best so far.",
+            f"`--resume {row.name}` continues it.",
         )
     return DONE
 
 
 class _Narrator:
-    """Tells the events of a run on standard error, from a byte of its events on."""
+    """Prints the events of a run to standard error, from a byte of its event file on."""
 
-    def __init__(self, history: RunHistory, told: int) -> None:
-        self._run, self._told = history.run, told
-        self._spoken = 0.0
+    def __init__(self, history: RunHistory, offset: int) -> None:
+        self._run, self._offset = history.run, offset
+        self._last_progress = 0.0
         self._steps = history.row().steps
         self._validated: int | None = None
 
-    def look(self) -> bool:
-        """Tells what happened since the last look; False once nothing works on the run any more."""
-        works = process.has_process(self._run)
-        events, self._told = read_events(self._run.events, self._told)
+    def narrate(self) -> bool:
+        """Prints the events since the last call; returns whether the run still has a process."""
+        alive = process.has_process(self._run)
+        events, self._offset = read_events(self._run.events, self._offset)
         for event in events:
-            said = self._words(event)
-            if said:
-                tell(said)
-        return works
+            text = self._text(event)
+            if text:
+                tell(text)
+        return alive
 
-    def _words(self, event: Event) -> str:
+    def _text(self, event: Event) -> str:
         kind, step = event["event"], event.get("step")
         if kind == "started":
             self._steps = event.get("steps")
             return (
                 f"{self._run.path.name}: {event.get('examples', 0):,} conversations,"
                 f" {event.get('tokens', 0):,} tokens an epoch, {self._steps} steps"
-                + (f", on from step {step}" if step else "")
+                + (f", from step {step} on" if step else "")
             )
         if kind == "step":
-            if not self._again() and step != self._steps:
+            if not self._progress_due() and step != self._steps:
                 return ""
-            return f"  step {step} of {self._steps} · {_step_words(event)}"
+            return f"  step {step} of {self._steps} · {_step_text(event)}"
         if kind == "validating":
             first = step != self._validated
-            if not self._again() and not first:
+            if not self._progress_due() and not first:
                 return ""
             self._validated = step
-            far = f"{event.get('done', 0):,} of {event.get('of', 0):,} held out"
+            read = f"{event.get('done', 0):,} of {event.get('of', 0):,} held out"
             return " · ".join(
-                [f"  step {step} of {self._steps} · reading {far}", *_time_left(event)]
+                [f"  step {step} of {self._steps} · reading {read}", *_time_left(event)]
             )
         if kind == "valid":
             best = " · best so far" if event.get("best") else ""
-            return f"  step {step} · held out: {_valid_words(event)}{best}"
+            return f"  step {step} · held out: {_valid_text(event)}{best}"
         if kind == "warning":
             return f"  {one_line(str(event.get('message', '')))}"
         if kind == "parity":
@@ -320,20 +306,20 @@ class _Narrator:
             )
         return ""
 
-    def _again(self) -> bool:
-        """Whether it is time to say once more how far it is."""
-        if time.monotonic() - self._spoken < STEP_SECONDS:
+    def _progress_due(self) -> bool:
+        """Whether the next line about progress is due."""
+        if time.monotonic() - self._last_progress < PROGRESS_SECONDS:
             return False
-        self._spoken = time.monotonic()
+        self._last_progress = time.monotonic()
         return True
 
 
-def _step_words(event: Event) -> str:
+def _step_text(event: Event) -> str:
     parts = [f"loss {_figure(event.get('loss'), '.3f')}"]
     if event.get("tokens_per_s"):
         parts.append(f"{event['tokens_per_s']:,.0f} tokens/s")
     if event.get("memory"):
-        parts.append(f"{event['memory'] / UNIT:.1f} GB")
+        parts.append(f"{event['memory'] / GB:.1f} GB")
     return " · ".join([*parts, *_time_left(event)])
 
 
@@ -342,7 +328,7 @@ def _time_left(event: Event) -> list[str]:
     return [] if left is None else [f"{duration(left)} left"]
 
 
-def _valid_words(event: Event) -> str:
+def _valid_text(event: Event) -> str:
     return (
         f"loss {_figure(event.get('loss'), '.3f')}, AUROC {_figure(event.get('auroc'), '.3f')},"
         f" F1 {_figure(event.get('f1'), '.3f')}"
@@ -362,7 +348,7 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def _interrupts() -> Iterator[list[int]]:
-    """Counts how often ctrl+c was pressed, in place of the exception, for the time of a block."""
+    """Counts how often ctrl+c is pressed during the block, instead of raising KeyboardInterrupt."""
     pressed = [0]
 
     def count(number: int, frame: FrameType | None) -> None:
@@ -378,41 +364,24 @@ def _interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-# Words
+# Text
 
 
-def _runs(project: Path) -> Runs:
+def _runs(project: Path) -> TrainingRuns:
     if not project.is_file():
         raise ProjectError(
             f"There is no project {project}.", "Make one with `workbench import PROJECT PATH...`."
         )
-    return Runs(project)
+    return TrainingRuns(project)
 
 
-def _wish(arguments: argparse.Namespace) -> TrainingRequest:
-    settings = _settings(arguments.set)
-    if arguments.epochs is not None:
-        settings = [("epochs", str(arguments.epochs)), *settings]
-    return TrainingRequest(
-        filter=asked_filter(arguments.filter),
-        name=arguments.name or "",
-        recipe=arguments.recipe,
-        preset=arguments.preset or "",
-        base=arguments.base or "",
-        held_out=arguments.held_out,
-        limit=arguments.limit,
-        settings=tuple(settings),
+def _request(arguments: argparse.Namespace) -> TrainingRequest:
+    epochs = [f"epochs={arguments.epochs}"] if arguments.epochs else []
+    return read_request(
+        {name: getattr(arguments, name) for name in TYPED},
+        [*epochs, *arguments.set],
+        asked_filter(arguments.filter),
     )
-
-
-def _settings(words: Sequence[str]) -> list[tuple[str, str]]:
-    settings = []
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise UsageError(f"--set takes field=value, not {word!r}.", "Like --set rank=32.")
-        settings.append((name.strip(), value))
-    return settings
 
 
 def _headline(row: TrainingRun) -> str:

@@ -1,4 +1,4 @@
-"""What the events of a run come to: curves, the state, and why it failed. Reads only what was written since."""
+"""The state, curves and failure of a run, read from its event file; each time only what was written since."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from engine.services.training.records import (
     TrainingRun,
     ValidPoint,
 )
-from engine.services.training.run_files import about_data
+from engine.services.training.run_files import manifest_summary
 
 CURVE_POINTS = 1000
 TAIL_BYTES = 64 << 10
@@ -34,17 +34,25 @@ LOG_BYTES = 1 << 20
 LAST_LINES = 12
 
 LOWER_MEMORY = (
-    "Lower rows or max_tokens, set recompute=true, or take a smaller base; then start or resume it."
+    "Lower rows or max_tokens, set recompute=true, or use a smaller base; then start or resume it."
 )
-GO_ON = "Resume it: it goes on at its last checkpoint."
+RESUME = "Resume it: it continues at its last checkpoint."
 _KILLED = -9
-_ENDED = (-15, 143)
-"""SIGTERM, as the process tells it or the system."""
+_TERMINATED = (-15, 143)
+"""Exit codes after SIGTERM: set by the system, and by the trainer itself."""
 
 
 @dataclass(slots=True)
-class _Read:
-    """Everything that was read of the event file so far."""
+class _Events:
+    """What the events read so far add up to.
+
+    Attributes:
+        offset, file: How far which file was read; the file as device and inode.
+        decisive: The newest event that says how the run ended, if no process is alive.
+        ending: The event `done` or `error` of the last process.
+        past_seconds: Running time of earlier processes.
+        began, last: Time of the first event of the last process, and of the newest event.
+    """
 
     offset: int = 0
     file: tuple[int, int] | None = None
@@ -66,32 +74,32 @@ class _Read:
 
 
 class RunHistory:
-    """One run; ask it again and it takes in what was written since."""
+    """One run. Each call reads the events that were written since the last one."""
 
     def __init__(self, run: RunDirectory) -> None:
         self.run = run
-        self._read = _Read()
+        self._read = _Events()
         self._config: TrainConfig | None = None
 
     @property
     def config(self) -> TrainConfig | None:
-        """What the run was told; None where that cannot be read."""
+        """The config of the run; None where it cannot be read."""
         with contextlib.suppress(ConfigError):
             self._config = TrainConfig.load(self.run.config)
         return self._config
 
     def row(self, in_use: bool = False) -> TrainingRun:
-        """The run as it stands."""
-        # In this order: a process that ends between the two has written its last event.
-        works = process.works(self.run)
+        """The current state of the run."""
+        # The process first: if it ends between the two lines, its last event is there to read.
+        alive = process.has_process(self.run)
         read = self._refresh()
-        state = self._state(works)
+        state = self._state(alive)
         problem, hint = self._problem(state)
-        pid = process.pid_of(self.run) if works else None
-        config, manifest = self.config, about_data(self.run)
+        pid = process.pid_of(self.run) if alive else None
+        config, manifest = self.config, manifest_summary(self.run)
         counts = manifest.get("counts", {})
         newest = read.newest or {}
-        validating = read.validating or {} if works else {}
+        validating = read.validating or {} if alive else {}
         done = read.ending if read.ending and read.ending["event"] == "done" else {}
         started = read.started or {}
         return TrainingRun(
@@ -103,13 +111,13 @@ class RunHistory:
             held_out=int(counts.get("held_out", started.get("valid", 0))),
             created_at=str(manifest.get("created_at") or self._created()),
             seconds=self._seconds(pid),
-            step=newest.get("step", done.get("step", started.get("step") if works else None)),
+            step=newest.get("step", done.get("step", started.get("step") if alive else None)),
             steps=started.get("steps"),
             epoch=newest.get("epoch"),
             epochs=config.epochs if config else None,
             loss=newest.get("loss"),
             tokens_per_s=newest.get("tokens_per_s"),
-            seconds_left={**newest, **validating}.get("seconds_left") if works else None,
+            seconds_left={**newest, **validating}.get("seconds_left") if alive else None,
             validated=validating.get("done"),
             to_validate=validating.get("of"),
             memory=newest.get("memory"),
@@ -117,19 +125,19 @@ class RunHistory:
             f1=read.best.f1 if read.best else None,
             best_step=read.best.step if read.best else None,
             pid=pid,
-            stopping=works and self.run.stop.exists(),
+            stopping=alive and self.run.stop.exists(),
             problem=problem,
             hint=hint,
-            # One that llama.cpp reads otherwise than it was trained is there too, and its run failed.
+            # A failed run may have an adapter file too: one that failed the comparison with llama.cpp.
             adapter=self.run.adapter_gguf.exists() and state not in ("running", "failed"),
             in_use=in_use,
         )
 
     def detail(self, in_use: bool = False) -> RunDetail:
-        """The run with its curves, samples and settings."""
+        """Everything about the run."""
         row = self.row(in_use)
         read = self._read
-        manifest = about_data(self.run)
+        manifest = manifest_summary(self.run)
         return RunDetail(
             run=row,
             loss=_thinned([LossPoint(step, loss) for step, loss in sorted(read.loss.items())]),
@@ -145,7 +153,7 @@ class RunHistory:
         )
 
     def log(self, most: int = LOG_BYTES) -> str:
-        """The end of what the processes of the run wrote, at most so many bytes; may hold anything."""
+        """The end of what the processes of the run printed, at most `most` bytes; untrusted text."""
         try:
             with self.run.log.open("rb") as file:
                 size = file.seek(0, 2)
@@ -153,12 +161,12 @@ class RunHistory:
                 data = file.read()
         except OSError:
             return ""
-        # Progress bars draw over their line; what they drew last is what they say.
+        # A progress bar redraws its line after a carriage return; keep what it drew last.
         lines = data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
         return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in lines)
 
     def speed(self) -> float | None:
-        """Tokens a second that training reached; None before the first step."""
+        """Training speed in tokens a second; None before the first step."""
         newest = self._refresh().newest or {}
         speed = newest.get("tokens_per_s")
         return float(speed) if speed else None
@@ -169,31 +177,31 @@ class RunHistory:
         count = started.get("tokens")
         return int(count) if count else None
 
-    def _refresh(self) -> _Read:
+    def _refresh(self) -> _Events:
         file: tuple[int, int] | None = None
         with contextlib.suppress(OSError):
             status = self.run.events.stat()
             file = (status.st_dev, status.st_ino)
         if file != self._read.file:
-            # Deleted, and perhaps begun again under the same name.
-            self._read = _Read(file=file)
+            # The run was deleted, and perhaps created again under the same name.
+            self._read = _Events(file=file)
         events, self._read.offset = read_events(self.run.events, self._read.offset)
         for event in events:
-            # A line that is an event but not one of ours says nothing.
+            # Events with missing or wrong fields are passed over.
             with contextlib.suppress(KeyError, TypeError, ValueError):
-                _take(self._read, event)
+                _add_event(self._read, event)
         return self._read
 
-    def _state(self, works: bool) -> State:
+    def _state(self, alive: bool) -> State:
         decisive = self._read.decisive
-        if works:
+        if alive:
             return "running"
         if decisive is None:
             return "failed" if process.was_started(self.run) else "new"
         return state_of([decisive], running=False)
 
     def _problem(self, state: State) -> tuple[str, str]:
-        """Why a run did not come to its end, and what to do."""
+        """Why a run did not finish, and what to do; two empty texts where it did or can still finish."""
         if state == "failed" and self._read.ending is not None:
             message = str(self._read.ending.get("message", ""))
             hint = str(self._read.ending.get("hint", ""))
@@ -203,27 +211,27 @@ class RunHistory:
         code = process.exit_code(self.run)
         tail = self.log(TAIL_BYTES)
         if is_out_of_memory(tail):
-            return "The memory did not suffice.", LOWER_MEMORY
+            return "Out of memory.", LOWER_MEMORY
         if code == _KILLED:
             return (
-                "The process was killed from outside: by someone, or by the system for want of memory.",
-                f"Resume it. If memory was short: {LOWER_MEMORY[0].lower()}{LOWER_MEMORY[1:]}",
+                "The process was killed: by someone, or by the system because memory ran out.",
+                f"Resume it. If memory ran out: {LOWER_MEMORY[0].lower()}{LOWER_MEMORY[1:]}",
             )
-        if code in _ENDED:
-            return "The process was asked to end at once.", GO_ON
+        if code in _TERMINATED:
+            return "The process was terminated.", RESUME
         last = next((line for line in reversed(tail.splitlines()) if line.strip()), "")
         if state == "failed" or code:
-            return last or "The process ended before it began.", "The log says more."
+            return last or "The process ended before training started.", "The log has the rest."
         return (
-            "The process ended without a word: it was killed, or the machine went down.",
-            GO_ON,
+            "The process ended without an error: it was killed, or the machine went down.",
+            RESUME,
         )
 
     def _seconds(self, pid: int | None) -> float:
         read = self._read
         if read.began is None or read.started is None:
             return 0.0
-        # A process that goes on with a run says so only once it has read its weights.
+        # A process that resumes a run writes `started` only after loading the weights.
         working = pid is not None and read.started.get("pid") == pid
         until = datetime.now(UTC).timestamp() if working else read.last
         return read.past_seconds + max(0.0, until - read.began)
@@ -244,23 +252,23 @@ def retired_warning(config: TrainConfig | None) -> tuple[str, ...]:
 
 
 def settings_of(config: TrainConfig | None) -> tuple[Setting, ...]:
-    """A config in words, in the order of its fields."""
+    """The fields of a config with their values as text, in order."""
     if config is None:
         return ()
     return tuple(
-        Setting(one.name, shown(getattr(config, one.name)), str(one.metadata.get("help", "")))
+        Setting(one.name, as_typed(getattr(config, one.name)), str(one.metadata.get("help", "")))
         for one in fields(config)
     )
 
 
-def shown(value: Any) -> str:
-    """A value of a setting as a person would type it."""
+def as_typed(value: Any) -> str:
+    """The value of a setting as a person would type it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _take(read: _Read, event: Event) -> None:
+def _add_event(read: _Events, event: Event) -> None:
     kind = event["event"]
     time = float(event.get("time", read.last))
     if kind == "started":
@@ -292,8 +300,8 @@ def _take(read: _Read, event: Event) -> None:
     read.last = max(read.last, time)
 
 
-def _undo_after(read: _Read, step: int) -> None:
-    """Forgets what a later process does again."""
+def _undo_after(read: _Events, step: int) -> None:
+    """Drops the events after a step, which a resumed process repeats."""
     read.loss = {at: loss for at, loss in read.loss.items() if at <= step}
     read.valid = {at: point for at, point in read.valid.items() if at <= step}
     read.samples = {key: one for key, one in read.samples.items() if one.step <= step}
@@ -333,9 +341,9 @@ def _parity(event: Event) -> Parity:
 
 
 def _thinned(points: list[LossPoint]) -> tuple[LossPoint, ...]:
-    """At most about `CURVE_POINTS` points: means over equal numbers of neighbours."""
+    """At most about `CURVE_POINTS` points: means over equally many neighbours."""
     size = -(-len(points) // CURVE_POINTS)
     if size <= 1:
         return tuple(points)
-    parts = [points[at : at + size] for at in range(0, len(points), size)]
-    return tuple(LossPoint(p[-1].step, sum(one.loss for one in p) / len(p)) for p in parts)
+    groups = [points[at : at + size] for at in range(0, len(points), size)]
+    return tuple(LossPoint(g[-1].step, sum(one.loss for one in g) / len(g)) for g in groups)

@@ -1,4 +1,4 @@
-"""From what a person asks for to a run that can be begun: config, data, and what it would cost."""
+"""From a request to a run that can be created: its config, its data, and what it would cost."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from engine.filters import ListQuery
 from engine.folders import log_dir
 from engine.model.catalog import Catalog
 from engine.model.interface import LoadOptions
-from engine.run_directory.config import RECIPES, WORDS, TrainConfig
+from engine.run_directory.config import WORDS, TrainConfig
 from engine.services.training import presets, run_files
 from engine.services.training.base import Base, Machine, base_for, this_machine
 from engine.services.training.history import RunHistory
 from engine.services.training.presets import Preset
-from engine.services.training.records import TrainingEstimate, TrainingRequest
-from engine.services.training.run_files import DataPlan, about_data, free_name, machine
+from engine.services.training.records import TrainingEstimate
+from engine.services.training.request import SETTINGS, TrainingRequest
+from engine.services.training.run_files import DataPlan, free_name, machine_name, manifest_summary
 from engine.store import conversations
 from engine.store.project import Project
 from engine.store.sql import snapshot
@@ -27,24 +28,24 @@ from engine.views.training_data import items, usable
 from engine.worker.client import ModelProcess
 
 SURVEYED = 4_000
-"""Conversations that an estimate reads; of more it takes as many, evenly spread. A run reads them all."""
+"""Most conversations that an estimate reads, evenly spread; a run reads them all."""
 
-SAMPLE = 48
-"""Conversations whose tokens are counted."""
+COUNTED = 48
+"""Conversations whose tokens are counted, to know the tokens per character."""
 
 CHARS_PER_TOKEN = 3.6
-"""English text and JSON in vocabularies of 32k and more, where nothing could be counted."""
+"""Assumed where nothing could be counted: English text and JSON, vocabulary of 32k or more."""
 
 REPLY_TOKENS = 256
-"""Labels of the recipes that learn the last answer; it is rarely longer."""
+"""Labels of the recipes that learn the last answer, which is rarely longer."""
 
-Counter = Callable[[Path, Sequence[Sequence[str]]], list[int]]
-"""Tokens of each log (its pieces) in the vocabulary of a GGUF file."""
+TokenCounter = Callable[[Path, Sequence[Sequence[str]]], list[int]]
+"""Counts the tokens of each log, given as its pieces, with the tokenizer of a GGUF file."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """A run before it is begun; `whole` says whether `data` was drawn from every conversation."""
+    """A run before it is created; `whole` says whether `data` was drawn from every conversation."""
 
     name: str
     config: TrainConfig
@@ -55,7 +56,7 @@ class TrainingPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Survey:
-    """What of the conversations asked for could be used; `scale` is above 1 where only some were read."""
+    """Which of the matching conversations can be trained on; `scale` is above 1 where only a part was read."""
 
     matched: int
     usable: tuple[Usable, ...]
@@ -63,7 +64,7 @@ class _Survey:
 
 
 class TrainingPlanner:
-    """Plans the runs of one project. What it read of the conversations it keeps until they change."""
+    """Plans the runs of one project. What it read of the conversations is kept until the matching ids change."""
 
     def __init__(
         self,
@@ -71,65 +72,52 @@ class TrainingPlanner:
         catalog: Catalog,
         histories: Callable[[], Sequence[RunHistory]],
         *,
-        on: Callable[[], Machine] = this_machine,
-        count: Counter | None = None,
+        machine: Callable[[], Machine] = this_machine,
+        count: TokenCounter | None = None,
     ) -> None:
-        """Prepares.
+        """Reads nothing yet.
 
         Args:
-            histories: The runs of the project, whose speeds are known.
+            histories: The runs of the project, which tell speed and tokens per character.
+            machine: The machine that runs train on.
+            count: Counts tokens; by a model process where None.
         """
         self._project, self._catalog, self._histories = project, catalog, histories
-        self._on, self._count = on, count or count_tokens
+        self._machine, self._count = machine, count or count_tokens
         self._surveys: dict[tuple[bytes, bool], _Survey] = {}
         self._per_char: dict[Path, float] = {}
 
-    def plan(
-        self, wish: TrainingRequest, *, seed: int = 0, contaminate: float = 0.0, whole: bool = False
-    ) -> TrainingPlan:
-        """The run that this wish comes to.
+    def plan(self, request: TrainingRequest, *, whole: bool = False) -> TrainingPlan:
+        """Plans the run of a request.
 
         Args:
-            seed: Of the split.
-            contaminate: See `DataPlan`.
-            whole: Read every conversation, as a run must.
+            whole: Read every conversation, as a run must, instead of a part.
 
         Raises:
-            UsageError: Something of the wish cannot be.
+            UsageError: The request cannot be met.
             ModelFileError: The base cannot be read.
         """
-        if not 0 < wish.held_out < 1:
-            raise UsageError(
-                f"The share to hold out is {wish.held_out:g}.", "It must lie between 0 and 1."
-            )
-        if wish.limit is not None and wish.limit < 1:
-            raise UsageError("The most conversations to train on must be at least 1.")
-        base = base_for(self._catalog, wish.base)
-        where = self._on()
-        preset = self._preset(wish.preset, where)
-        survey = self._survey(wish, whole)
-        data = self._data(wish, survey, seed, contaminate)
-        run_files.refuse_too_little(data)
+        base = base_for(self._catalog, request.base)
+        machine = self._machine()
+        preset = (
+            presets.PRESETS[request.preset]
+            if request.preset
+            else presets.preset_for(machine.gpu_memory)
+        )
+        survey = self._survey(request, whole)
+        data = _data_plan(request, survey)
+        run_files.check_data(data)
         per_char = self._tokens_per_char(base, data.split.train)
-        config = self._config(wish, base, preset, where, data, per_char)
+        config = self._config(request, base, preset, machine, data, per_char)
         home = Path(self._project.path)
-        name = wish.name or free_name(home, f"{base.name}-{config.recipe}"[:56])
+        name = request.name or free_name(home, f"{base.name}-{config.recipe}"[:56])
         run_files.check_name(home, name)
-        estimate = self._estimate(name, base, preset, where, survey, data, config, per_char)
+        estimate = self._estimate(name, base, preset, machine, survey, data, config, per_char)
         return TrainingPlan(name, config, data, estimate, survey.scale == 1)
 
-    def _preset(self, name: str, where: Machine) -> Preset:
-        if not name:
-            return presets.preset_for(where.gpu_memory)
-        if name not in presets.PRESETS:
-            raise UsageError(
-                f"There is no preset {name!r}.", f"There are {', '.join(presets.PRESETS)}."
-            )
-        return presets.PRESETS[name]
-
-    def _survey(self, wish: TrainingRequest, whole: bool) -> _Survey:
+    def _survey(self, request: TrainingRequest, whole: bool) -> _Survey:
         with self._project.reading() as conn, snapshot(conn):
-            ids = conversations.ids(conn, ListQuery(wish.filter))
+            ids = conversations.ids(conn, ListQuery(request.filter))
             key = (hashlib.sha256(ids.tobytes()).digest(), whole or len(ids) <= SURVEYED)
             known = self._surveys.get(key)
             if known is None:
@@ -141,54 +129,40 @@ class TrainingPlanner:
                 self._surveys = {key: known}
         return known
 
-    def _data(
-        self, wish: TrainingRequest, survey: _Survey, seed: int, contaminate: float
-    ) -> DataPlan:
-        found = split(survey.usable, seed=seed, held_out=wish.held_out, limit=wish.limit)
-        return DataPlan(
-            found,
-            str(wish.filter),
-            survey.matched,
-            seed,
-            wish.held_out,
-            wish.limit,
-            contaminate,
-        )
-
     def _config(
         self,
-        wish: TrainingRequest,
+        request: TrainingRequest,
         base: Base,
         preset: Preset,
-        where: Machine,
+        machine: Machine,
         data: DataPlan,
         per_char: float,
     ) -> TrainConfig:
-        if wish.recipe not in RECIPES:
+        chosen = dict(request.settings)
+        unknown = [name for name in chosen if name not in SETTINGS]
+        if unknown:
             raise UsageError(
-                f"There is no recipe {wish.recipe!r}.", f"There are {', '.join(RECIPES)}."
+                f"There is no setting {unknown[0]!r}.", f"There are {', '.join(SETTINGS)}."
             )
-        asked = dict(wish.settings)
-        for taken in ("base", "base_name", "recipe"):
-            if taken in asked:
-                raise UsageError(f"{taken} cannot be set so.", "It is asked for by itself.")
-        plain = TrainConfig(base=str(base.path), base_name=base.name, recipe=wish.recipe)
-        config = presets.with_settings(plain, asked)
-        longest = max(one.chars for one in data.split.train) * per_char
-        labels = _labels(config, data.split.train)
-        # Only a folder of weights can be kept in 4 bits.
-        chosen = set(asked) if base.is_folder else {*asked, "four_bit"}
-        fitted = presets.fitted(
-            config, preset, base.shape, where.memory, round(longest), labels, chosen
+        plain = presets.with_settings(
+            TrainConfig(base=str(base.path), base_name=base.name), {"recipe": request.recipe}
         )
-        return presets.with_settings(fitted, asked)
+        config = presets.with_settings(plain, chosen)
+        longest = max(one.chars for one in data.split.train) * per_char
+        labels = _most_labels(config, data.split.train)
+        # Only a folder of weights can be kept in 4 bits.
+        fixed = set(chosen) if base.is_folder else {*chosen, "four_bit"}
+        fitted = presets.fitted(
+            config, preset, base.shape, machine.memory, round(longest), labels, fixed
+        )
+        return presets.with_settings(fitted, chosen)
 
     def _estimate(
         self,
         name: str,
         base: Base,
         preset: Preset,
-        where: Machine,
+        machine: Machine,
         survey: _Survey,
         data: DataPlan,
         config: TrainConfig,
@@ -201,13 +175,13 @@ class TrainingPlanner:
         longest = round(max(one.chars for one in train) * per_char)
         memory, fits, advice = None, True, ""
         if base.shape is not None:
-            labels = _labels(config, train)
+            labels = _most_labels(config, train)
             need = presets.memory_of(base.shape, config, longest, labels, gpu=preset.gpu)
             memory = need.total
-            room = min(filter(None, (preset.memory, where.memory)), default=None)
+            room = min(filter(None, (preset.memory, machine.memory)), default=None)
             fits = room is None or memory <= room
             advice = "" if fits else presets.advice(config, need, preset)
-        speed, measured = self._speed(base, config, where)
+        speed, measured = self._speed(base, config, machine)
         seconds = None
         if speed is not None:
             of_valid = round(_tokens(valid, config, per_char))
@@ -228,19 +202,21 @@ class TrainingPlanner:
             notes=_notes(survey, data, config, base, longest),
         )
 
-    def _speed(self, base: Base, config: TrainConfig, where: Machine) -> tuple[float | None, bool]:
-        """Tokens a second, and whether a run on this machine told them."""
-        here = machine()
+    def _speed(
+        self, base: Base, config: TrainConfig, machine: Machine
+    ) -> tuple[float | None, bool]:
+        """Tokens a second, None where not known, and whether they were measured by a run on this machine."""
+        here = machine_name()
         for history in self._histories():
             known = history.config
-            if known is None or about_data(history.run).get("machine") != here:
+            if known is None or manifest_summary(history.run).get("machine") != here:
                 continue
             same = (known.base, known.recipe, known.precision, known.recompute, known.four_bit)
             if same == (
                 config.base, config.recipe, config.precision, config.recompute, config.four_bit
             ) and (speed := history.speed()):  # fmt: skip
                 return speed, True
-        if where.gpu_memory is not None or base.is_folder:
+        if machine.gpu_memory is not None or base.is_folder:
             return None, False
         scoring = self._catalog.runnable(self._catalog.entry(str(base.path))).tokens_per_s
         if scoring is None:
@@ -249,11 +225,11 @@ class TrainingPlanner:
         return scoring / cost, False
 
     def _tokens_per_char(self, base: Base, train: Sequence[Usable]) -> float:
-        """From an earlier run on this base, else counted on a sample, else what is usual."""
+        """From an earlier run on this base, else counted on a sample of `train`, else `CHARS_PER_TOKEN`."""
         for history in self._histories():
-            chars = about_data(history.run).get("chars", {}).get("train")
+            chars = manifest_summary(history.run).get("chars", {}).get("train")
             config, tokens = history.config, history.tokens()
-            whole = about_data(history.run).get("contaminate") == 0
+            whole = manifest_summary(history.run).get("contaminate") == 0
             if config and config.base == str(base.path) and tokens and chars and whole:
                 return float(tokens) / float(chars)
         if base.path not in self._per_char:
@@ -263,19 +239,19 @@ class TrainingPlanner:
     def _counted(self, base: Base, train: Sequence[Usable]) -> float | None:
         if base.is_folder:
             return None
-        stride = -(-len(train) // SAMPLE)
+        stride = -(-len(train) // COUNTED)
         with self._project.reading() as conn:
             logs = [item.texts for _, item in items(conn, [one.key for one in train[::stride]])]
         try:
             counts = self._count(base.path, logs)
         except ModelError:
-            # The estimate is rougher then; whether the base can be used, the trainer says.
+            # The estimate is rougher then. The trainer says whether the base can be used.
             return None
         return sum(counts) / max(1, sum(len(text) for log in logs for text in log))
 
 
 def count_tokens(path: Path, logs: Sequence[Sequence[str]]) -> list[int]:
-    """Counts in a model process of its own: loading another model must not disturb a job that uses the first."""
+    """Tokens of each log; counted in a model process of its own, so that no job loses the model it uses."""
     process = ModelProcess(log_dir() / "count.log")
     try:
         process.load(path, LoadOptions(context=512))
@@ -288,10 +264,22 @@ def _tokens(many: Sequence[Usable], config: TrainConfig, per_char: float) -> flo
     return sum(min(one.chars * per_char, config.max_tokens) for one in many)
 
 
-def _labels(config: TrainConfig, train: Sequence[Usable]) -> int:
-    """Positions with a label in one log at most."""
+def _data_plan(request: TrainingRequest, survey: _Survey) -> DataPlan:
+    return DataPlan(
+        split(survey.usable, seed=request.seed, held_out=request.held_out, limit=request.limit),
+        str(request.filter),
+        survey.matched,
+        request.seed,
+        request.held_out,
+        request.limit,
+        request.contaminate,
+    )
+
+
+def _most_labels(config: TrainConfig, train: Sequence[Usable]) -> int:
+    """Most labels that one log can have."""
     if config.recipe == "boundary":
-        # A continuation is the fixed opening of its header, and the words after that.
+        # At each boundary the opening of a step header, which has four tokens, and the words after it.
         return (4 + (WORDS if config.words else 0)) * max(one.boundaries for one in train)
     return min(REPLY_TOKENS, config.max_tokens)
 
@@ -304,22 +292,24 @@ def _scaled(count: int, survey: _Survey, most: int | None) -> int:
 def _notes(
     survey: _Survey, data: DataPlan, config: TrainConfig, base: Base, longest: int
 ) -> tuple[str, ...]:
-    found = []
+    notes = []
     if survey.scale > 1:
-        found.append(f"Estimated from {len(survey.usable):,} of {survey.matched:,} conversations.")
+        notes.append(f"Estimated from {len(survey.usable):,} of {survey.matched:,} conversations.")
     else:
         unusable = survey.matched - len(survey.usable)
         if unusable:
-            found.append(f"{unusable:,} have no answer, so no place where they could end.")
+            notes.append(f"{unusable:,} have no answer, so they cannot be trained on.")
         if data.split.twins:
-            found.append(f"{data.split.twins:,} have the text of another one and are left out.")
+            notes.append(
+                f"{data.split.twins:,} have the same text as another one and are left out."
+            )
     if longest > config.max_tokens:
-        found.append(
+        notes.append(
             f"The longest log has about {longest:,} tokens;"
-            f" of those over {config.max_tokens:,} the end is kept."
+            f" only the last {config.max_tokens:,} tokens of a longer log are used."
         )
     if len(data.split.train) < 25:
-        found.append("Fewer than 25 conversations teach little; 100 and more are better.")
+        notes.append("Fewer than 25 conversations teach little; 100 and more are better.")
     if base.shape is None:
-        found.append("The sizes of the base are not known, so neither is the memory it takes.")
-    return tuple(found)
+        notes.append("The sizes of the base are not known, so its memory is not known either.")
+    return tuple(notes)

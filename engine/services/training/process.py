@@ -1,7 +1,7 @@
-"""The process of a training run: started on its own, found again, stopped by and by.
+"""The process of a training run: start it, find it again, stop it.
 
-A run needs nobody to watch it: it lives in a session of its own, writes into its directory only, and goes on when
-the program that started it quits.
+The process has a session of its own, writes only into its run directory, and goes on when the program that started it
+quits.
 """
 
 from __future__ import annotations
@@ -24,22 +24,25 @@ from engine.network_guard import child_environment
 from engine.run_directory.events import RunDirectory, is_running, read_events, write_atomically
 
 NEEDED = ("torch", "transformers", "peft", "accelerate", "gguf")
-"""What the extra `train` installs."""
+"""Packages that training imports; the extra `train` installs them."""
 
 INSTALL = "`pip install 'conversation-workbench[train]'` installs it."
 
 
 @dataclass(frozen=True, slots=True)
 class Grace:
-    """Seconds that a run has to end: after the wish without a new event, after SIGTERM; between two looks.
+    """Seconds that a process has to end when it is stopped.
 
-    The wish comes first and long, because a run that heeds it validates, converts its adapter and compares it; SIGTERM
-    ends it at once.
+    Attributes:
+        stop: After the STOP file, without a new event. Long, because the process then validates, converts its adapter
+            and compares it.
+        term: After SIGTERM, which ends it without an adapter; SIGKILL follows.
+        poll: Between two checks.
     """
 
-    wish: float = 900.0
+    stop: float = 900.0
     term: float = 60.0
-    look: float = 0.5
+    poll: float = 0.5
 
 
 def missing_libraries() -> str:
@@ -48,8 +51,8 @@ def missing_libraries() -> str:
     return f"Training needs {', '.join(missing)}." if missing else ""
 
 
-def works(run: RunDirectory) -> bool:
-    """Whether a process works on the run, or was started and has not taken the run's lock yet."""
+def has_process(run: RunDirectory) -> bool:
+    """Whether a process holds the run's lock, or was started and has not taken the lock yet."""
     if is_running(run):
         return True
     started = _started(run)
@@ -57,24 +60,24 @@ def works(run: RunDirectory) -> bool:
 
 
 def pid_of(run: RunDirectory) -> int | None:
-    """The process that works on the run; None where nobody does."""
-    if not works(run):
+    """Id of the run's process; None where it has none or the id is not known."""
+    if not has_process(run):
         return None
     started = _started(run)
     if started is not None and _is_trainer(started, run):
         return started
-    # Started by hand: its own words.
-    told = [e["pid"] for e in read_events(run.events)[0] if e["event"] == "started" and "pid" in e]
-    return int(told[-1]) if told and _is_trainer(int(told[-1]), run) else None
+    # Started by hand: the process writes its id into its first event.
+    pids = [e["pid"] for e in read_events(run.events)[0] if e["event"] == "started" and "pid" in e]
+    return int(pids[-1]) if pids and _is_trainer(int(pids[-1]), run) else None
 
 
 def was_started(run: RunDirectory) -> bool:
-    """Whether a process was ever started on the run from here."""
+    """Whether this program ever started a process on the run."""
     return _started(run) is not None
 
 
 def exit_code(run: RunDirectory) -> int | None:
-    """How the last process ended, as `subprocess` has it; None where nobody was there to see it."""
+    """Exit code of the last process (-N for signal N); None where this program did not see it end."""
     try:
         found = json.loads(_exit_file(run).read_text("utf-8"))
     except (OSError, ValueError):
@@ -86,23 +89,27 @@ def exit_code(run: RunDirectory) -> int | None:
 
 
 class Trainers:
-    """Starts and stops processes. Leaves those that work alone when it goes."""
+    """Starts and stops the processes of runs; they outlive it."""
 
     def __init__(
         self,
         command: Sequence[str] = (sys.executable, "-m", "training"),
         grace: Grace = Grace(),
     ) -> None:
-        """`command` gets the run's folder as its last word."""
+        """Starts nothing yet.
+
+        Args:
+            command: Command of a process, to which the run directory is added.
+        """
         self._command, self._grace = tuple(command), grace
         self._children: dict[Path, subprocess.Popen[bytes]] = {}
         self._guard = threading.Lock()
 
     def start(self, run: RunDirectory) -> int:
-        """Starts the process of a run, or the next one of a run that ended; its id.
+        """Starts a process on a new run or on one that ended, and returns its id.
 
         Raises:
-            UsageError: A process works on the run, or the libraries are not installed.
+            UsageError: The run is running, or the libraries are not installed.
             WorkbenchError: The process cannot be started.
         """
         missing = missing_libraries()
@@ -110,7 +117,7 @@ class Trainers:
             raise UsageError(missing, INSTALL)
         with self._guard:
             self._reap(run)
-            if works(run):
+            if has_process(run):
                 raise UsageError(f"{run.path.name} is running.", "Stop it first.")
             run.stop.unlink(missing_ok=True)
             try:
@@ -128,27 +135,30 @@ class Trainers:
             write_atomically(_pid_file(run), json.dumps({"pid": child.pid}) + "\n")
             self._children[run.path] = child
         threading.Thread(
-            target=self._see_end, args=(run, child), name=f"see {run.path.name} end", daemon=True
+            target=self._wait_for_end,
+            args=(run, child),
+            name=f"wait for {run.path.name}",
+            daemon=True,
         ).start()
         return child.pid
 
     def stop(self, run: RunDirectory) -> None:
-        """Asks the run to end after its step, and sees to it that it does.
+        """Asks the run to end after its step; a thread of this program kills it if it does not end.
 
-        Whoever quits meanwhile leaves the wish behind, which alone makes the run end after its step.
+        The STOP file stays when this program quits, and alone makes the run end after its step.
         """
-        if not works(run):
+        if not has_process(run):
             return
         run.stop.touch()
         threading.Thread(
-            target=self._press, args=(run,), name=f"stop {run.path.name}", daemon=True
+            target=self._enforce_stop, args=(run,), name=f"stop {run.path.name}", daemon=True
         ).start()
 
     def kill(self, run: RunDirectory) -> None:
-        """Ends the process now; the last checkpoint stays."""
+        """Kills the process; its last checkpoint stays."""
         _signal(run, signal.SIGKILL)
 
-    def _see_end(self, run: RunDirectory, child: subprocess.Popen[bytes]) -> None:
+    def _wait_for_end(self, run: RunDirectory, child: subprocess.Popen[bytes]) -> None:
         child.wait()
         with self._guard:
             self._reap(run)
@@ -160,32 +170,32 @@ class Trainers:
         del self._children[run.path]
         # The folder may have been deleted since.
         with contextlib.suppress(OSError):
-            said = json.dumps({"pid": child.pid, "code": child.returncode})
-            write_atomically(_exit_file(run), said + "\n")
+            ended = json.dumps({"pid": child.pid, "code": child.returncode})
+            write_atomically(_exit_file(run), ended + "\n")
 
-    def _press(self, run: RunDirectory) -> None:
+    def _enforce_stop(self, run: RunDirectory) -> None:
         grace, began = self._grace, time.time()
-        while works(run):
-            if time.time() - max(began, _last_event(run)) > grace.wish:
+        while has_process(run):
+            if time.time() - max(began, _last_event(run)) > grace.stop:
                 break
-            # A process that was beginning took the wish for an old one.
+            # Again and again: a process that was only starting deletes the file.
             run.stop.touch()
-            time.sleep(grace.look)
+            time.sleep(grace.poll)
         for how, seconds in ((signal.SIGTERM, grace.term), (signal.SIGKILL, 0.0)):
             if not _signal(run, how):
                 return
             until = time.time() + seconds
-            while works(run) and time.time() < until:
-                time.sleep(grace.look)
+            while has_process(run) and time.time() < until:
+                time.sleep(grace.poll)
 
 
 def _signal(run: RunDirectory, number: signal.Signals) -> bool:
-    """Sends a signal to the run's whole session; False where nobody is left."""
+    """Sends a signal to the run's process group; False where it has no process."""
     pid = pid_of(run)
     if pid is None:
         return False
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        # What was started from here leads a session of its own, so this reaches the parts of a run on several GPUs.
+        # A process started by this program leads its group, which holds the processes of a run on several GPUs.
         if os.getpgid(pid) == pid:
             os.killpg(pid, number)
         else:
@@ -209,7 +219,7 @@ def _started(run: RunDirectory) -> int | None:
 
 
 def _is_trainer(pid: int, run: RunDirectory) -> bool:
-    """Whether this process lives and was started on this run: ids are given out again, and the wrong one would be
+    """Whether this process is alive and was started on this run: the system reuses ids, and another process must not be
     killed."""
     process = Path(f"/proc/{pid}")
     try:
@@ -222,12 +232,12 @@ def _is_trainer(pid: int, run: RunDirectory) -> bool:
 
 def _is_trainer_by_ps(pid: int, run: RunDirectory) -> bool:
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False
         ).stdout
     except OSError:
         return False
-    return said.strip().endswith(str(run.path))
+    return output.strip().endswith(str(run.path))
 
 
 def _pid_file(run: RunDirectory) -> Path:

@@ -1,50 +1,40 @@
-"""What the training screens need of the rest of the program: runs that train an adapter, each a process of its own."""
+"""Rows on training runs, as the screens and the command line show them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from dataclasses import dataclass
 
-from engine.filters import Filter
-from engine.records.validation import CompletenessTable
-
-RunState = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
-"""As `engine.run_directory.events.State` has it: `new` has not said anything yet and no process works on it."""
+from engine.run_directory.events import State
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """Something to choose between: what it is called in commands, and what it means in plain words.
-
-    Attributes:
-        title: What a person reads; the name where there is no better word.
-    """
+class Choice:
+    """One of several values of a field: its name, and what it means in a sentence."""
 
     name: str
-    title: str
     help: str
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingOffers:
-    """What a new run may be made of.
+class TrainingChoices:
+    """What a new run can be made of on this machine.
 
     Attributes:
         recipes: The default first.
         presets: By memory, smallest machine first.
-        preset: Name of the one that is fit for this machine.
-        bases: Weights at hand, the default first; `name` is what `TrainingRequest.base` takes.
-        settings: Fields of the config that a wish may set, with what they mean.
-        memory: Bytes that a run may use on this machine, None where that is not known; `device` says of what
-            (`CPU`, a GPU's name).
-        missing: Why nothing can be trained here, empty when it can; `hint` says what to do (install the extra).
+        preset: Name of the preset for this machine.
+        bases: Models in the catalogue, the default first; `name` goes into `TrainingRequest.base`.
+        settings: Fields of the config that a request may set.
+        memory: Bytes that a run may use on this machine; None where that is not known.
+        device: Whose memory: `CPU`, or a GPU's name.
+        missing: Why nothing can be trained here, empty when it can; `hint` says what to do.
     """
 
-    recipes: tuple[Offer, ...]
-    presets: tuple[Offer, ...]
+    recipes: tuple[Choice, ...]
+    presets: tuple[Choice, ...]
     preset: str
-    bases: tuple[Offer, ...]
-    settings: tuple[Offer, ...]
+    bases: tuple[Choice, ...]
+    settings: tuple[Choice, ...]
     memory: int | None = None
     device: str = ""
     missing: str = ""
@@ -52,44 +42,21 @@ class TrainingOffers:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingRequest:
-    """What a person asks for.
-
-    Attributes:
-        name: Of the run; empty lets the program choose one.
-        base: Name of an offer, or a path; empty takes the default.
-        preset: Name of an offer; empty takes the one that is fit for this machine.
-        held_out: Share of the conversations that is kept from training, above 0 and below 1.
-        limit: Most conversations to train on; None for all.
-        settings: Fields of the config with their values as typed, over what the preset says.
-    """
-
-    filter: Filter = field(default_factory=Filter)
-    name: str = ""
-    recipe: str = "boundary"
-    preset: str = ""
-    base: str = ""
-    held_out: float = 0.5
-    limit: int | None = None
-    settings: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class TrainingEstimate:
-    """What a run would cost, before it starts.
+    """What a run would cost.
 
     Attributes:
-        name: What the run would be called.
+        name: Name of the run.
         matched: Conversations that the filter matches.
-        train, held_out: Of them those to train on and those kept from it; the rest cannot be used (no boundary, twice).
-        tokens: Of one epoch; None while not counted.
+        train, held_out: How many of them to train on and to hold out; the rest cannot be used.
+        tokens: Tokens of one epoch; None where they are not counted.
         steps: Optimiser steps in all.
-        memory: Bytes at the peak; None where it cannot be said.
-        fits: Whether that is there; `advice` names the setting to lower when not.
-        seconds: None where it cannot be said; `measured` says whether earlier runs on this machine tell it, else it
-            is a guess.
-        base: What the base is called.
-        notes: What else a person should know, each a sentence.
+        memory: Peak memory in bytes; None where it is not known.
+        fits: Whether this machine has that memory; if not, `advice` names the setting to lower.
+        seconds: Duration; None where it is not known.
+        measured: Whether `seconds` comes from earlier runs on this machine; else it is a guess.
+        base: Name of the base.
+        notes: What else to know, each a sentence.
     """
 
     name: str
@@ -109,26 +76,26 @@ class TrainingEstimate:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
-    """A run as it stands.
+    """The current state of a run.
 
     Attributes:
-        conversations: Trained on.
-        created_at: When it was begun, ISO 8601, UTC.
-        seconds: Time that its processes worked, all together.
-        step, steps, epoch, epochs: How far it is; None before the first step, `epoch` counts from 0.
+        conversations: How many it is trained on.
+        created_at: When it was created, ISO 8601, UTC.
+        seconds: Running time of all its processes together.
+        step, steps, epoch, epochs: Progress and total; None before the first step, `epoch` counts from 0.
         loss: Mean over the labels of the last steps.
-        tokens_per_s, seconds_left, memory: As the newest event has them, memory in bytes.
-        validated, to_validate: Conversations of the validation that is going on, read and in all; else None.
+        tokens_per_s, seconds_left, memory: Of the newest event; memory in bytes.
+        validated, to_validate: Conversations that the current validation has read, and in all; else None.
         auroc, f1, best_step: Of the best validation so far.
-        pid: Of the process that works on it.
-        stopping: It was asked to stop and has not ended yet.
-        problem, hint: Why it failed or broke off and what to do, empty otherwise.
-        adapter: Whether an adapter is there that scoring can use.
-        in_use: Whether scoring in the mode `tuned` uses it.
+        pid: Id of its process.
+        stopping: Whether it was asked to stop and has not ended yet.
+        problem, hint: Why it failed or was interrupted, and what to do; else empty.
+        adapter: Whether it has an adapter that scoring can use.
+        in_use: Whether scoring in the mode `tuned` uses this adapter.
     """
 
     name: str
-    state: RunState
+    state: State
     recipe: str
     base: str
     conversations: int
@@ -157,7 +124,7 @@ class TrainingRun:
 
     @property
     def phase(self) -> str:
-        """What a run does that is not between its first and its last step, in a word; empty otherwise."""
+        """What a run does beside its steps: `starting`, `validating`, `stopping` or `finishing`; else empty."""
         if self.stopping:
             return "stopping"
         if self.to_validate:
@@ -165,13 +132,13 @@ class TrainingRun:
         if self.state == "running" and self.step is None:
             return "starting"
         if self.state == "running" and self.step == self.steps:
-            return "finishing"  # converts the adapter and compares it
+            return "finishing"  # it converts the adapter and compares it with llama.cpp
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class LossPoint:
-    """Mean training loss of the steps up to this one."""
+    """Mean training loss of the steps since the last point."""
 
     step: int
     loss: float
@@ -179,7 +146,7 @@ class LossPoint:
 
 @dataclass(frozen=True, slots=True)
 class ValidPoint:
-    """One validation; `n` counts pairs of the truncation test. A measure is None where it is not defined."""
+    """Figures of one validation, each None where it is not defined; `n` counts the pairs of the truncation test."""
 
     step: int
     loss: float | None
@@ -191,12 +158,14 @@ class ValidPoint:
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """What the model says at one boundary of a held-out conversation; step 0 is before training.
+    """What the model writes at one boundary of a held-out conversation.
 
     Attributes:
+        step: Optimiser step of the model; 0 before training.
+        id: Name of the conversation.
         text: The last words before the boundary.
-        ends: Whether the log ends there.
-        p_end, p_continue: Probability of the end tag, and of going on.
+        ends: Whether the conversation ends there.
+        p_end, p_continue: Probability of the end token, and of a next step.
         says: What the model writes there.
     """
 
@@ -211,11 +180,13 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """How well llama.cpp with the converted adapter agrees with the program that trained it.
+    """Agreement of llama.cpp, with the converted adapter, with the trainer.
 
     Attributes:
-        top1: Share of the tokens at which both hold the same token most probable; None when `skipped` says why not.
-        max_dp: Largest difference of a probability.
+        top1: Share of places where both have the same most probable token; None where it was not measured.
+        max_dp: Largest difference of a probability; None where it was not measured.
+        tokens: Places compared.
+        skipped: Why it was not measured; else empty.
     """
 
     top1: float | None
@@ -226,7 +197,7 @@ class Parity:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One field of a run's config with its value in words."""
+    """One field of a run's config: its name, its value as text, and its help."""
 
     name: str
     value: str
@@ -238,15 +209,15 @@ class RunDetail:
     """Everything about one run.
 
     Attributes:
-        loss: At most about a thousand points, by step; steps that were done twice after a resume only once.
-        valid: By step.
-        resumed: Steps at which a later process went on.
-        samples: By step, then as written.
+        loss: Points by step, at most about a thousand; steps that were repeated after a resume count once.
+        valid: Validations by step.
+        resumed: Steps at which a later process resumed.
+        samples: By step, then in the order written.
         warnings: Newest last.
-        last_lines: The end of its log, a few lines.
-        config: In the order of the config's fields.
-        filter: Which conversations it was made from, as it was written.
-        folder: Where its files lie.
+        last_lines: The last lines of its log.
+        config: In the order of the fields of `TrainConfig`.
+        filter: The filter that chose its conversations, as text.
+        folder: The run directory.
     """
 
     run: TrainingRun
@@ -260,48 +231,3 @@ class RunDetail:
     config: tuple[Setting, ...] = ()
     filter: str = ""
     folder: str = ""
-
-
-class Training(Protocol):
-    """Training runs of the project. Not one method is quick: each reads files. Methods that write raise
-    ProjectReadOnly, those that name a run UsageError when it is not there.
-
-    A run is a process that nothing here has to keep alive: screens ask again at most twice a second while one of
-    them works, and the implementation reads only what was written since.
-    """
-
-    def offers(self) -> TrainingOffers:
-        """What a new run may be made of, and whether training is possible here."""
-
-    def runs(self) -> list[TrainingRun]:
-        """All runs, newest first."""
-
-    def detail(self, name: str) -> RunDetail:
-        """Curves, samples and settings of a run."""
-
-    def log(self, name: str) -> str:
-        """What the process of a run wrote, to its end; of a long one the last megabyte."""
-
-    def estimate(self, wish: TrainingRequest) -> TrainingEstimate:
-        """What a run would cost; raises UsageError saying what is wrong with the wish."""
-
-    def start(self, wish: TrainingRequest) -> str:
-        """Writes the data and starts the process; returns the run's name. Raises as `estimate` does, and when
-        another run of the project works."""
-
-    def stop(self, name: str) -> None:
-        """Asks a run to end after its step; the best checkpoint becomes its adapter."""
-
-    def resume(self, name: str) -> None:
-        """Starts a process that goes on at the last checkpoint; raises UsageError for a run that cannot go on."""
-
-    def delete(self, name: str) -> None:
-        """Removes a run with all its files; raises UsageError for one that works or whose adapter is in use."""
-
-    def use(self, name: str | None) -> None:
-        """Scoring in the mode `tuned` uses this run's adapter from now on; None takes the one the program brings.
-        Raises UsageError for a run without an adapter."""
-
-    def table(self, name: str | None) -> CompletenessTable:
-        """The truncation test over the conversations that a run held out, or over all for None, a row for each
-        configuration of scores that the project holds; raises UsageError saying what to score when there is none."""

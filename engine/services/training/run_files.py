@@ -1,4 +1,4 @@
-"""Run directories of a project: where they lie, how one is begun, and what is known of its data."""
+"""Run directories of a project: find, create and delete them, and read their manifests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from engine.text import one_line
 from engine.views.training_data import items
 
 PROJECT_ID = "project_id"
-"""The setting under which a project keeps a name of its own that no copying of files changes."""
+"""Setting that holds the id of a project, which copies of its file keep."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TEMPORARY = ".part-"
@@ -41,14 +41,14 @@ class DataPlan:
     """What the data of a run is made from.
 
     Attributes:
-        split: Who is on which side.
-        filter: As written, empty for all conversations.
-        matched: Conversations that it matches.
-        seed: Of the split and of what is cut.
+        split: Which conversations are trained on and which are held out.
+        filter: As text, empty for all conversations.
+        matched: How many conversations the filter matches.
+        seed: Of the split and of the cuts.
         held_out: Share that was asked for.
         limit: Most conversations to train on; None for all.
-        contaminate: Share of the training conversations to cut at a random boundary. For measuring what it costs
-            that unlabelled conversations are not all complete, which training takes them to be; else 0.
+        contaminate: Share of the training conversations to cut at a random boundary; 0 in normal use. Training takes
+            every conversation to be complete; this measures what it costs when some are not.
     """
 
     split: Split
@@ -61,7 +61,7 @@ class DataPlan:
 
 
 def runs_folder(project: Path) -> Path:
-    """Where the runs of a project lie, whether there are any or not."""
+    """The folder of the runs of a project; it need not exist."""
     whole = Path(os.path.realpath(project))
     return whole.with_name(f"{whole.stem}.training")
 
@@ -82,7 +82,7 @@ def run_named(project: Path, name: str) -> RunDirectory:
 def all_runs(project: Path) -> list[RunDirectory]:
     """The runs of a project, newest first."""
     found = [RunDirectory(path) for path in _subfolders(runs_folder(project))]
-    return sorted((run for run in found if run.config.exists()), key=_begun, reverse=True)
+    return sorted((run for run in found if run.config.exists()), key=_created, reverse=True)
 
 
 def free_name(project: Path, stem: str) -> str:
@@ -92,10 +92,10 @@ def free_name(project: Path, stem: str) -> str:
 
 
 def check_name(project: Path, name: str) -> None:
-    """Refuses a name that cannot be a folder's or is taken.
+    """Checks the name of a new run.
 
     Raises:
-        UsageError: So it is.
+        UsageError: It cannot be the name of a folder, or a run has it already.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
@@ -106,16 +106,16 @@ def check_name(project: Path, name: str) -> None:
         raise UsageError(f"There is a run {name!r} already.", "Choose another name.")
 
 
-def prepare(project: Project, name: str, config: TrainConfig, plan: DataPlan) -> RunDirectory:
-    """Writes config, data and manifest of a new run; the folder is there whole or not at all.
+def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan) -> RunDirectory:
+    """Creates a run directory with config, data and manifest, completely or not at all.
 
     Raises:
-        UsageError: The name cannot be used, or there is nothing to train on or to hold out.
+        UsageError: The name cannot be used, or as `check_data`.
         ProjectError: The folder cannot be written.
     """
     home = Path(project.path)
     check_name(home, name)
-    refuse_too_little(plan)
+    check_data(plan)
     target = runs_folder(home) / name
     part = target.with_name(f".{name}{_TEMPORARY}{os.getpid()}")
     try:
@@ -134,11 +134,11 @@ def prepare(project: Project, name: str, config: TrainConfig, plan: DataPlan) ->
     return RunDirectory(target)
 
 
-def refuse_too_little(plan: DataPlan) -> None:
-    """Refuses a split that leaves nothing to learn from or nothing to judge by.
+def check_data(plan: DataPlan) -> None:
+    """Checks that there is something to train on and something to validate on.
 
     Raises:
-        UsageError: So it is.
+        UsageError: There is not.
     """
     if not plan.split.train:
         raise UsageError(
@@ -147,24 +147,24 @@ def refuse_too_little(plan: DataPlan) -> None:
         )
     if not plan.split.valid:
         raise UsageError(
-            "No conversation of two turns or more is held out, so nothing would tell whether training helps.",
+            "No conversation of two turns or more is held out, so nothing can show whether training helps.",
             "Choose more with the filter, or hold out more.",
         )
 
 
 def delete(run: RunDirectory) -> None:
-    """Removes a run with all its files.
+    """Deletes a run with all its files.
 
     Raises:
-        UsageError: A process works on it.
-        ProjectError: The system does not let it go.
+        UsageError: It is running.
+        ProjectError: The files cannot be deleted.
     """
     with locked(run) as had:
         if not had:
             raise UsageError(f"{run.path.name} is running.", "Stop it first.")
         gone = run.path.with_name(f".{run.path.name}{_TEMPORARY}{os.getpid()}")
         try:
-            # Under another name first, so that no half of it is ever listed.
+            # Renamed first, so that a half-deleted run is never listed.
             run.path.rename(gone)
             shutil.rmtree(gone)
         except OSError as error:
@@ -172,7 +172,7 @@ def delete(run: RunDirectory) -> None:
 
 
 def manifest_of(run: RunDirectory) -> Mapping[str, Any]:
-    """What is known of a run's data; {} for a run that was made by hand without a word."""
+    """The manifest of a run; {} where it has none or it cannot be read."""
     try:
         found = json.loads(run.manifest.read_text("utf-8"))
     except (OSError, ValueError):
@@ -181,37 +181,37 @@ def manifest_of(run: RunDirectory) -> Mapping[str, Any]:
 
 
 def held_out_by(run: RunDirectory) -> frozenset[str]:
-    """Names in their source of the conversations that a run was not trained on.
+    """Names, in their source, of the conversations that a run held out.
 
     Raises:
-        UsageError: The run does not say.
+        UsageError: The manifest does not name them.
     """
     names = manifest_of(run).get("held_out")
     if not isinstance(names, list) or not names:
         raise UsageError(
-            f"The run {run.path.name} does not say which conversations it held out.",
+            f"The manifest of the run {run.path.name} does not name the conversations that it held out.",
             "Leave out the run to take all conversations.",
         )
     return frozenset(map(str, names))
 
 
-def about_data(run: RunDirectory) -> Mapping[str, Any]:
-    """What the manifest says but for the names of conversations, which may be a million: screens ask twice a second."""
+def manifest_summary(run: RunDirectory) -> Mapping[str, Any]:
+    """The manifest without the names of conversations, which can be a million; cached while the file is unchanged."""
     try:
         status = run.manifest.stat()
     except OSError:
         return {}
-    return _about(run, status.st_mtime_ns, status.st_size)
+    return _cached_summary(run, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=256)
-def _about(run: RunDirectory, changed: int, size: int) -> Mapping[str, Any]:
+def _cached_summary(run: RunDirectory, changed: int, size: int) -> Mapping[str, Any]:
     names = ("train", "valid", "held_out")
     return {key: value for key, value in manifest_of(run).items() if key not in names}
 
 
-def machine() -> str:
-    """The machine that speeds hold for."""
+def machine_name() -> str:
+    """Identifies the machine, since measured speeds hold for one machine only."""
     return f"{platform.machine()}:{cpu_name()}:{os.cpu_count()}"
 
 
@@ -222,8 +222,8 @@ def _subfolders(folder: Path) -> list[Path]:
         return []
 
 
-def _begun(run: RunDirectory) -> tuple[str, str]:
-    return str(about_data(run).get("created_at", "")), run.path.name
+def _created(run: RunDirectory) -> tuple[str, str]:
+    return str(manifest_summary(run).get("created_at", "")), run.path.name
 
 
 def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataPlan) -> None:
@@ -242,7 +242,7 @@ def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataP
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "project": {"id": _project_id(project), "name": Path(project.path).name},
         "code_version": version(),
-        "machine": machine(),
+        "machine": machine_name(),
         "filter": plan.filter,
         "seed": plan.seed,
         "held_out_share": plan.held_out,
@@ -268,19 +268,19 @@ def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataP
 
 
 def _lines(
-    found: Iterable[tuple[int, LogItem]],
+    logs: Iterable[tuple[int, LogItem]],
     chosen: Iterable[Usable],
     cuts: Collection[int],
     plan: DataPlan,
 ) -> Iterator[bytes]:
     names = {one.key: one.name for one in chosen}
-    for key, item in found:
-        read = cut(item, plan.seed) if key in cuts else item
+    for key, item in logs:
+        log = cut(item, plan.seed) if key in cuts else item
         line = {
             "id": names[key],
-            "texts": read.texts,
-            "boundaries": read.boundaries,
-            "kept": read.kept,
+            "texts": log.texts,
+            "boundaries": log.boundaries,
+            "kept": log.kept,
         }
         yield json.dumps(line, ensure_ascii=False).encode("utf-8") + b"\n"
 
@@ -303,7 +303,7 @@ def _chars(many: Iterable[Usable]) -> int:
 
 
 def _project_id(project: Project) -> str | None:
-    """The project's own id, given when it is first needed; None for a project that has none and cannot be written."""
+    """The id of the project, made when first needed; None for a read-only project without one."""
     with project.reading() as conn:
         known: str | None = settings.get(conn, PROJECT_ID)
     if known is None and project.read_only is None:

@@ -1,17 +1,15 @@
-"""Training runs as the screens and commands see them: planned, begun, watched, stopped, and their adapters used."""
+"""Training runs of a project: plan, start, watch, stop, resume and delete them, and use their adapters."""
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine.errors import ProjectReadOnly, UsageError
 from engine.model.catalog import Catalog
 from engine.records.validation import CompletenessTable
-from engine.run_directory.config import RECIPES, TrainConfig
+from engine.run_directory.config import RECIPE_HELP, TrainConfig
 from engine.run_directory.events import RunDirectory
 from engine.services.training import adapter_in_use, presets, process, run_files
 from engine.services.training.base import this_machine
@@ -19,27 +17,29 @@ from engine.services.training.history import RunHistory, retired_warning
 from engine.services.training.plan import TrainingPlan, TrainingPlanner
 from engine.services.training.process import INSTALL, Trainers, missing_libraries
 from engine.services.training.records import (
-    Offer,
+    Choice,
     RunDetail,
+    TrainingChoices,
     TrainingEstimate,
-    TrainingOffers,
-    TrainingRequest,
     TrainingRun,
 )
+from engine.services.training.request import SETTINGS, TrainingRequest
 from engine.services.training.run_files import all_runs, run_named
 from engine.store.project import Project
 
-ASKED_APART = ("base", "base_name", "recipe")
-"""Fields of the config that a wish has fields of its own for."""
-
-WHILE_GOING_ON = ("rows", "recompute", "threads", "patience")
-"""Fields that may be changed when a run goes on: they say how it is computed and how long, not what is learned."""
+CHANGEABLE = ("rows", "recompute", "threads", "patience")
+"""Settings that may change when a run is resumed: they say how it is computed and how long, not what is learned."""
 
 
-class Runs:
-    """The runs beside one project file, without the project being open."""
+class TrainingRuns:
+    """The run directories beside a project file. The project need not be open."""
 
     def __init__(self, project: Path, trainers: Trainers | None = None) -> None:
+        """Reads nothing yet.
+
+        Args:
+            trainers: Starts the processes; the real one where None.
+        """
         self.project = project
         self.trainers = trainers or Trainers()
         self._histories: dict[Path, RunHistory] = {}
@@ -53,42 +53,52 @@ class Runs:
         """One run; raises UsageError when there is none of this name."""
         return self._history(run_named(self.project, name))
 
-    def begin(self, run: RunDirectory) -> int:
-        """Starts the process of a run unless another one of the project works; its id.
+    def check_idle(self) -> None:
+        """Refuses to go on while a run of the project is running.
 
         Raises:
-            UsageError: Another one works, or training is not possible here.
+            UsageError: One is.
         """
-        for other in all_runs(self.project):
-            if process.works(other):
-                raise UsageError(f"{other.path.name} is running.", "Stop it first, or wait.")
+        for run in all_runs(self.project):
+            if process.has_process(run):
+                raise UsageError(f"{run.path.name} is running.", "Stop it first, or wait.")
+
+    def start(self, run: RunDirectory) -> int:
+        """Starts the process of a run and returns its id.
+
+        Raises:
+            UsageError: A run of the project is running, or training is not possible here.
+        """
+        self.check_idle()
         return self.trainers.start(run)
 
-    def go_on(self, name: str, settings: Sequence[tuple[str, str]] = ()) -> RunDirectory:
-        """Starts a process that goes on with a run at its last checkpoint.
+    def resume(self, name: str, settings: Sequence[tuple[str, str]] = ()) -> RunDirectory:
+        """Starts a process that resumes a run at its last checkpoint.
 
         Args:
-            settings: Fields of `WHILE_GOING_ON` with other values than before.
+            settings: Settings of `CHANGEABLE` with new values.
 
         Raises:
-            UsageError: It is done or works, or a setting cannot be changed any more.
+            UsageError: The run is finished, running or of a retired recipe, or a setting cannot change any more.
         """
         history = self.history(name)
         state = history.row().state
         if state in ("finished", "running"):
-            raise UsageError(f"{name} is {state}.", "Only a run that did not finish can go on.")
+            raise UsageError(
+                f"{name} is {state}.", "Only a run that did not finish can be resumed."
+            )
         for warning in retired_warning(history.config):
             raise UsageError(warning, "Start a new run with another recipe.")
-        fixed = [key for key, _ in settings if key not in WHILE_GOING_ON]
+        fixed = [key for key, _ in settings if key not in CHANGEABLE]
         if fixed:
             raise UsageError(
-                f"{', '.join(fixed)} cannot change while a run goes on.",
-                f"Only {', '.join(WHILE_GOING_ON)} can; for others begin a new run.",
+                f"{', '.join(fixed)} cannot change when a run is resumed.",
+                f"Only {', '.join(CHANGEABLE)} can; for others start a new run.",
             )
         if settings:
             config = TrainConfig.load(history.run.config)
             presets.with_settings(config, dict(settings)).save(history.run.config)
-        self.begin(history.run)
+        self.start(history.run)
         return history.run
 
     def _history(self, run: RunDirectory) -> RunHistory:
@@ -97,41 +107,39 @@ class Runs:
 
 
 class TrainingService:
-    """Training of one project; implements `engine.services.training.records.Training`."""
+    """Training runs of an open project. Every method reads files, so none is fit for the UI thread.
+
+    A run is a process of its own that goes on when this one ends. Whoever watches a run asks again at most twice a
+    second; only what was written since is read.
+    """
 
     def __init__(
-        self,
-        project: Project,
-        catalog: Catalog,
-        table: Callable[[str | None], CompletenessTable],
-        trainers: Trainers | None = None,
+        self, project: Project, catalog: Catalog, trainers: Trainers | None = None
     ) -> None:
-        """`table` makes the truncation test over what a run held out, or over all conversations."""
-        self._project, self._catalog, self._table = project, catalog, table
-        self.runs_beside = Runs(Path(project.path), trainers)
-        self.planner = TrainingPlanner(project, catalog, self.runs_beside.histories)
+        """Reads nothing yet.
 
-    def offers(self) -> TrainingOffers:
-        """What a new run may be made of, and whether training is possible here."""
-        where = this_machine()
+        Args:
+            trainers: Starts the processes; the real one where None.
+        """
+        self._project, self._catalog = project, catalog
+        self.run_directories = TrainingRuns(Path(project.path), trainers)
+        self.planner = TrainingPlanner(project, catalog, self.run_directories.histories)
+
+    def choices(self) -> TrainingChoices:
+        """What a new run can be made of, and whether training is possible here."""
+        machine = this_machine()
         missing = missing_libraries()
-        return TrainingOffers(
-            recipes=tuple(Offer(name, name, text) for name, text in recipe_help().items()),
-            presets=tuple(
-                Offer(preset.name, preset.name, preset.help) for preset in presets.PRESETS.values()
-            ),
-            preset=presets.preset_for(where.gpu_memory).name,
+        return TrainingChoices(
+            recipes=tuple(Choice(name, text) for name, text in RECIPE_HELP.items()),
+            presets=tuple(Choice(preset.name, preset.help) for preset in presets.PRESETS.values()),
+            preset=presets.preset_for(machine.gpu_memory).name,
             bases=tuple(
-                Offer(entry.name, entry.name, f"{entry.origin}, {entry.path.name}")
+                Choice(entry.name, f"{entry.origin}, {entry.path.name}")
                 for entry in self._catalog.entries()
             ),
-            settings=tuple(
-                Offer(one.name, one.name, str(one.metadata.get("help", "")))
-                for one in fields(TrainConfig)
-                if one.name not in ASKED_APART
-            ),
-            memory=where.memory,
-            device=where.device,
+            settings=tuple(Choice(name, text) for name, text in SETTINGS.items()),
+            memory=machine.memory,
+            device=machine.device,
             missing=missing,
             hint=INSTALL if missing else "",
         )
@@ -139,90 +147,105 @@ class TrainingService:
     def runs(self) -> list[TrainingRun]:
         """All runs, newest first."""
         used = self._in_use()
-        return [h.row(h.run.path.name == used) for h in self.runs_beside.histories()]
+        histories = self.run_directories.histories()
+        return [history.row(history.run.path.name == used) for history in histories]
 
     def detail(self, name: str) -> RunDetail:
-        """Curves, samples and settings of a run."""
-        return self.runs_beside.history(name).detail(name == self._in_use())
+        """Everything about a run.
+
+        Raises:
+            UsageError: There is no such run; so do all methods below that name one.
+        """
+        return self.run_directories.history(name).detail(name == self._in_use())
 
     def log(self, name: str) -> str:
-        """What the processes of a run wrote, of a long log the last megabyte."""
-        return self.runs_beside.history(name).log()
+        """What the processes of a run printed; of a long log the last megabyte."""
+        return self.run_directories.history(name).log()
 
-    def estimate(self, wish: TrainingRequest) -> TrainingEstimate:
-        """What a run would cost."""
-        return self.planner.plan(wish).estimate
+    def estimate(self, request: TrainingRequest) -> TrainingEstimate:
+        """What a run would cost; raises as `TrainingPlanner.plan`."""
+        return self.planner.plan(request).estimate
 
-    def start(self, wish: TrainingRequest) -> str:
-        """Writes the data and starts the process; returns the run's name."""
-        run = self.prepare(self.planner.plan(wish, whole=True))
-        self.runs_beside.begin(run)
+    def start(self, request: TrainingRequest) -> str:
+        """Writes the run directory, starts the process and returns the name of the run.
+
+        Raises:
+            UsageError: The request cannot be met, a run is running, or training is not possible here.
+            ProjectReadOnly: The project is read-only.
+        """
+        run = self.prepare(self.planner.plan(request, whole=True))
+        self.run_directories.start(run)
         return run.path.name
 
     def prepare(self, plan: TrainingPlan) -> RunDirectory:
-        """Writes the directory of a run unless another one works, which would have to be waited for.
-
-        Raises:
-            UsageError: Another one works, or training is not possible here.
-            ProjectReadOnly: The project is.
-        """
-        self._refuse_reading_only()
+        """Writes the run directory of a plan; raises as `start`."""
+        self._check_writable()
         missing = missing_libraries()
         if missing:
             raise UsageError(missing, INSTALL)
-        for other in all_runs(Path(self._project.path)):
-            if process.works(other):
-                raise UsageError(f"{other.path.name} is running.", "Stop it first, or wait.")
-        return run_files.prepare(self._project, plan.name, plan.config, plan.data)
+        self.run_directories.check_idle()
+        return run_files.create_run(self._project, plan.name, plan.config, plan.data)
 
     def stop(self, name: str) -> None:
-        """Asks a run to end after its step."""
-        self._refuse_reading_only()
-        self.runs_beside.trainers.stop(self.runs_beside.history(name).run)
+        """Asks a run to end after its step; its best checkpoint becomes its adapter. Raises ProjectReadOnly."""
+        self._check_writable()
+        self.run_directories.trainers.stop(self.run_directories.history(name).run)
 
     def resume(self, name: str) -> None:
-        """Starts a process that goes on at the last checkpoint."""
-        self._refuse_reading_only()
-        self.runs_beside.go_on(name)
+        """Resumes a run at its last checkpoint; raises as `TrainingRuns.resume`, and ProjectReadOnly."""
+        self._check_writable()
+        self.run_directories.resume(name)
 
     def delete(self, name: str) -> None:
-        """Removes a run with all its files."""
-        self._refuse_reading_only()
-        run = self.runs_beside.history(name).run
+        """Deletes a run with all its files.
+
+        Raises:
+            UsageError: It is running, or its adapter is in use.
+            ProjectReadOnly: The project is read-only.
+        """
+        self._check_writable()
+        run = self.run_directories.history(name).run
         if name == self._in_use():
             raise UsageError(
                 f"The adapter of {name} is in use.", "Use another one before you delete it."
             )
-        if process.works(run):
+        if process.has_process(run):
             raise UsageError(f"{name} is running.", "Stop it first.")
         run_files.delete(run)
 
     def use(self, name: str | None) -> None:
-        """Scoring in the mode `tuned` uses this run's adapter from now on; None takes the one the program brings."""
+        """Makes scoring in the mode `tuned` use the adapter of a run; None: the one that comes with the program.
+
+        Raises:
+            UsageError: The run has no adapter.
+            ProjectReadOnly: The project is read-only.
+        """
         if name is not None:
             adapter_in_use.find(
-                self._project, self._catalog, self.runs_beside.history(name).run.path.name
+                self._project, self._catalog, self.run_directories.history(name).run.path.name
             )
         adapter_in_use.put(self._project, name)
 
     def table(self, name: str | None) -> CompletenessTable:
-        """The truncation test over what a run held out, or over all conversations."""
-        return self._table(name)
+        """The truncation test, a row for each configuration of scores that the project holds.
+
+        Args:
+            name: Run whose held-out conversations are tested; None tests all conversations.
+
+        Raises:
+            UsageError: Nothing is scored; the hint says how to.
+        """
+        # Imported here because only this table needs it.
+        from engine.services.validation.completeness import completeness_table
+
+        return completeness_table(self._project, self._catalog, name)
 
     def _in_use(self) -> str | None:
         return adapter_in_use.get(self._project)
 
-    def _refuse_reading_only(self) -> None:
+    def _check_writable(self) -> None:
         if self._project.read_only is not None:
             raise ProjectReadOnly(
                 f"The project is read-only: {self._project.read_only}.",
                 "Close the other one, or work on a copy that you can write.",
             )
-
-
-def recipe_help() -> dict[str, str]:
-    """What each recipe is, in plain words, the default first."""
-    (text,) = (str(one.metadata["help"]) for one in fields(TrainConfig) if one.name == "recipe")
-    names = "|".join(map(re.escape, RECIPES))
-    found = re.findall(rf"\b({names}): (.*?)(?=\s(?:{names}): |$)", text)
-    return {name: f"{words[:1].upper()}{words[1:]}" for name, words in found}

@@ -1,10 +1,11 @@
-"""From a wish to a plan: settings, counts, and where the estimate has its figures from."""
+"""From a request to a plan: settings, counts, and where the figures of the estimate come from."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,9 @@ from engine.services.training import plan as planning
 from engine.services.training.base import Machine
 from engine.services.training.plan import TrainingPlanner
 from engine.services.training.presets import GIB
-from engine.services.training.records import TrainingRequest
-from engine.services.training.run_files import prepare
-from engine.services.training.service import Runs, TrainingService, recipe_help
+from engine.services.training.request import TrainingRequest
+from engine.services.training.run_files import create_run
+from engine.services.training.service import TrainingRuns, TrainingService
 from engine.store.project import Project
 from tests.engine.services.training.training_project import fill_with_talks
 from tests.engine.store.support import fill, talk
@@ -51,8 +52,8 @@ def planner(project: Project, tmp_path: Path, counted: list[Path]) -> TrainingPl
     return TrainingPlanner(
         project,
         Catalog(tmp_path / "data", tmp_path / "cache"),
-        Runs(Path(project.path)).histories,
-        on=lambda: CPU,
+        TrainingRuns(Path(project.path)).histories,
+        machine=lambda: CPU,
         count=count,
     )
 
@@ -82,7 +83,7 @@ class TestCounts:
         found = planner.plan(TrainingRequest(held_out=0.01, settings=(("max_tokens", "500"),)))
 
         assert any("1 have no answer" in note for note in found.estimate.notes)
-        assert any("the end is kept" in note for note in found.estimate.notes)
+        assert any("only the last 500 tokens" in note for note in found.estimate.notes)
 
     def test_of_many_conversations_some_are_read(
         self, planner: TrainingPlanner, monkeypatch: pytest.MonkeyPatch
@@ -120,7 +121,7 @@ class TestFigures:
     ) -> None:
         """A run on this machine with the same base and recipe tells how fast it goes; one from elsewhere does not."""
         plan = planner.plan(TrainingRequest(name="first"))
-        run = prepare(project, plan.name, plan.config, plan.data)
+        run = create_run(project, plan.name, plan.config, plan.data)
         chars = json.loads(run.manifest.read_text())["chars"]["train"]
         log = EventLog(run.events)
         log.write("started", step=0, steps=9, tokens=chars // 2, pid=1)
@@ -146,7 +147,7 @@ class TestFigures:
             project,
             Catalog(tmp_path / "data", tmp_path / "cache"),
             list,
-            on=lambda: Machine("CPU", GIB),
+            machine=lambda: Machine("CPU", GIB),
             count=lambda path, logs: [2000 for _ in logs],
         )
         found = planner.plan(TrainingRequest()).estimate
@@ -160,34 +161,28 @@ class TestFigures:
             project,
             Catalog(tmp_path / "data", tmp_path / "cache"),
             list,
-            on=lambda: Machine("a GPU", GIB),
+            machine=lambda: Machine("a GPU", GIB),
             count=lambda path, logs: [8000 for _ in logs],
         )
 
         assert not planner.plan(TrainingRequest(preset="8g")).config.four_bit
 
 
-class TestWishes:
+class TestRequests:
     @pytest.mark.parametrize(
-        "wish",
+        "fields",
         [
-            TrainingRequest(held_out=0.0),
-            TrainingRequest(held_out=1.0),
-            TrainingRequest(limit=0),
-            TrainingRequest(recipe="x"),
-            TrainingRequest(preset="x"),
-            TrainingRequest(base="nowhere"),
-            TrainingRequest(name="a/b"),
-            TrainingRequest(settings=(("recipe", "paper"),)),
-            TrainingRequest(settings=(("batch", "-1"),)),
+            {"held_out": 0.0}, {"held_out": 1.0}, {"limit": 0}, {"recipe": "x"}, {"recipe": "evaluator"},
+            {"preset": "x"}, {"base": "nowhere"}, {"name": "a/b"}, {"settings": (("recipe", "paper"),)},
+            {"settings": (("batch", "-1"),)}, {"settings": (("batch", "x"),)}, {"contaminate": 1.5},
         ],
-    )
+    )  # fmt: skip
     def test_what_cannot_be_is_refused(
-        self, wish: TrainingRequest, planner: TrainingPlanner
+        self, fields: dict[str, Any], planner: TrainingPlanner
     ) -> None:
-        """A wish with something impossible in it is refused before anything is read or written."""
+        """A request with an impossible value is refused before anything is written."""
         with pytest.raises(UsageError):
-            planner.plan(wish)
+            planner.plan(TrainingRequest(**fields))
 
     def test_folders(self, planner: TrainingPlanner, tmp_path: Path) -> None:
         """A folder of weights is a base under its own name; one without weights is refused."""
@@ -206,15 +201,11 @@ class TestWishes:
         assert plan.name == "some-7b-boundary-1"
         assert plan.estimate.memory
 
-    def test_every_recipe_has_its_words(self, project: Project, tmp_path: Path) -> None:
-        """Each recipe, preset and setting that is offered says in plain words what it is."""
-        offers = TrainingService(
-            project,
-            Catalog(tmp_path / "data", tmp_path / "cache"),
-            lambda run: pytest.fail("nobody asked"),
-        ).offers()
+    def test_every_choice_has_its_help(self, project: Project, tmp_path: Path) -> None:
+        """Each recipe, preset, base and setting to choose from has a sentence that says what it is."""
+        choices = TrainingService(project, Catalog(tmp_path / "data", tmp_path / "cache")).choices()
 
-        assert list(recipe_help()) == ["boundary", "paper", "no-end-tag"]
-        for offer in (*offers.recipes, *offers.presets, *offers.settings, *offers.bases):
-            assert len(offer.help) > 10
-        assert offers.preset in [preset.name for preset in offers.presets]
+        assert [recipe.name for recipe in choices.recipes] == ["boundary", "paper", "no-end-tag"]
+        for choice in (*choices.recipes, *choices.presets, *choices.settings, *choices.bases):
+            assert len(choice.help) > 10
+        assert choices.preset in [preset.name for preset in choices.presets]

@@ -17,7 +17,7 @@ from engine.errors import UsageError
 from engine.run_directory.events import RunDirectory, locked, read_events
 from engine.services.training import process
 from engine.services.training.history import RunHistory
-from engine.services.training.process import pid_of, works
+from engine.services.training.process import has_process, pid_of
 from tests.engine.services.training import fake_trainer
 from tests.engine.services.training.training_project import (
     bare_run,
@@ -51,7 +51,7 @@ class TestStarting:
         wait_for(lambda: steps(run) > 1)
 
         assert os.getsid(pid) == pid != os.getsid(0)
-        assert (works(run), pid_of(run)) == (True, pid)
+        assert (has_process(run), pid_of(run)) == (True, pid)
         row = RunHistory(run).row()
         assert (row.state, row.pid, row.steps) == ("running", pid, 400)
 
@@ -99,7 +99,7 @@ class TestStarting:
         wait_for(lambda: steps(other) > 1)
         (run.path / "process.json").write_text(json.dumps({"pid": pid}))
 
-        assert not works(run)
+        assert not has_process(run)
         assert pid_of(run) is None
         fake_trainers().kill(run)
         seen = steps(other)
@@ -126,10 +126,10 @@ class TestStarting:
         run.lock.touch()
         with run.lock.open("rb") as other:
             fcntl.flock(other, fcntl.LOCK_SH)
-            assert not works(run)
+            assert not has_process(run)
         with locked(run) as had:
             assert had
-            assert works(run)
+            assert has_process(run)
 
 
 class TestStopping:
@@ -186,7 +186,7 @@ class TestEndings:
         """A process that died for want of memory, which its log tells, says which settings take less."""
         row = self.told(run, "no-memory", monkeypatch).row()
 
-        assert (row.state, row.problem) == ("interrupted", "The memory did not suffice.")
+        assert (row.state, row.problem) == ("interrupted", "Out of memory.")
         for setting in ("rows", "max_tokens", "recompute"):
             assert setting in row.hint
 
@@ -213,7 +213,7 @@ class TestEndings:
 
         assert row.state == "interrupted"
         assert "killed" in row.problem
-        assert "want of memory" in row.problem
+        assert "memory ran out" in row.problem
         assert "Resume" in row.hint
 
     def test_nobody_saw_the_end(self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +228,7 @@ class TestEndings:
         row = RunHistory(run).row()
 
         assert row.state == "interrupted"
-        assert "without a word" in row.problem
+        assert "without an error" in row.problem
 
 
 def test_the_process_runs_this_python() -> None:

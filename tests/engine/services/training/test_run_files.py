@@ -18,12 +18,12 @@ from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import RunDirectory, locked
 from engine.services.training.run_files import (
     DataPlan,
-    about_data,
     all_runs,
+    create_run,
     delete,
     free_name,
     manifest_of,
-    prepare,
+    manifest_summary,
     run_named,
     runs_folder,
 )
@@ -64,7 +64,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 class TestData:
     def test_logs_as_scoring_reads_them(self, project: Project) -> None:
         """Each line is a log in pieces with its boundaries, under the name of its conversation."""
-        run = prepare(project, "first", CONFIG, plan(project))
+        run = create_run(project, "first", CONFIG, plan(project))
 
         for line in lines(run.train):
             n = line["id"].removeprefix("talk/")
@@ -80,7 +80,7 @@ class TestData:
 
     def test_truth_is_nowhere(self, project: Project) -> None:
         """No file of a run holds anything that is known from elsewhere."""
-        run = prepare(project, "first", CONFIG, plan(project))
+        run = create_run(project, "first", CONFIG, plan(project))
 
         for path in run.path.iterdir():
             assert "SECRET-GOAL" not in path.read_text("utf-8")
@@ -95,7 +95,7 @@ class TestData:
         )
         fill(project, [Parsed(None, str(n).encode(), Conversation(f"guarded/{n}", (
             Message("user", f"No {n}."), *messages[1:]))) for n in range(8)])  # fmt: skip
-        run = prepare(project, "first", CONFIG, plan(project))
+        run = create_run(project, "first", CONFIG, plan(project))
         text = run.train.read_text("utf-8") + run.valid.read_text("utf-8")
 
         assert "It is 4." in text
@@ -104,7 +104,7 @@ class TestData:
 
     def test_the_manifest_tells_what_is_where(self, project: Project) -> None:
         """Hashes are those of the files, names those of the lines, and the sides share none."""
-        run = prepare(project, "first", CONFIG, plan(project, seed=3))
+        run = create_run(project, "first", CONFIG, plan(project, seed=3))
         manifest = manifest_of(run)
 
         for name, path in (("train", run.train), ("valid", run.valid)):
@@ -114,12 +114,12 @@ class TestData:
         assert not set(manifest["train"]) & set(manifest["held_out"])
         assert len(manifest["train"]) + len(manifest["held_out"]) == 40
         assert manifest["seed"] == 3
-        assert about_data(run)["counts"] == manifest["counts"]
+        assert manifest_summary(run)["counts"] == manifest["counts"]
         assert TrainConfig.load(run.config) == CONFIG
 
     def test_a_project_keeps_its_id(self, project: Project) -> None:
         """Two runs of a project name it by the same id."""
-        runs = [prepare(project, name, CONFIG, plan(project)) for name in ("a", "b")]
+        runs = [create_run(project, name, CONFIG, plan(project)) for name in ("a", "b")]
         ids = [manifest_of(run)["project"]["id"] for run in runs]
 
         assert ids[0]
@@ -127,13 +127,13 @@ class TestData:
 
     def test_the_same_plan_writes_the_same_data(self, project: Project) -> None:
         """Data depends on the plan alone."""
-        runs = [prepare(project, name, CONFIG, plan(project, contaminate=0.4)) for name in "ab"]
+        runs = [create_run(project, name, CONFIG, plan(project, contaminate=0.4)) for name in "ab"]
 
         assert runs[0].train.read_bytes() == runs[1].train.read_bytes()
 
     def test_contamination_cuts_training_only(self, project: Project) -> None:
         """The asked share of what is trained on ends early; what is held out is whole."""
-        run = prepare(project, "first", CONFIG, plan(project, contaminate=0.5))
+        run = create_run(project, "first", CONFIG, plan(project, contaminate=0.5))
         cut = [line for line in lines(run.train) if len(line["texts"]) < 6]
 
         assert len(cut) == manifest_of(run)["counts"]["cut"] == round(len(lines(run.train)) / 2)
@@ -145,7 +145,7 @@ class TestData:
         with Project.open(tmp_path / "none.wb", create=True) as opened:
             fill(opened, [talk(f"alone/{n}", f"Anybody there, {n}?") for n in range(9)])
             with pytest.raises(UsageError, match="none is left to train on"):
-                prepare(opened, "first", CONFIG, plan(opened))
+                create_run(opened, "first", CONFIG, plan(opened))
             assert all_runs(tmp_path / "none.wb") == []
 
     def test_nothing_to_judge_by(self, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ class TestData:
         with Project.open(tmp_path / "short.wb", create=True) as opened:
             fill(opened, [talk(f"short/{n}", f"Hello {n}.", "Hello.") for n in range(20)])
             with pytest.raises(UsageError, match="two turns or more"):
-                prepare(opened, "first", CONFIG, plan(opened))
+                create_run(opened, "first", CONFIG, plan(opened))
 
 
 class TestFolders:
@@ -167,7 +167,7 @@ class TestFolders:
 
         monkeypatch.setattr(TrainConfig, "save", full)
         with pytest.raises(Exception, match="No space left"):
-            prepare(project, "first", CONFIG, plan(project))
+            create_run(project, "first", CONFIG, plan(project))
 
         assert list(runs_folder(Path(project.path)).iterdir()) == []
 
@@ -175,14 +175,14 @@ class TestFolders:
     def test_names_that_are_no_folders(self, project: Project, name: str) -> None:
         """A name that could leave the folder, or hide in it, is refused."""
         with pytest.raises(UsageError, match="cannot name a run"):
-            prepare(project, name, CONFIG, plan(project))
+            create_run(project, name, CONFIG, plan(project))
 
     def test_a_name_is_given_once(self, project: Project) -> None:
         """A second run of a name is refused and leaves the first as it was; names by the program are new ones."""
-        first = prepare(project, "tiny-1", CONFIG, plan(project))
+        first = create_run(project, "tiny-1", CONFIG, plan(project))
         before = first.train.read_bytes()
         with pytest.raises(UsageError, match="already"):
-            prepare(project, "tiny-1", CONFIG, plan(project, seed=9))
+            create_run(project, "tiny-1", CONFIG, plan(project, seed=9))
 
         assert first.train.read_bytes() == before
         assert free_name(Path(project.path), "tiny") == "tiny-2"

@@ -13,13 +13,13 @@ import pytest
 from engine.run_directory.config import TrainConfig
 from engine.run_directory.events import RunDirectory
 from engine.services.training import plan as planning
-from engine.services.training.process import Grace, Trainers, works
+from engine.services.training.process import Grace, Trainers, has_process
 from engine.services.training.run_files import all_runs, runs_folder
 from engine.store.project import Project
 from tests.engine.services.training import fake_trainer
 from tests.engine.store.support import fill, talk
 
-QUICK = Grace(wish=0.3, term=0.3, look=0.02)
+QUICK = Grace(stop=0.3, term=0.3, poll=0.02)
 SECONDS = 300.0
 """How long a test waits for a process; only one that fails waits so long."""
 
@@ -82,4 +82,4 @@ def wait_for(what: Callable[[], object], seconds: float = SECONDS) -> None:
 
 def wait_for_end(run: RunDirectory) -> None:
     """Waits until nobody works on a run."""
-    wait_for(lambda: not works(run))
+    wait_for(lambda: not has_process(run))
