@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 
 from engine import number_format
 from engine.records.goals import ClusteringRow, GoalDecision, GoalRequest, Proposal
-from engine.services.ports import ExportKind
+from engine.services.exports import ExportKind
 from engine.text import one_line
 from screens.goals import formatting
 from screens.goals.columns import ORDERS
