@@ -16,11 +16,11 @@ from screens.shell.recent_projects import Shell
 from screens.widgets.keyed import Keyed, named, place_of
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import opened, press, settle
-from tests.screens.fakes import project
 from tests.screens.goals.goal_project import clustered
+from tests.screens.project import project
 from workbench.app import WorkbenchApp
 
-DOCS = Path(__file__).parents[2] / "docs" / "keys.md"
+DOCS = Path(__file__).parents[3] / "docs" / "keys.md"
 
 
 @pytest.fixture(scope="module")
@@ -200,9 +200,9 @@ class TestInForce:
     async def test_vim_set_in_the_list(self, places: list[Place]) -> None:
         """With the vim-like set `G` goes to the last row, `g` to the first, `l` opens and `h` goes back."""
         keymap = read_keymap('[preset]\nname = "vim"\n', "keymap.toml", places).keys
-        fake = project()
+        support = project()
         app = WorkbenchApp(
-            fake.services(), fake.subscribe, clock=lambda: 0.0, shell=Shell(keymap=keymap)
+            support.services(), support.subscribe, clock=lambda: 0.0, shell=Shell(keymap=keymap)
         )
         async with app.run_test(size=(100, 24)) as pilot:
             await settle(pilot)
@@ -218,12 +218,12 @@ class TestInForce:
 
     async def test_old_key_is_free(self) -> None:
         """The key an action had does nothing any more."""
-        fake = project()
+        support = project()
         shell = Shell(keymap={"triage.verdict-complete": "y"})
-        app = WorkbenchApp(fake.services(), fake.subscribe, clock=lambda: 0.0, shell=shell)
+        app = WorkbenchApp(support.services(), support.subscribe, clock=lambda: 0.0, shell=shell)
         async with app.run_test(size=(100, 30)) as pilot:
             await settle(pilot)
             await press(pilot, "3", "c")
-            assert fake.given == []
+            assert support.acts() == []
             await press(pilot, "y")
-            assert len(fake.given) == 1
+            assert len(support.acts()) == 1
