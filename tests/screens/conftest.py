@@ -10,6 +10,8 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.widgets import Input
 
+from tests.screens.project import close_projects
+
 
 @pytest.fixture(scope="package", autouse=True)
 def one_parse_of_each_style() -> Iterator[None]:
@@ -26,6 +28,13 @@ def one_parse_of_each_style() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", remembered)
         yield
+
+
+@pytest.fixture(autouse=True)
+def closed_projects() -> Iterator[None]:
+    """The projects that a test opened are closed after it."""
+    yield
+    close_projects()
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from textual.widget import AwaitMount
 from textual.worker import WorkerCancelled
 
 from screens.shell.workbench_screen import MODES
-from tests.screens.fakes import FakeProject
+from tests.screens.project import ScreenProject
 from workbench.app import WorkbenchApp
 
 Size = tuple[int, int]
@@ -33,12 +33,12 @@ class StartedApp(WorkbenchApp):
 
 @asynccontextmanager
 async def opened(
-    project: FakeProject,
+    project: ScreenProject,
     size: Size = (120, 36),
     clock: Callable[[], float] = lambda: 0.0,
     mode: str = "2",
 ) -> AsyncIterator[Pilot[None]]:
-    """The app on a fake project, in the mode of this key."""
+    """The app on a support project, in the mode of this key."""
     app = StartedApp(project.services(), project.subscribe, clock=clock)
     app.first_mode = next(name for name, key, _ in MODES if key == mode)
     async with app.run_test(size=size, notifications=True) as pilot:

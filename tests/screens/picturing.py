@@ -7,17 +7,19 @@ from collections.abc import Callable
 from textual.pilot import Pilot
 
 from tests.screens.driving import press, settle
-from tests.screens.fakes import FakeProject
+from tests.screens.project import ScreenProject
 from workbench.app import WorkbenchApp
 
 Picture = tuple[tuple[int, int], bool, list[str]]
 """Size in cells, whether the theme is light, and the keys that lead there."""
 
 
-def looks_as_before(snap_compare: Callable[..., bool], fake: FakeProject, picture: Picture) -> bool:
+def looks_as_before(
+    snap_compare: Callable[..., bool], support: ScreenProject, picture: Picture
+) -> bool:
     """Whether the app on this project looks as in its stored picture."""
     size, light, keys = picture
-    app = WorkbenchApp(fake.services(), fake.subscribe, clock=lambda: 0.0)
+    app = WorkbenchApp(support.services(), support.subscribe, clock=lambda: 0.0)
 
     async def act(pilot: Pilot[None]) -> None:
         await settle(pilot)

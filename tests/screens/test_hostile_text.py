@@ -12,15 +12,16 @@ from rich.style import Style
 from textual.color import Color
 from textual.pilot import Pilot
 
-from engine.conversation import ToolCall
+from engine.conversation import ToolCall, without_surrogates
 from engine.events import JobEnded, JobProgress
-from engine.records.conversations import LeakRow, RemainingRow, Verdict
+from engine.records.conversations import Verdict
+from engine.records.imports import Leak
 from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard
 from screens.shell.dialogs import ErrorDialog
 from screens.triage.screen import TriageScreen
 from tests.screens.driving import Size, opened, press, settle, text
-from tests.screens.fakes import FakeConversation, FakeProject, conversation
+from tests.screens.project import SCORED, Sample, ScreenProject, conversation, project_of
 from tests.terminal.payloads import PAYLOADS
 
 CONTROL = re.compile(
@@ -28,16 +29,20 @@ CONTROL = re.compile(
 )
 
 
-def hostile(*payloads: str) -> FakeProject:
-    """A project with a conversation for each payload, which stands wherever text of others can."""
-    return FakeProject([_holding(number, payload) for number, payload in enumerate(payloads, 1)])
-
-
-def _holding(number: int, payload: str) -> FakeConversation:
-    item = conversation(number, 0.52)
-    item.row = replace(
-        item.row, external_id=payload, source=payload, opening=payload, reason=payload
+def hostile(*payloads: str) -> ScreenProject:
+    """A project with a conversation for each payload, which is wherever text of others can be; as readers store it,
+    without lone surrogates."""
+    payloads = tuple(map(without_surrogates, payloads))
+    words = " ".join(payloads)
+    return project_of(
+        [_holding(number, payload) for number, payload in enumerate(payloads, 1)],
+        config=replace(SCORED, model=words, adapter=words),
     )
+
+
+def _holding(number: int, payload: str) -> Sample:
+    item = conversation(number, 0.52)
+    item.name = item.source = item.reason = item.remaining = payload
     item.messages = [
         replace(
             message,
@@ -47,13 +52,7 @@ def _holding(number: int, payload: str) -> FakeConversation:
         )
         for message in item.messages
     ]
-    assert item.score is not None
-    item.score = replace(item.score, model=payload, adapter=payload, reason=payload)
-    item.remaining = RemainingRow(number, "h", payload, None)
-    item.leaks = [
-        LeakRow(number, 1, payload, payload),
-        LeakRow(number, None, payload, payload),
-    ]
+    item.leaks = [Leak(1, payload, payload), Leak(None, payload, payload)]
     item.original = payload.encode("utf-8", "surrogatepass")
     return item
 
@@ -102,12 +101,13 @@ class TestEveryScreenSurvives:
 
     async def test_triage(self, payloads: list[str], size: Size) -> None:
         """Judged, with a note that says it too."""
-        fake = hostile(*payloads)
+        support = hostile(*payloads)
         for number, payload in enumerate(payloads, 1):
-            fake.give(number, Verdict.UNSURE, payload)
-            fake.undo()
-            fake.note(number, payload)
-        async with opened(fake, size=size, mode="3") as pilot:
+            note = without_surrogates(payload)
+            support.triage.give(number, Verdict.UNSURE, note)
+            support.triage.undo()
+            support.triage.note(number, note)
+        async with opened(support, size=size, mode="3") as pilot:
             for number, payload in enumerate(payloads, 1):
                 assert isinstance(pilot.app.screen, TriageScreen)
                 assert pilot.app.screen.conversation == number
@@ -118,16 +118,18 @@ class TestEveryScreenSurvives:
 
     async def test_jobs(self, payloads: list[str], size: Size) -> None:
         """In what a job tells while it runs, when it has ended and when it fails."""
-        fake = hostile(*payloads)
-        async with opened(fake, size=size) as pilot:
+        support = hostile(*payloads)
+        async with opened(support, size=size) as pilot:
             for number, payload in enumerate(payloads, 1):
-                fake.emit(JobProgress(number, payload, payload, 1, 2, payload, 1.0, 1.0, payload))
+                support.emit(
+                    JobProgress(number, payload, payload, 1, 2, payload, 1.0, 1.0, payload)
+                )
                 await settle(pilot)
                 check(pilot, f"jobs bar {payload!r}")
-                fake.emit(JobEnded(number, payload, payload, "done", payload, payload))
+                support.emit(JobEnded(number, payload, payload, "done", payload, payload))
                 await settle(pilot)
                 check(pilot, f"toast {payload!r}")
-                fake.emit(JobEnded(number, payload, payload, "failed", payload, payload))
+                support.emit(JobEnded(number, payload, payload, "failed", payload, payload))
                 await settle(pilot)
                 assert isinstance(pilot.app.screen, ErrorDialog)
                 check(pilot, f"error dialog {payload!r}")
@@ -143,7 +145,7 @@ async def test_five_megabytes(unit: str) -> None:
     item = conversation(1, 0.52)
     item.messages[1] = replace(item.messages[1], content=payload)
     item.original = payload.encode()
-    async with opened(FakeProject([item]), size=(80, 50)) as pilot:
+    async with opened(project_of([item]), size=(80, 50)) as pilot:
         await press(pilot, "enter", "right_square_bracket")
         assert "▸" in text(pilot)
         await press(pilot, "enter", "end", "home")
@@ -188,5 +190,5 @@ class TestControlGuard:
 
     async def test_app_installs_it(self) -> None:
         """The app's line filters include the guard."""
-        async with opened(FakeProject([])) as pilot:
+        async with opened(project_of([])) as pilot:
             assert any(isinstance(part, ControlGuard) for part in pilot.app.get_line_filters())

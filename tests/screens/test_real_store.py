@@ -2,58 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from engine.conversation import Conversation, Message
-from engine.events import JobProgress
-from engine.records.conversations import Estimate, Mode, RunRow, Verdict
+from engine.records.conversations import Verdict
 from engine.records.imports import Parsed
-from engine.services.exports import ExportFiles
-from engine.services.services import ProjectInfo, Services
-from engine.services.triage.calibration import CalibrationService
+from engine.services.services import Services
 from engine.store import imports
-from engine.store.conversations import ConversationStore
 from engine.store.project import Project
-from engine.store.saved import SavedStore
 from engine.store.triage import TriageStore
 from screens.widgets.row_table import RowTable
-from tests.engine.services.goals.goal_project import stored_goals
 from tests.screens.driving import lines, press, settle, text
-from tests.screens.fake_network import FakeNetwork
-from tests.screens.models.fake_models import FakeModels
-from tests.screens.simulation.fake_simulations import FakeSimulations
-from tests.screens.training.fake_training import FakeTraining
-from tests.screens.trees.fake_trees import stored_trees
-from tests.screens.validation.fake_validation import FakeValidation
+from tests.screens.project import ScreenProject
 from workbench.app import WorkbenchApp
-
-
-class NoJobs:
-    """No model is needed here, so no job is ever started."""
-
-    def estimate_scoring(self, mode: Mode) -> Estimate:
-        return Estimate(0, None, None, None, "none")
-
-    def start_scoring(self, mode: Mode) -> int:
-        raise NotImplementedError
-
-    def start_import(self, paths: Sequence[str]) -> int:
-        raise NotImplementedError
-
-    def cancel(self, job_id: int) -> None:
-        raise NotImplementedError
-
-    def active(self) -> list[JobProgress]:
-        return []
-
-    def interrupted(self) -> list[RunRow]:
-        return []
-
-    def run(self, run_id: int) -> RunRow | None:
-        return None
 
 
 def fill(path: Path, count: int = 500) -> Project:
@@ -89,24 +52,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def services(project: Project) -> Services:
-    """The real stores of a project."""
-    info = ProjectInfo("real.wb", project.path, project.read_only)
-    return Services(
-        info,
-        ConversationStore(project),
-        TriageStore(project),
-        NoJobs(),
-        SavedStore(project),
-        ExportFiles(project),
-        CalibrationService(project),
-        stored_trees(project),
-        stored_goals(project),
-        FakeTraining(),
-        FakeNetwork(),
-        FakeModels(),
-        FakeValidation(),
-        FakeSimulations(),
-    )
+    """What the screens of an open project file are handed, where no model is."""
+    return ScreenProject(project, "real.wb").services()
 
 
 async def test_session_on_a_project_file(path: Path) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from engine.events import JobProgress
-from tests.screens.fakes import FakeProject
 from tests.screens.goals.goal_project import clustered
 from tests.screens.picturing import Picture, looks_as_before
+from tests.screens.project import ScreenProject
 
 JOB = JobProgress(7, "score", "Scoring", 412, 812, "conversations", 2.5, 160.0, "support/0412")
 PICTURES: dict[str, Picture] = {
@@ -48,6 +48,6 @@ def test_picture(
     """The screen looks as it did when it was last looked at."""
     # What a filter finds while it is typed depends on how fast that is.
     monkeypatch.setattr("screens.widgets.filter_line.TYPING_REST", 3600.0)
-    fake: FakeProject = clustered()
-    fake.running = [JOB]
+    fake: ScreenProject = clustered()
+    fake.jobs.running = [JOB]
     assert looks_as_before(snap_compare, fake, picture)

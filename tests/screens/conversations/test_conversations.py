@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import pytest
+
 from engine.errors import WorkbenchError
 from engine.events import DataChanged
 from engine.records.conversations import State
@@ -11,7 +16,12 @@ from screens.shell.dialogs import ErrorDialog, TextDialog
 from screens.widgets.row_table import MARK, RowTable
 from tests.screens.conversations.listing import filtered, screen, table
 from tests.screens.driving import lines, opened, press, settle, text, until
-from tests.screens.fakes import FakeProject, conversation, project
+from tests.screens.project import conversation, project, project_of, raising
+
+
+def names_in(path: str) -> list[str]:
+    """The names of the conversations in a file of JSON Lines."""
+    return [json.loads(line)["id"] for line in Path(path).read_text("utf-8").splitlines()]
 
 
 class TestCounts:
@@ -24,14 +34,14 @@ class TestCounts:
 
     async def test_no_scores_says_what_to_do(self) -> None:
         """Without any score the counts line names the key that scores, and shows no rate."""
-        fresh = FakeProject([conversation(number, None) for number in range(1, 4)])
+        fresh = project_of([conversation(number, None) for number in range(1, 4)])
         async with opened(fresh) as pilot:
             assert "no scores yet, r scores them" in lines(pilot)[1]
             assert "%" not in lines(pilot)[1]
 
     async def test_empty_project_says_what_to_do(self) -> None:
         """An empty project names the key that imports."""
-        async with opened(FakeProject([])) as pilot:
+        async with opened(project_of([])) as pilot:
             assert "No conversations yet." in text(pilot)
             assert "i imports a file or a folder" in text(pilot)
 
@@ -56,19 +66,19 @@ class TestFilterAndSort:
 
     async def test_sort_by_dialog_and_reverse(self) -> None:
         """The sort dialog orders the list, `S` turns it round, and what has no score stays last."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "s", "down", "down", "down", "down", "enter")
-            first = fake.items[table(pilot).ids[0]].row
-            last = fake.items[table(pilot).ids[-1]].row
+            first = support.row(table(pilot).ids[0])
+            last = support.row(table(pilot).ids[-1])
 
-            assert first.p_end_normalised == 0.02
+            assert first.p_end_normalised == pytest.approx(0.02)
             assert last.state is State.UNSCORED
             assert "p end ▴" in text(pilot)
 
             await press(pilot, "S")
 
-            assert fake.items[table(pilot).ids[0]].row.p_end_normalised == 0.99
+            assert support.row(table(pilot).ids[0]).p_end_normalised == pytest.approx(0.99)
             assert "p end ▾" in text(pilot)
 
     async def test_header_click_sorts(self) -> None:
@@ -81,8 +91,8 @@ class TestFilterAndSort:
 
     async def test_filter_by_verdict(self) -> None:
         """What a person has judged can be left out."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "3", "c", "2")
             await filtered(pilot, "verdict:none")
 
@@ -90,37 +100,37 @@ class TestFilterAndSort:
 
     async def test_columns(self) -> None:
         """Columns are ticked on and off, are remembered, and come back when the project is opened again."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "C", "space", *["down"] * 3, "space", "enter")
             assert lines(pilot)[2].split()[:3] == ["p", "end", "turns"]
             assert "messages" in lines(pilot)[2]
 
-        async with opened(fake) as pilot:
+        async with opened(support) as pilot:
             assert "messages" in lines(pilot)[2]
-            assert fake.saved.columns() is not None
+            assert support.saved.columns() is not None
 
     async def test_columns_left_as_they_were(self) -> None:
         """Escape leaves the columns alone."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             before = lines(pilot)[2]
             await press(pilot, "C", "space", "escape")
 
             assert lines(pilot)[2] == before
-            assert fake.saved.columns() is None
+            assert support.saved.columns() is None
 
 
 class TestView:
     async def test_comes_back(self) -> None:
         """Filter, order and the conversation under the cursor are there when the project is opened again."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "F", "s", "down", "down", "down", "down", "enter", "down", "down")
             was = table(pilot).cursor_id
-            await until(pilot, lambda: fake.saved.view()[1] == was)
+            await until(pilot, lambda: support.saved.view()[1] == was)
 
-        async with opened(fake) as pilot:
+        async with opened(support) as pilot:
             assert len(table(pilot).ids) == 12
             assert "p end ▴" in text(pilot)
             assert table(pilot).cursor_id == was
@@ -128,14 +138,13 @@ class TestView:
 
     async def test_read_only_is_not_written(self) -> None:
         """A project that cannot be written is looked at without a word about what is not remembered."""
-        fake = project()
-        fake.read_only = "another workbench is writing it"
-        async with opened(fake) as pilot:
+        support = project(read_only="another workbench is writing it")
+        async with opened(support) as pilot:
             await press(pilot, "F")
 
             assert len(table(pilot).ids) == 12
             assert isinstance(pilot.app.screen, ConversationsScreen)
-            assert not fake.saved.view()[0].filter
+            assert not support.saved.view()[0].filter
 
 
 class TestMarks:
@@ -151,15 +160,15 @@ class TestMarks:
 
     async def test_marks_survive(self) -> None:
         """Marks stay on their conversations through a filter, another order and a refresh."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "F", "a", "F", "S")
             assert "12 marked · 6 of 36" in lines(pilot)[1]
 
-            fake.emit(DataChanged(frozenset({"score"})))
+            support.emit(DataChanged(frozenset({"score"})))
             await press(pilot, "escape")
             marked = [row_id for row_id in table(pilot).ids if row_id in screen(pilot).marks]
-            assert {fake.items[row_id].row.state for row_id in marked} == {State.INCOMPLETE}
+            assert {row.state for row in support.conversations.rows(marked)} == {State.INCOMPLETE}
             assert len(marked) == 12
 
     async def test_copy_names(self) -> None:
@@ -172,19 +181,18 @@ class TestMarks:
             assert pilot.app.clipboard == "support/0002\nsupport/0001"
             assert "Copied 2 names." in text(pilot)
 
-    async def test_export(self) -> None:
+    async def test_export(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """`X` writes what is listed, or what is marked, to a file that is not there yet."""
-        fake = project()
-        async with opened(fake) as pilot:
+        monkeypatch.chdir(tmp_path)
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "F", "X", "enter", "enter")
-            assert fake.exports.written["conversations.jsonl"] == (
-                "conversations",
-                list(table(pilot).ids),
-            )
+            listed = [row.external_id for row in support.conversations.rows(table(pilot).ids)]
+            assert names_in("conversations.jsonl") == listed
             assert "Wrote 12 lines to conversations.jsonl." in text(pilot)
 
             await press(pilot, "space", "X", "down", "enter", "enter")
-            assert fake.exports.written["scores.jsonl"] == ("scores", [table(pilot).ids[0]])
+            assert names_in("scores.jsonl") == listed[:1]
 
             await press(pilot, "X", "enter", "enter")
             assert isinstance(pilot.app.screen, ErrorDialog)
@@ -192,13 +200,13 @@ class TestMarks:
 
     async def test_tag(self) -> None:
         """`t` tags the marked ones in one act; a minus takes the tag away."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "space", "space", "t", *"angry", "enter")
             assert "Tagged 2 conversations: angry." in text(pilot)
             await press(pilot, "t", *"-angry", "enter")
 
-            assert [(row.kind, row.tags, row.count) for row in fake.given] == [
+            assert [(row.kind, row.tags, row.count) for row in support.acts()] == [
                 ("tag", ("angry",), 2),
                 ("untag", ("angry",), 2),
             ]
@@ -207,12 +215,12 @@ class TestMarks:
 class TestCursor:
     async def test_cursor_stays_on_its_conversation(self) -> None:
         """New conversations above the cursor do not move it to another conversation."""
-        fake = project()
-        async with opened(fake) as pilot:
-            await press(pilot, "down", "down", "down")
+        support = project()
+        async with opened(support) as pilot:
+            await press(pilot, "s", *["down"] * 4, "enter", "S", "home", "down", "down", "down")
             before = table(pilot).cursor_id
-            fake.items = {0: conversation(0, 0.9), **fake.items}
-            fake.emit(DataChanged(frozenset({"conversation"})))
+            support.add(conversation(37, 0.999))
+            support.emit(DataChanged(frozenset({"conversation"})))
             await until(pilot, lambda: len(table(pilot).ids) == 37)
 
             assert table(pilot).cursor_id == before
@@ -240,10 +248,12 @@ class TestCursor:
 class TestErrors:
     async def test_error_dialog(self) -> None:
         """An error shows what happened and what to do, and leaves on enter with the list as it was."""
-        fake = project()
-        async with opened(fake) as pilot:
-            fake.fail_next = WorkbenchError("The disk is full.", "Free 20 MB and try again.")
-            await press(pilot, "S")
+        support = project()
+        async with opened(support) as pilot:
+            error = WorkbenchError("The disk is full.", "Free 20 MB and try again.")
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(support.conversations, "ids", raising(error))
+                await press(pilot, "S")
 
             assert isinstance(pilot.app.screen, ErrorDialog)
             assert "The disk is full." in text(pilot)
@@ -253,11 +263,11 @@ class TestErrors:
 
             assert len(table(pilot).ids) == 36
 
-    async def test_unforeseen_error_is_shown(self) -> None:
+    async def test_unforeseen_error_is_shown(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A fault nobody foresaw is shown too and does not end the app."""
-        fake = project()
-        async with opened(fake) as pilot:
-            del fake.items[36].row
+        support = project()
+        async with opened(support) as pilot:
+            monkeypatch.setattr(support.conversations, "ids", raising(AttributeError("row")))
             await press(pilot, "S")
 
             assert isinstance(pilot.app.screen, ErrorDialog)
@@ -267,34 +277,33 @@ class TestErrors:
 class TestReadOnly:
     async def test_read_only_project(self) -> None:
         """A read-only project says so in the title line and refuses import and scoring with the reason."""
-        fake = project()
-        fake.read_only = "another workbench is writing it"
-        async with opened(fake) as pilot:
+        support = project(read_only="another workbench is writing it")
+        async with opened(support) as pilot:
             assert "read-only" in lines(pilot)[0]
 
             await press(pilot, "r", "i", "t", "F", "w")
 
             assert isinstance(pilot.app.screen, ConversationsScreen)
             assert "another workbench is writing it" in text(pilot)
-            assert fake.started == []
+            assert support.jobs.started == []
 
 
 class TestImport:
     async def test_import_dialog(self) -> None:
         """`i` asks for a path and starts an import of it."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "i")
             assert isinstance(pilot.app.screen, TextDialog)
             await press(pilot, *"a.jsonl", "enter")
 
-            assert fake.started == [["a.jsonl"]]
+            assert support.jobs.started == [["a.jsonl"]]
 
     async def test_import_left(self) -> None:
         """Escape leaves the dialog and starts nothing."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "i", *"a.jsonl", "escape")
 
-            assert fake.started == []
+            assert support.jobs.started == []
             assert isinstance(pilot.app.screen, ConversationsScreen)

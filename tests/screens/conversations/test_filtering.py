@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+import pytest
 from textual.widgets import Input
 
 from engine.errors import WorkbenchError
@@ -12,7 +11,7 @@ from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ErrorDialog
 from tests.screens.conversations.listing import filtered, paste, strip, table
 from tests.screens.driving import lines, opened, press, text, until
-from tests.screens.fakes import project
+from tests.screens.project import project, raising
 
 
 class TestSearch:
@@ -84,12 +83,13 @@ class TestSearch:
             assert len(table(pilot).ids) == 36
             assert table(pilot).cursor_index == 1
 
-    async def test_refused_search_is_told_in_place(self) -> None:
+    async def test_refused_search_is_told_in_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A search that is refused is told under the line, not in a dialog over the typing; the list stays."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await filtered(pilot, "lamp")
-            fake.fail_next = WorkbenchError("The search has too many words.", "Use fewer.")
+            error = WorkbenchError("The search has too many words.", "Use fewer.")
+            monkeypatch.setattr(support.conversations, "ids", raising(error))
             await filtered(pilot, " desk")
 
             assert "The search has too many words. Use fewer." in text(pilot)
@@ -128,9 +128,10 @@ class TestFilterLine:
 
     async def test_values_of_the_project_are_offered(self) -> None:
         """Sources and tags of the project complete their fields, unless they cannot be shown as they are."""
-        fake = project()
-        fake.items[1].row = replace(fake.items[1].row, tags=("angry", "a\x1b[2Jb"))
-        async with opened(fake) as pilot:
+        support = project()
+        for tag in ("angry", "a\x1b[2Jb"):
+            support.triage.tag([1], tag)
+        async with opened(support) as pilot:
             await press(pilot, "f")
             await paste(pilot, "tag:a")
             assert "angry" in lines(pilot)[3]
@@ -169,18 +170,18 @@ class TestFilterLine:
 class TestSavedFilters:
     async def test_save_apply_delete(self) -> None:
         """A filter is saved under a name, applied from the list of saved ones, and deleted there."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await filtered(pilot, "state:incomplete")
             await press(pilot, "w", *"todo", "enter")
-            assert fake.saved.filters() == {"todo": "state:incomplete"}
+            assert support.saved.filters() == {"todo": "state:incomplete"}
 
             await press(pilot, "escape", "W", "enter")
             assert len(table(pilot).ids) == 12
 
             await press(pilot, "W", "d")
             assert "No filter is saved yet" in text(pilot)
-            assert fake.saved.filters() == {}
+            assert support.saved.filters() == {}
 
     async def test_nothing_to_save(self) -> None:
         """Without a filter there is nothing to save, and it says how to write one."""
@@ -192,9 +193,9 @@ class TestSavedFilters:
 
     async def test_filter_of_another_version(self) -> None:
         """A saved filter that is not understood is told, and the list stays."""
-        fake = project()
-        fake.saved.save_filter("moon", "moon:full")
-        async with opened(fake) as pilot:
+        support = project()
+        support.saved.save_filter("moon", "moon:full")
+        async with opened(support) as pilot:
             await press(pilot, "W", "enter")
 
             assert isinstance(pilot.app.screen, ErrorDialog)

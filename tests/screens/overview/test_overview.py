@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from textual.widgets import Static
 
 from engine.errors import WorkbenchError
@@ -17,12 +18,12 @@ from screens.shell.dialogs import ErrorDialog, TextDialog
 from screens.shell.run_dialog import RunDialog
 from screens.triage.screen import TriageScreen
 from tests.screens.driving import lines, opened, press, settle, text, until
-from tests.screens.fakes import FakeProject, conversation, project
+from tests.screens.project import ScreenProject, conversation, project, project_of, raising, samples
 
 
-def found(fake: FakeProject) -> Overview:
+def found(support: ScreenProject) -> Overview:
     """What the overview reads."""
-    return load_overview(fake.services())
+    return load_overview(support.services())
 
 
 class TestFigures:
@@ -70,12 +71,12 @@ class TestFigures:
 
     async def test_verdicts_and_agreement(self) -> None:
         """What was said is counted, and compared with the model where both decided."""
-        fake = project()
-        fake.give(1, Verdict.INCOMPLETE)
-        fake.give(4, Verdict.COMPLETE)
-        fake.give(5, Verdict.COMPLETE)
-        fake.give(3, Verdict.UNSURE)
-        async with opened(fake, mode="1") as pilot:
+        support = project()
+        support.triage.give(1, Verdict.INCOMPLETE)
+        support.triage.give(4, Verdict.COMPLETE)
+        support.triage.give(5, Verdict.COMPLETE)
+        support.triage.give(3, Verdict.UNSURE)
+        async with opened(support, mode="1") as pilot:
             shown = text(pilot)
             assert "● 2 complete" in shown
             assert "model agrees 67%" in shown
@@ -83,17 +84,18 @@ class TestFigures:
 
     async def test_sources_are_compared_where_there_is_room(self) -> None:
         """On a large terminal each source has its own rate; conversations of one source need no comparison."""
-        fake = project()
-        async with opened(fake, size=(200, 50), mode="1") as pilot:
+        support = project()
+        async with opened(support, size=(200, 50), mode="1") as pilot:
             assert "Sources and saved filters" not in text(pilot)
-        fake.items[1].row = replace(fake.items[1].row, source="other.jsonl")
-        async with opened(fake, size=(200, 50), mode="1") as pilot:
+        found = samples()
+        found[0].source = "other.jsonl"
+        async with opened(project_of(found), size=(200, 50), mode="1") as pilot:
             assert "other.jsonl" in text(pilot)
             assert "n 1 of 1" in text(pilot)
 
     def test_nothing_scored_is_no_rate(self) -> None:
         """Without scores there is no rate, not a rate of nothing."""
-        words = rate_content(found(FakeProject([conversation(1, None)]))).plain
+        words = rate_content(found(project_of([conversation(1, None)]))).plain
         assert "No scores yet" in words
         assert "%" not in words
 
@@ -113,12 +115,12 @@ class TestFigures:
 class TestNext:
     async def test_enter_on_scoring(self) -> None:
         """Enter on the step that scores shows the cost and starts only after another enter."""
-        fake = project()
-        async with opened(fake, mode="1") as pilot:
+        support = project()
+        async with opened(support, mode="1") as pilot:
             await press(pilot, "enter")
             assert isinstance(pilot.app.screen, RunDialog)
             await press(pilot, "enter")
-            assert fake.started == ["base"]
+            assert support.jobs.started == ["base"]
 
     async def test_enter_on_triage(self) -> None:
         """The step on verdicts leads to triage."""
@@ -136,41 +138,41 @@ class TestNext:
 
     async def test_empty_project_asks_for_an_import(self) -> None:
         """In an empty project enter asks what to import, and imports it."""
-        fake = FakeProject([])
-        async with opened(fake, mode="1") as pilot:
+        support = project_of([])
+        async with opened(support, mode="1") as pilot:
             assert "Import conversations" in text(pilot)
             await press(pilot, "enter")
             assert isinstance(pilot.app.screen, TextDialog)
             await press(pilot, *"logs", "enter")
-            assert fake.started == [["logs"]]
+            assert support.jobs.started == [["logs"]]
 
     async def test_interrupted_simulation_goes_on(self) -> None:
         """Enter on a simulation that was interrupted plays on in its set."""
-        fake = project(6)
-        fake.left = [
+        support = project(6)
+        support.jobs.left = [
             RunRow(4, "simulate", "interrupted", "3fa2", {}, {}, "0.1", "t", None, 5, 9, None)
         ]
-        async with opened(fake, mode="1") as pilot:
+        async with opened(support, mode="1") as pilot:
             await press(pilot, "enter")
-            assert fake.simulations.resumed == ["3fa2"]
+            assert support.simulations.resumed == ["3fa2"]
 
     async def test_interrupted_import_is_resumed_with_its_paths(self) -> None:
         """Enter on an interrupted run starts it again with what it was started with."""
-        fake = project()
+        support = project()
         params = {"paths": ["/a.jsonl"]}
-        fake.left = [
+        support.jobs.left = [
             RunRow(3, "import", "interrupted", "h", params, {}, "0.1", "t", None, 5, 9, None)
         ]
-        async with opened(fake, mode="1") as pilot:
+        async with opened(support, mode="1") as pilot:
             assert "Resume import, interrupted at 5 of 9" in text(pilot)
             await press(pilot, "enter")
-            assert fake.started == [["/a.jsonl"]]
+            assert support.jobs.started == [["/a.jsonl"]]
 
     async def test_pace_is_learned_from_verdicts(self) -> None:
         """After some verdicts the time that verdicts take is the person's own."""
         times = iter(range(0, 10_000, 6))
-        fake = project()
-        async with opened(fake, clock=lambda: float(next(times)), mode="3") as pilot:
+        support = project()
+        async with opened(support, clock=lambda: float(next(times)), mode="3") as pilot:
             await press(pilot, "c", "i", "c", "i", "1")
             shown = text(pilot)
             assert "triage verdicts would tighten" in shown
@@ -178,55 +180,49 @@ class TestNext:
 
     async def test_read_only_project_says_so(self) -> None:
         """A step that writes is refused with the reason."""
-        fake = project()
-        fake.read_only = "Another workbench is writing this project."
-        async with opened(fake, size=(140, 36), mode="1") as pilot:
+        support = project(read_only="Another workbench is writing this project.")
+        async with opened(support, size=(140, 36), mode="1") as pilot:
             assert "read-only: Another workbench" in text(pilot)
             await press(pilot, "enter")
             assert "Another workbench is writing this project." in text(pilot)
-            assert fake.started == []
+            assert support.jobs.started == []
 
 
 class TestLive:
     async def test_follows_what_a_job_writes(self) -> None:
         """New scores are counted while the job runs, and the step that scores is gone meanwhile."""
-        fake = project()
-        async with opened(fake, mode="1") as pilot:
-            fake.emit(JobProgress(7, "complete", "Scoring", 1, 9, "c", None, None, ""))
-            item = conversation(3, 0.99)
-            fake.items[3] = item
-            fake.emit(DataChanged(frozenset({"score"})))
+        support = project()
+        async with opened(support, mode="1") as pilot:
+            support.emit(JobProgress(7, "complete", "Scoring", 1, 9, "c", None, None, ""))
+            support.rescore(3, 0.99)
+            support.emit(DataChanged(frozenset({"score"})))
             await until(pilot, lambda: "● 16 complete" in text(pilot))
             assert "Score 812" not in text(pilot)
 
-            fake.emit(JobEnded(7, "complete", "Scoring", "done", "Done."))
+            support.emit(JobEnded(7, "complete", "Scoring", "done", "Done."))
             await until(pilot, lambda: "Score 812" in text(pilot))
 
     async def test_catches_up_when_it_comes_to_the_front(self) -> None:
         """What changed while another mode was in front is shown on return."""
-        fake = project()
-        async with opened(fake, mode="2") as pilot:
-            fake.items[3] = conversation(3, 0.99)
-            fake.emit(DataChanged(frozenset({"score"})))
+        support = project()
+        async with opened(support, mode="2") as pilot:
+            support.rescore(3, 0.99)
+            support.emit(DataChanged(frozenset({"score"})))
             await press(pilot, "1")
             await until(pilot, lambda: "● 16 complete" in text(pilot))
 
     async def test_error_is_a_dialog(self) -> None:
         """A project that cannot be read says so, and the overview still reads again later."""
-        fake = project()
-        async with opened(fake, mode="1") as pilot:
-            real = fake.counts
-
-            def broken(query: object = None) -> object:
-                raise WorkbenchError("The disk is gone.", "Plug it in.")
-
-            fake.counts = broken  # type: ignore[method-assign,assignment]
-            fake.emit(DataChanged(frozenset({"score"})))
-            await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog))
-            fake.counts = real  # type: ignore[method-assign]
-            fake.items[3] = conversation(3, 0.99)
+        support = project()
+        async with opened(support, mode="1") as pilot:
+            error = WorkbenchError("The disk is gone.", "Plug it in.")
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(support.conversations, "counts", raising(error))
+                support.emit(DataChanged(frozenset({"score"})))
+                await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog))
+            support.rescore(3, 0.99)
             await press(pilot, "escape")
-            fake.emit(DataChanged(frozenset({"score"})))
+            support.emit(DataChanged(frozenset({"score"})))
             await until(pilot, lambda: "● 16 complete" in text(pilot))
 
 
@@ -242,10 +238,10 @@ class TestCards:
 
     async def test_hostile_source_name(self) -> None:
         """The name of a source is data."""
-        fake = project()
-        for item in fake.items.values():
-            item.row = replace(item.row, source="[/b][@click=app.quit]x[/]\x1b[2J")
-        async with opened(fake, mode="1") as pilot:
+        found = samples(3)
+        for sample in found:
+            sample.source = "[/b][@click=app.quit]x[/]\x1b[2J"
+        async with opened(project_of(found), mode="1") as pilot:
             content = str(pilot.app.screen.query_one("#project-text", Static).content)
             assert "[@click=app.quit]" in content
             assert "\x1b" not in content

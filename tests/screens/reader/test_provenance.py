@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.records.conversations import LeakRow
+from engine.records.imports import Leak
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
 from tests.screens.driving import lines, opened, press, text
-from tests.screens.fakes import project
+from tests.screens.project import SCORED, conversation, project, project_of, samples
 
 
 class TestProvenance:
@@ -24,7 +24,7 @@ class TestProvenance:
         """`w` names the run with its code version, fingerprints and prompt, and `y` copies all of it."""
         async with opened(project()) as pilot:
             await press(pilot, "enter", "w")
-            facts = ("3, complete, done", "0.3.0", "abab", "What remains to be done?", "8192")
+            facts = ("1, complete, done", "0.3.0", "abab", "What remains to be done?", "8192")
             assert all(fact in text(pilot) for fact in facts)
 
             await press(pilot, "y")
@@ -41,20 +41,17 @@ class TestProvenance:
 
     async def test_no_digit_below_the_noise(self) -> None:
         """On a model whose noise is 0.035 probabilities have one digit."""
-        fake = project()
-        item = fake.items[2]
-        assert item.score is not None
-        item.score = replace(item.score, noise=0.035)
-        async with opened(fake) as pilot:
+        noisy = replace(SCORED, noise=0.035)
+        async with opened(project_of(samples(2), config=noisy)) as pilot:
             await press(pilot, "down", "enter")
 
             assert "▇▇▇▇▁▁▁▁ .5 ·" in lines(pilot)[1]
 
     async def test_original(self) -> None:
         """`o` shows the record as imported, and what is not UTF-8 in it does no harm."""
-        fake = project()
-        fake.items[1].original = b'{"id": "support/0001", "bytes": "\xff\x1b[2J"}'
-        async with opened(fake) as pilot:
+        sample = conversation(1, 0.07)
+        sample.original = b'{"id": "support/0001", "bytes": "\xff\x1b[2J"}'
+        async with opened(project_of([sample])) as pilot:
             await press(pilot, "enter", "o")
 
             assert isinstance(pilot.app.screen, OriginalDialog)
@@ -62,14 +59,13 @@ class TestProvenance:
 
     async def test_leaks_are_noted_where_they_were(self) -> None:
         """What the leak guard kept from the model is noted under its message and in the provenance."""
-        fake = project()
-        item = fake.items[1]
-        item.messages[1] = replace(item.messages[1], model_view="Please move my flight")
-        item.leaks = [
-            LeakRow(1, 1, "stop-token", "###STOP###"),
-            LeakRow(1, None, "truth-field", "reward"),
+        sample = conversation(1, 0.07)
+        sample.messages[1] = replace(sample.messages[1], model_view="Please move my flight")
+        sample.leaks = [
+            Leak(1, "stop-token", "###STOP###"),
+            Leak(None, "truth-field", "reward"),
         ]
-        async with opened(fake) as pilot:
+        async with opened(project_of([sample])) as pilot:
             await press(pilot, "enter")
             assert "⊘ kept from the model: ###STOP### (stop-token)" in text(pilot)
 

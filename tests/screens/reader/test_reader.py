@@ -16,7 +16,7 @@ from screens.widgets.curve import Curve
 from screens.widgets.row_table import RowTable
 from screens.widgets.transcript import Transcript
 from tests.screens.driving import lines, opened, press, text
-from tests.screens.fakes import project
+from tests.screens.project import conversation, project, project_of
 
 
 def transcript(pilot: Pilot[None]) -> Transcript:
@@ -228,16 +228,16 @@ class TestFind:
 
     async def test_find_in_the_original(self) -> None:
         """The record as imported can be searched and copied; escape leaves the find line first."""
-        fake = project()
-        fake.items[1].original = b'{"id": 1, "text": "' + b"word " * 2_000 + b'needle"}'
-        async with opened(fake) as pilot:
+        sample = conversation(1, 0.07)
+        sample.original = b'{"id": 1, "text": "' + b"word " * 2_000 + b'needle"}'
+        async with opened(project_of([sample])) as pilot:
             await press(pilot, "enter", "o")
             await look_for(pilot, "needle")
             assert "1 of 1" in text(pilot)
             assert 'needle"}' in text(pilot)
 
             await press(pilot, "y")
-            assert pilot.app.clipboard == fake.items[1].original.decode()
+            assert pilot.app.clipboard == sample.original.decode()
 
             await press(pilot, "escape")
             assert isinstance(pilot.app.screen, OriginalDialog)
@@ -248,9 +248,9 @@ class TestFind:
 class TestTakingText:
     async def test_copy_a_message(self) -> None:
         """`y` copies the current message as imported, control characters too, and says how much it was."""
-        fake = project()
-        fake.items[1].messages[1] = replace(fake.items[1].messages[1], content="a\x1b[2J [/b]")
-        async with opened(fake) as pilot:
+        sample = conversation(1, 0.07)
+        sample.messages[1] = replace(sample.messages[1], content="a\x1b[2J [/b]")
+        async with opened(project_of([sample])) as pilot:
             await press(pilot, "enter", "right_square_bracket", "y")
 
             assert pilot.app.clipboard == "a\x1b[2J [/b]"
@@ -264,8 +264,9 @@ class TestTakingText:
             assert pilot.app.clipboard.startswith(
                 "TURN 1, STEP 1, system chat:\nRule 0: be helpful"
             )
-            assert 'TOOL CALLS: [{"name": "get_details", "args": {"what": "flight"}}]' in (
-                pilot.app.clipboard
+            assert (
+                'TOOL CALLS: [{"name": "get_details", "args": {"what": "flight", "case": 1}}]'
+                in (pilot.app.clipboard)
             )
             assert "Copied the conversation, 17 messages:" in text(pilot)
 
@@ -309,12 +310,12 @@ class TestTakingText:
 
     async def test_raw(self) -> None:
         """`m` shows JSON as imported, and laid out again."""
-        fake = project()
+        sample = conversation(1, 0.07)
         content = (
             '{"order":{"id":"#W6390527","status":"delivered"},"paid":true,"note":"none at all"}'
         )
-        fake.items[1].messages[3] = replace(fake.items[1].messages[3], content=content)
-        async with opened(fake) as pilot:
+        sample.messages[3] = replace(sample.messages[3], content=content)
+        async with opened(project_of([sample])) as pilot:
             await press(pilot, "enter", "e")
             assert '"status": "delivered"' in text(pilot)
 

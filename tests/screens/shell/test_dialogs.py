@@ -7,7 +7,7 @@ from textual.widgets import Input, OptionList
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ChoiceDialog, TextDialog
 from tests.screens.driving import opened, press, settle
-from tests.screens.fakes import project
+from tests.screens.project import project
 
 
 async def test_two_quick_enters_are_one_answer() -> None:

@@ -11,16 +11,16 @@ from textual.app import App
 
 from screens.shell.picker import PickerApp
 from screens.shell.recent_projects import Shell
-from tests.screens.fakes import project
+from tests.screens.project import project
 from workbench.app import WorkbenchApp
 
 CANARY = "sk-canary-in-a-variable"
 
 
 def workbench() -> WorkbenchApp:
-    """The app over a fake project."""
-    fake = project()
-    return WorkbenchApp(fake.services(), fake.subscribe)
+    """The app over a support project."""
+    support = project()
+    return WorkbenchApp(support.services(), support.subscribe)
 
 
 def stumble() -> None:

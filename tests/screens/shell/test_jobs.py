@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+import pytest
+
 from engine.errors import WorkbenchError
 from engine.events import JobEnded, JobProgress, JobStarted
 from engine.records.conversations import RunRow
 from screens.shell.dialogs import ErrorDialog
 from screens.shell.run_dialog import RunDialog
 from tests.screens.driving import lines, opened, press, settle, text
-from tests.screens.fakes import project
+from tests.screens.project import HeldConversations, project, raising
 
 PROGRESS = JobProgress(7, "score", "Scoring", 412, 812, "conversations", 2.5, 160.0, "support/0412")
 
@@ -19,23 +21,23 @@ PROGRESS = JobProgress(7, "score", "Scoring", 412, 812, "conversations", 2.5, 16
 class TestProgress:
     async def test_progress_and_cancel(self) -> None:
         """The bottom line shows how far, how fast and how long still; `x` cancels that job."""
-        fake = project()
-        async with opened(fake) as pilot:
-            fake.emit(JobStarted(7, "score", "Scoring"))
-            fake.emit(PROGRESS)
+        support = project()
+        async with opened(support) as pilot:
+            support.emit(JobStarted(7, "score", "Scoring"))
+            support.emit(PROGRESS)
             await settle(pilot)
             assert "Scoring" in lines(pilot)[-1]
             assert "412 of 812 conversations · 2/s · 3 min left" in lines(pilot)[-1]
             assert lines(pilot)[-1].rstrip().endswith("x cancel")
 
             await press(pilot, "x")
-            assert fake.cancelled == [7]
+            assert support.jobs.cancelled == [7]
 
     async def test_progress_from_another_thread(self) -> None:
         """Events may come from any thread."""
-        fake = project()
-        async with opened(fake) as pilot:
-            thread = threading.Thread(target=lambda: fake.emit(PROGRESS))
+        support = project()
+        async with opened(support) as pilot:
+            thread = threading.Thread(target=lambda: support.emit(PROGRESS))
             thread.start()
             thread.join()
             await settle(pilot)
@@ -44,29 +46,29 @@ class TestProgress:
 
     async def test_every_screen_shows_the_job(self) -> None:
         """A screen opened while a job runs shows it, too."""
-        fake = project()
-        async with opened(fake) as pilot:
-            fake.emit(PROGRESS)
+        support = project()
+        async with opened(support) as pilot:
+            support.emit(PROGRESS)
             for keys in (["3"], ["o"], ["q", "2"], ["enter"]):
                 await press(pilot, *keys)
                 assert "412 of 812" in lines(pilot)[-1], keys
 
     async def test_outcome_stays_in_the_bottom_line(self) -> None:
         """When the job has ended the bottom line says what came of it."""
-        fake = project()
-        async with opened(fake) as pilot:
-            fake.emit(PROGRESS)
-            fake.emit(JobEnded(7, "score", "Scoring", "done", "812 scored, 31 unscored."))
+        support = project()
+        async with opened(support) as pilot:
+            support.emit(PROGRESS)
+            support.emit(JobEnded(7, "score", "Scoring", "done", "812 scored, 31 unscored."))
             await settle(pilot)
 
             assert "✓ Scoring: 812 scored, 31 unscored." in lines(pilot)[-1]
 
     async def test_failure_is_a_dialog(self) -> None:
         """A job that failed says what happened and what to do."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             ended = JobEnded(7, "score", "Scoring", "failed", "The model died.", "Run it again.")
-            fake.emit(ended)
+            support.emit(ended)
             await settle(pilot)
 
             assert isinstance(pilot.app.screen, ErrorDialog)
@@ -75,26 +77,26 @@ class TestProgress:
 
     async def test_interrupted_run_is_offered(self) -> None:
         """A run that an earlier process left unfinished is named in the bottom line."""
-        fake = project()
-        fake.left = [
+        support = project()
+        support.jobs.left = [
             RunRow(3, "score", "interrupted", "h", {}, {}, "0.1", "now", None, 120, 812, None)
         ]
-        async with opened(fake) as pilot:
+        async with opened(support) as pilot:
             assert "score was interrupted at 120 of 812" in lines(pilot)[-1]
 
 
 class TestStart:
     async def test_estimate_before_the_start(self) -> None:
         """Scoring shows its cost first and starts only on enter."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "r")
             assert isinstance(pilot.app.screen, RunDialog)
             assert "812 conversations · 1.2M tokens · about 6 min" in text(pilot)
-            assert fake.started == []
+            assert support.jobs.started == []
 
             await press(pilot, "enter")
-            assert fake.started == ["base"]
+            assert support.jobs.started == ["base"]
 
     async def test_mode_that_cannot_run_says_why(self) -> None:
         """Highlighting a mode that cannot run shows the reason and the way out."""
@@ -104,12 +106,13 @@ class TestStart:
             assert "There is no adapter." in text(pilot)
             assert "Train one" in text(pilot)
 
-    async def test_start_that_fails(self) -> None:
+    async def test_start_that_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """An error at the start is shown."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "r")
-            fake.fail_next = WorkbenchError("A job runs already.", "Cancel it first.")
+            error = WorkbenchError("A job runs already.", "Cancel it first.")
+            monkeypatch.setattr(support.jobs, "start_scoring", raising(error))
             await press(pilot, "enter")
 
             assert isinstance(pilot.app.screen, ErrorDialog)
@@ -118,32 +121,33 @@ class TestStart:
 class TestQuit:
     async def test_quit_does_not_wait_for_reads(self) -> None:
         """Quitting is possible while a read hangs and a job runs, and the job is not cancelled."""
-        fake = project()
-        async with opened(fake) as pilot:
-            fake.emit(PROGRESS)
-            fake.hold.clear()
+        support = project()
+        support.conversations = held = HeldConversations(support.file)
+        async with opened(support) as pilot:
+            support.emit(PROGRESS)
+            held.hold.clear()
             await pilot.press("f")
             await pilot.pause()
             await pilot.press("ctrl+q")
 
             assert not pilot.app.is_running or pilot.app._exit
-        assert fake.cancelled == []
-        fake.hold.set()
+        assert support.jobs.cancelled == []
+        held.hold.set()
 
     async def test_verdict_before_quitting_is_written(self) -> None:
         """A verdict given just before quitting is written."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "3")
             await pilot.press("c", "i", "ctrl+q")
 
-        assert len(fake.given) == 2
+        assert len(support.acts()) == 2
 
     async def test_rates_below_one_are_told_by_the_minute(self) -> None:
         """Slow work is not shown as zero a second."""
-        fake = project()
-        async with opened(fake) as pilot:
-            fake.emit(replace(PROGRESS, rate=0.05, eta_seconds=None))
+        support = project()
+        async with opened(support) as pilot:
+            support.emit(replace(PROGRESS, rate=0.05, eta_seconds=None))
             await settle(pilot)
 
             assert "3/min" in lines(pilot)[-1]

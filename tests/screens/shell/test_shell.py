@@ -28,17 +28,17 @@ from screens.triage.screen import TriageScreen
 from screens.widgets.jobs_bar import JobsBar
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, opened, press, settle, text, until
-from tests.screens.fakes import FakeProject, project
 from tests.screens.goals.goal_project import clustered
+from tests.screens.project import ScreenProject, project
 from workbench.app import WorkbenchApp
 
 JOB = JobProgress(7, "complete", "Scoring", 412, 812, "conversations", 2.5, 160.0, "support/0412")
 
 
-def app_with(shell: Shell, fake: FakeProject | None = None) -> WorkbenchApp:
-    """The app over a fake project with what it remembers."""
-    fake = fake or project()
-    return WorkbenchApp(fake.services(), fake.subscribe, clock=lambda: 0.0, shell=shell)
+def app_with(shell: Shell, support: ScreenProject | None = None) -> WorkbenchApp:
+    """The app over a support project with what it remembers."""
+    support = support or project()
+    return WorkbenchApp(support.services(), support.subscribe, clock=lambda: 0.0, shell=shell)
 
 
 async def asked(pilot: Pilot[None], words: str) -> None:
@@ -150,9 +150,9 @@ class TestPalette:
 
     async def test_applies_a_saved_filter(self) -> None:
         """A saved filter is one choice away from every screen."""
-        fake = project()
-        fake.saved.save_filter("[/red] open", "state:incomplete")
-        async with opened(fake, mode="1") as pilot:
+        support = project()
+        support.saved.save_filter("[/red] open", "state:incomplete")
+        async with opened(support, mode="1") as pilot:
             await press(pilot, "ctrl+p")
             await asked(pilot, "Filter: ")
             assert isinstance(pilot.app.screen, ConversationsScreen)
@@ -218,9 +218,8 @@ class TestTitleAndJobs:
     @pytest.mark.parametrize("width", [80, 140])
     async def test_read_only_is_always_visible(self, width: int) -> None:
         """The title line says read-only, where there is room with the reason, and a click tells it anyway."""
-        fake = project()
-        fake.read_only = "Another workbench is writing this project."
-        async with opened(fake, size=(width, 24), mode="1") as pilot:
+        support = project(read_only="Another workbench is writing this project.")
+        async with opened(support, size=(width, 24), mode="1") as pilot:
             for mode in ("1", "2", "3"):
                 await press(pilot, mode)
                 assert "read-only" in lines(pilot)[0]
@@ -243,23 +242,23 @@ class TestTitleAndJobs:
 
     async def test_click_cancels_the_job(self) -> None:
         """A click on the key at the end of the bottom line presses it; elsewhere it tells the whole story."""
-        fake = project()
-        fake.running = [JOB]
-        async with opened(fake) as pilot:
+        support = project()
+        support.jobs.running = [JOB]
+        async with opened(support) as pilot:
             await pilot.click(JobsBar, offset=(5, 0))
             await settle(pilot)
-            assert fake.cancelled == []
+            assert support.jobs.cancelled == []
             assert "412 of 812 conversations, 3 min left" in text(pilot)
             await pilot.click(JobsBar, offset=(116, 0))
             await settle(pilot)
-            assert fake.cancelled == [7]
+            assert support.jobs.cancelled == [7]
 
     async def test_notification_says_what_happened(self) -> None:
         """The end of a job is a toast with what came of it."""
-        fake = project()
-        async with opened(fake) as pilot:
-            fake.emit(replace(JOB))
-            fake.emit(JobEnded(7, "complete", "Scoring", "done", "812 scored, 31 unscored."))
+        support = project()
+        async with opened(support) as pilot:
+            support.emit(replace(JOB))
+            support.emit(JobEnded(7, "complete", "Scoring", "done", "812 scored, 31 unscored."))
             await settle(pilot)
             assert sum("812 scored, 31 unscored." in line for line in lines(pilot)) == 2
 

@@ -11,24 +11,24 @@ from engine.records.interval import Interval
 from screens.triage.calibration_formatting import estimate_words, threshold_words
 from screens.triage.reliability import axis_line, plot_cells
 from tests.screens.driving import Size, lines, opened, press, text
-from tests.screens.fakes import FakeProject, conversation
+from tests.screens.project import ScreenProject, conversation, project_of
 
 
-def judged(verdicts: int, count: int = 120) -> FakeProject:
+def judged(verdicts: int, count: int = 120) -> ScreenProject:
     """Scores all over, the first so many judged by a person who draws the line at .3."""
     steps = [n * 0.618 % 1 for n in range(1, count + 1)]
-    fake = FakeProject([conversation(n, round(p, 3)) for n, p in enumerate(steps, 1)])
+    support = project_of([conversation(n, round(p, 3)) for n, p in enumerate(steps, 1)])
     for n, p in enumerate(steps[:verdicts], 1):
-        fake.give(n, Verdict.COMPLETE if p >= 0.3 else Verdict.INCOMPLETE)
-    return fake
+        support.triage.give(n, Verdict.COMPLETE if p >= 0.3 else Verdict.INCOMPLETE)
+    return support
 
 
 class TestScreen:
     @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
     async def test_figures(self, size: Size) -> None:
         """Threshold, recall, precision and the corrected rate stand there with intervals, on every size at once."""
-        fake = judged(60)
-        async with opened(fake, size, mode="3") as pilot:
+        support = judged(60)
+        async with opened(support, size, mode="3") as pilot:
             await press(pilot, "K")
             shown = text(pilot)
             for words in ("42 complete", "18 incomplete", "they reach 100% of the scores"):
@@ -45,12 +45,12 @@ class TestScreen:
 
     async def test_filters(self) -> None:
         """Saved filters have their own line; without any it is said where they are saved."""
-        fake = judged(60)
-        async with opened(fake, mode="3") as pilot:
+        support = judged(60)
+        async with opened(support, mode="3") as pilot:
             await press(pilot, "K")
             assert "Filters saved in the list" in text(pilot)
-        fake.saved.kept_filters = {"from support": "source:support"}
-        async with opened(fake, mode="3") as pilot:
+        support.saved.save_filter("from support", "source:support")
+        async with opened(support, mode="3") as pilot:
             await press(pilot, "K")
             line = next(line for line in lines(pilot) if "from support" in line)
             assert "120" in line
@@ -68,32 +68,35 @@ class TestScreen:
         async with opened(judged(0), mode="3") as pilot:
             await press(pilot, "K")
             assert "O there chooses the calibration sample" in text(pilot)
-        async with opened(FakeProject([]), mode="3") as pilot:
+        async with opened(project_of([]), mode="3") as pilot:
             await press(pilot, "K")
             assert "No conversation has been scored." in text(pilot)
 
     async def test_pin_and_free(self) -> None:
         """`p` pins a threshold, after which the verdicts' own is told beside it; `p` again frees it."""
-        fake = judged(60)
-        async with opened(fake, mode="3") as pilot:
+        support = judged(60)
+        async with opened(support, mode="3") as pilot:
             await press(pilot, "K", "p", *"0.6", "enter")
-            assert (fake.calibration.rule.threshold, fake.calibration.rule.source) == (
+            assert (
+                support.conversations.rule().threshold,
+                support.conversations.rule().source,
+            ) == (
                 0.6,
                 "chosen",
             )
             assert ".60 in force, pinned · verdicts say ." in text(pilot)
 
             await press(pilot, "p")
-            assert fake.calibration.rule.source == "calibrated"
+            assert support.conversations.rule().source == "calibrated"
             assert "from your verdicts" in text(pilot)
 
     async def test_a_pin_that_is_no_share(self) -> None:
         """What is no number from 0 to 1 is refused with the reason."""
-        fake = judged(60)
-        async with opened(fake, mode="3") as pilot:
+        support = judged(60)
+        async with opened(support, mode="3") as pilot:
             await press(pilot, "K", "p", *"2", "enter")
             assert "A threshold is a number from 0 to 1." in text(pilot)
-            assert fake.calibration.rule.source == "calibrated"
+            assert support.conversations.rule().source == "calibrated"
 
     async def test_back(self) -> None:
         """Escape goes back to the conversation in front."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from engine.errors import ProjectError
 from engine.events import DataChanged
 from engine.filters import ListQuery, parse_filter
@@ -11,22 +13,22 @@ from screens.shell.dialogs import ErrorDialog
 from screens.triage.queue import TriageQueue
 from screens.widgets.pace import Pace
 from tests.screens.driving import lines, opened, press, settle, text, until
-from tests.screens.fakes import FakeProject, conversation, project
+from tests.screens.project import ScreenProject, conversation, project, project_of, raising
 
 
 class TestVerdicts:
     async def test_each_key_gives_its_verdict_and_goes_on(self) -> None:
         """`c`, `i` and `m` record complete, incomplete and unsure for what was shown, and show the next."""
-        fake = project()
-        queue = [item.conversation_id for item in fake.queue().items]
-        async with opened(fake) as pilot:
+        support = project()
+        queue = [item.conversation_id for item in support.triage.queue().items]
+        async with opened(support) as pilot:
             await press(pilot, "3")
             assert "support/0002" in lines(pilot)[1]
             assert "1 of 21" in lines(pilot)[0]
 
             await press(pilot, "c", "i", "m")
 
-            assert [(row.conversation_id, row.verdict) for row in fake.given] == [
+            assert [(row.conversation_id, row.verdict) for row in support.acts()] == [
                 (queue[0], Verdict.COMPLETE),
                 (queue[1], Verdict.INCOMPLETE),
                 (queue[2], Verdict.UNSURE),
@@ -37,29 +39,32 @@ class TestVerdicts:
 
     async def test_fast_keys_are_written_in_order(self) -> None:
         """Verdicts given faster than they are written all arrive, in the order given."""
-        fake = project()
-        queue = [item.conversation_id for item in fake.queue().items]
-        async with opened(fake) as pilot:
+        support = project()
+        queue = [item.conversation_id for item in support.triage.queue().items]
+        async with opened(support) as pilot:
             await press(pilot, "3")
             await pilot.press(*"cicicici")
             await settle(pilot)
 
-            assert [row.conversation_id for row in fake.given] == queue[:8]
-            assert [row.verdict for row in fake.given] == [Verdict.COMPLETE, Verdict.INCOMPLETE] * 4
+            assert [row.conversation_id for row in support.acts()] == queue[:8]
+            assert [row.verdict for row in support.acts()] == [
+                Verdict.COMPLETE,
+                Verdict.INCOMPLETE,
+            ] * 4
 
     async def test_undo_and_redo(self) -> None:
         """`u` takes the newest verdict back and shows its conversation; `U` gives it again and goes on."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "3", "c", "c", "u")
 
-            assert len(fake.given) == 1
+            assert len(support.acts()) == 1
             assert "support/0014" in lines(pilot)[1]
             assert "no verdict yet" in text(pilot)
 
             await press(pilot, "U")
 
-            assert len(fake.given) == 2
+            assert len(support.acts()) == 2
             assert "support/0026" in lines(pilot)[1]
 
     async def test_undo_of_nothing_says_so(self) -> None:
@@ -71,8 +76,8 @@ class TestVerdicts:
 
     async def test_skip_comes_again(self) -> None:
         """What was skipped comes again when all others have a verdict."""
-        fake = FakeProject([conversation(number, 0.5) for number in range(1, 4)])
-        async with opened(fake) as pilot:
+        support = project_of([conversation(number, 0.5) for number in range(1, 4)])
+        async with opened(support) as pilot:
             await press(pilot, "3", "s", "c", "c")
             assert "support/0001" in lines(pilot)[1]
 
@@ -81,35 +86,35 @@ class TestVerdicts:
 
     async def test_note(self) -> None:
         """`n` keeps a note with the conversation that is shown, and the note is shown at once."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "3", "n", *"odd", "enter")
 
-            assert fake.given[-1].note == "odd"
+            assert support.acts()[-1].note == "odd"
             assert "odd" in text(pilot)
             assert "support/0002" in lines(pilot)[1]
 
-    async def test_failed_write_brings_the_item_back(self) -> None:
+    async def test_failed_write_brings_the_item_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A verdict that could not be written is told, and its conversation is in front again."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "3")
-            fake.fail_next = ProjectError("The disk is full.", "Free some space.")
+            error = ProjectError("The disk is full.", "Free some space.")
+            monkeypatch.setattr(support.triage, "give", raising(error))
             await press(pilot, "c")
             assert isinstance(pilot.app.screen, ErrorDialog)
 
             await press(pilot, "enter")
             assert "support/0002" in lines(pilot)[1]
-            assert fake.given == []
+            assert support.acts() == []
 
     async def test_read_only(self) -> None:
         """In a read-only project a verdict key says why it does nothing."""
-        fake = project()
-        fake.read_only = "another workbench is writing it"
-        async with opened(fake) as pilot:
+        support = project(read_only="another workbench is writing it")
+        async with opened(support) as pilot:
             await press(pilot, "3", "c")
 
-            assert fake.given == []
+            assert support.acts() == []
             assert "another workbench is writing it" in text(pilot)
             assert "support/0002" in lines(pilot)[1]
 
@@ -126,12 +131,12 @@ class TestPlace:
 
     async def test_new_scores_do_not_move_what_is_shown(self) -> None:
         """When the queue changes, the item in front stays and what is to come is exchanged."""
-        fake = project()
-        async with opened(fake) as pilot:
+        support = project()
+        async with opened(support) as pilot:
             await press(pilot, "3", "s")
             before = lines(pilot)[1]
-            fake.items[99] = conversation(99, 0.5)
-            fake.emit(DataChanged(frozenset({"score"})))
+            support.add(conversation(99, 0.5))
+            support.emit(DataChanged(frozenset({"score"})))
             await until(pilot, lambda: "2 of 22" in lines(pilot)[0])
 
             assert lines(pilot)[1] == before
@@ -150,7 +155,7 @@ class TestPlace:
 
     async def test_nothing_scored_says_what_to_do(self) -> None:
         """Without scores triage names the way to them."""
-        async with opened(FakeProject([])) as pilot:
+        async with opened(project_of([])) as pilot:
             await press(pilot, "3")
 
             assert "no conversation has been scored" in text(pilot)
@@ -268,9 +273,9 @@ class TestOrderAndFilter:
 
     async def test_the_lists_order(self) -> None:
         """In the list's order the queue has the list's filter and sorting."""
-        fake = project()
-        fake.saved.kept_view = (ListQuery(parse_filter("state:complete")), None)
-        async with opened(fake, mode="3") as pilot:
+        support = project()
+        support.saved.save_view(ListQuery(parse_filter("state:complete")), None)
+        async with opened(support, mode="3") as pilot:
             await press(pilot, "O", "up", "enter")
 
             assert "the list's order" in lines(pilot)[2]
@@ -290,13 +295,13 @@ class TestOrderAndFilter:
 class TestRestart:
     async def test_place(self) -> None:
         """After a restart the order, the filter, the conversation and what was skipped are as they were."""
-        fake = project()
-        async with opened(fake, mode="3") as pilot:
+        support = project()
+        async with opened(support, mode="3") as pilot:
             await press(pilot, "O", "down", "enter", "s", "c", "s")
-            before, position = lines(pilot)[1], fake.kept_place
+            before, position = lines(pilot)[1], support.triage.place()
         assert position.order == "lowest"
         assert len(position.skipped) == 2
-        async with opened(fake, mode="3") as pilot:
+        async with opened(support, mode="3") as pilot:
             assert lines(pilot)[1] == before
             assert "lowest p end first" in lines(pilot)[2]
             assert "3 of " in lines(pilot)[0]
@@ -305,8 +310,8 @@ class TestRestart:
 class TestTags:
     async def test_tags_are_edited_as_a_line(self) -> None:
         """`t` shows the tags that stand; what is added is tagged, what is taken away untagged, undo says which."""
-        fake = project()
-        async with opened(fake, mode="3") as pilot:
+        support = project()
+        async with opened(support, mode="3") as pilot:
             await press(pilot, "t", *"late, odd", "enter")
             assert "#late" in text(pilot)
             assert "#odd" in text(pilot)
@@ -314,7 +319,7 @@ class TestTags:
             await press(pilot, "t", *["backspace"] * 5, "enter")  # “ odd,”
             assert "#late" in text(pilot)
             assert "#odd" not in text(pilot)
-            assert [(row.kind, row.tags) for row in fake.given] == [
+            assert [(row.kind, row.tags) for row in support.acts()] == [
                 ("tag", ("late",)), ("tag", ("odd",)), ("untag", ("odd",)),
             ]  # fmt: skip
 
@@ -324,53 +329,57 @@ class TestTags:
             assert "support/0002" in lines(pilot)[1]
 
 
-def judged(count: int, verdicts: int) -> FakeProject:
+def judged(count: int, verdicts: int) -> ScreenProject:
     """Conversations with scores all over, the first of them judged as a person would who draws the line at .3."""
     steps = [n * 0.618 % 1 for n in range(1, count + 1)]
-    fake = FakeProject([conversation(n, round(p, 3)) for n, p in enumerate(steps, 1)])
+    support = project_of([conversation(n, round(p, 3)) for n, p in enumerate(steps, 1)])
     for n, p in enumerate(steps[:verdicts], 1):
-        fake.give(n, Verdict.COMPLETE if p >= 0.3 else Verdict.INCOMPLETE)
-    return fake
+        support.triage.give(n, Verdict.COMPLETE if p >= 0.3 else Verdict.INCOMPLETE)
+    return support
 
 
 class TestBlind:
     async def test_ten_again(self) -> None:
         """`b` asks ten again without the model's opinion and without the verdict, and says how well they agree."""
-        fake = judged(60, 30)
-        async with opened(fake, mode="3") as pilot:
+        support = judged(60, 30)
+        async with opened(support, mode="3") as pilot:
             await press(pilot, "b")
             assert "Blind repeat 1 of 10" in text(pilot)
             for hidden in ("threshold .50", "Remaining tasks", "Why it is here", "no verdict yet"):
                 assert hidden not in text(pilot)
 
-            for n in fake.to_repeat(10):
-                current = fake.current(n)
+            for n in support.triage.to_repeat(10):
+                current = support.triage.current(n)
                 assert current is not None
                 await press(pilot, "c" if current.verdict is Verdict.COMPLETE else "i")
 
             assert "You agree with yourself: 100% (κ 1.0, n 10)" in text(pilot)
             assert "Why it is here" in text(pilot)
-            assert sum(row.kind == "repeat" for row in fake.given) == 10
-            assert fake.tally()[Verdict.COMPLETE] + fake.tally()[Verdict.INCOMPLETE] == 30
+            assert sum(row.kind == "repeat" for row in support.acts()) == 10
+            assert (
+                support.triage.tally()[Verdict.COMPLETE]
+                + support.triage.tally()[Verdict.INCOMPLETE]
+                == 30
+            )
 
     async def test_undo_in_a_round(self) -> None:
         """Undo in a blind round takes the blind answer back and asks again; `b` ends the round."""
-        fake = judged(60, 30)
-        async with opened(fake, mode="3") as pilot:
+        support = judged(60, 30)
+        async with opened(support, mode="3") as pilot:
             await press(pilot, "b", "m", "m")
             assert "Blind repeat 3 of 10" in text(pilot)
             await press(pilot, "u")
             assert "Blind repeat 2 of 10" in text(pilot)
-            assert sum(row.kind == "repeat" for row in fake.given) == 1
+            assert sum(row.kind == "repeat" for row in support.acts()) == 1
 
             await press(pilot, "b")
             assert "Why it is here" in text(pilot)
-            assert len(fake.tally()) == 2
+            assert support.triage.tally()[Verdict.UNSURE] == 0
 
     async def test_too_early(self) -> None:
         """Before twenty verdicts `b` says when; with the twentieth it is offered."""
-        fake = judged(60, 18)
-        async with opened(fake, mode="3") as pilot:
+        support = judged(60, 18)
+        async with opened(support, mode="3") as pilot:
             await press(pilot, "b")
             assert "Blind repeats begin at 20 verdicts; there are 18." in text(pilot)
             await press(pilot, "c", "c")
@@ -386,8 +395,8 @@ class TestAgreement:
 
     async def test_the_threshold_follows_and_says_so(self) -> None:
         """With the fortieth verdict the threshold moves, and a notice says where to."""
-        fake = judged(120, 39)
-        async with opened(fake, mode="3") as pilot:
+        support = judged(120, 39)
+        async with opened(support, mode="3") as pilot:
             await press(pilot, "i")
             assert "Your verdicts put the threshold at ." in text(pilot)
-            assert fake.calibration.rule.source == "calibrated"
+            assert support.conversations.rule().source == "calibrated"
