@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from engine.goals.questions.asker import Answer, LogProb
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 
 
 class ToyAsker:

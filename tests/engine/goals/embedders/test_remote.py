@@ -17,8 +17,8 @@ from engine.errors import ModelError, UsageError
 from engine.goals.embedders.batches import BATCH
 from engine.goals.embedders.embedder import embedder_for
 from engine.goals.embedders.remote import HttpEmbedder
-from engine.model.http.asking import ATTEMPTS
-from engine.model.http.waits import JITTER, LONGEST_WAIT
+from engine.model.http.client import ATTEMPTS
+from engine.model.http.retry_waits import JITTER, LONGEST_WAIT
 from tests.engine.store.support import REPOSITORY
 
 Answer = Callable[[dict[str, Any]], tuple[int, Any]]

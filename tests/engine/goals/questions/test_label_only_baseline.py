@@ -8,7 +8,7 @@ from engine.goals.questions.label_only_baseline import (
     label_in_order,
     question_body,
 )
-from engine.model.prompting import parse_prompt, prompt_text
+from engine.model.prompt_files import parse_prompt, prompt_text
 from tests.engine.goals.toy_asker import ToyAsker
 
 PROMPT = parse_prompt("relabel", prompt_text("relabel"))

@@ -24,7 +24,7 @@ from engine.goals.questions.questions import (
     with_context,
     yes_probability,
 )
-from engine.model.prompting import parse_prompt, prompt_text
+from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.records.goals import model_says_yes
 from tests.engine.goals.toy_asker import ToyAsker
 

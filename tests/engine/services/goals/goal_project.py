@@ -9,8 +9,7 @@ from typing import cast
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.catalog import Catalog
-from engine.model.prompting import parse_prompt, prompt_text
-from engine.services.goals.port import Goals
+from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.services.goals.run_stages import ClusterOptions, GoalModels, GoalStages
 from engine.services.goals.service import GoalService
 from engine.stages.model_work import RunModel
@@ -116,18 +115,18 @@ TOPIC = {number: topic for number, (topic, _) in enumerate(texts(), 1)}
 """What each conversation is about."""
 
 
-def members(goals: Goals, key: str | None) -> set[int]:
+def members(goals: GoalService, key: str | None) -> set[int]:
     """Who is in a group."""
     return {row.conversation_id for row in goals.members(key)}
 
 
-def topic_of(goals: Goals, key: str) -> str:
+def topic_of(goals: GoalService, key: str) -> str:
     """What most of a group is about, as far as it is known."""
     known = [TOPIC[member] for member in members(goals, key) if member in TOPIC]
     return Counter(known).most_common(1)[0][0]
 
 
-def merge_rightly(goals: Goals, most: int = 100) -> int:
+def merge_rightly(goals: GoalService, most: int = 100) -> int:
     """Answers proposals by the topics until none is left; returns how many."""
     for count in range(most):
         proposal = goals.proposal()

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from engine.services.goals.port import Goals
+from engine.services.goals.service import GoalService
 from engine.store import conversations
 from engine.store.project import Project
 from tests.engine.services.goals.goal_project import cluster, stored_goals
@@ -21,7 +21,7 @@ from tests.engine.services.goals.goal_project import cluster, stored_goals
 PROPOSALS = 30
 
 
-def state(goals: Goals) -> dict[str, Any]:
+def state(goals: GoalService) -> dict[str, Any]:
     """Everything that a person can see of the desk."""
     return {
         "clusterings": [row.id for row in goals.clusterings()],
@@ -43,7 +43,7 @@ def state(goals: Goals) -> dict[str, Any]:
     }
 
 
-def answer(goals: Goals, gold: dict[int, str], most: int) -> int:
+def answer(goals: GoalService, gold: dict[int, str], most: int) -> int:
     """Answers proposals by the goals that are known, refusals by turns for good; returns how many there were."""
 
     def goal(key: str) -> str:

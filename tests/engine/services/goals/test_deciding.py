@@ -1,4 +1,4 @@
-"""Goals of a project file: what a person does on the desk."""
+"""GoalService of a project file: what a person does on the desk."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from itertools import combinations
 import pytest
 
 from engine.errors import ProjectReadOnly, UsageError
-from engine.services.goals.port import Goals
+from engine.services.goals.service import GoalService
 from engine.store.project import Project
 from tests.engine.services.goals.goal_project import TOPIC, members, stored_goals, topic_of
 
 
 class TestDeciding:
-    def test_merging(self, goals: Goals) -> None:
+    def test_merging(self, goals: GoalService) -> None:
         """One group of two, called as asked; what it was made of is still known, and undo and redo go between."""
         a, b = goals.groups()[0], goals.groups()[1]
         both = members(goals, a.id) | members(goals, b.id)
@@ -36,7 +36,7 @@ class TestDeciding:
         assert goals.groups()[0].id == merged.id
         assert [row.id for row in goals.history()] == [done.id]
 
-    def test_a_group_that_is_gone(self, goals: Goals) -> None:
+    def test_a_group_that_is_gone(self, goals: GoalService) -> None:
         """Cannot be decided on; the error says what it became."""
         a, b, c, *_ = (row.id for row in goals.groups())
         goals.merge(goals.pair(a, b), "both")
@@ -47,7 +47,7 @@ class TestDeciding:
         with pytest.raises(UsageError, match="no group"):
             goals.split(a, [[1]])
 
-    def test_splitting(self, goals: Goals) -> None:
+    def test_splitting(self, goals: GoalService) -> None:
         """The preview parts all members; giving it as the split makes those groups, called after their words."""
         a, b = next(
             (x.id, y.id)
@@ -71,7 +71,7 @@ class TestDeciding:
         with pytest.raises(UsageError, match="not in the group"):
             goals.split(done.made[0], [list(parts[1].conversation_ids)[:1]])
 
-    def test_moving(self, goals: Goals) -> None:
+    def test_moving(self, goals: GoalService) -> None:
         """To another group, or to none; a conversation that the clustering does not know cannot be."""
         a, b, *_ = (row.id for row in goals.groups())
         one, two = sorted(members(goals, a))[:2]
@@ -83,7 +83,7 @@ class TestDeciding:
         with pytest.raises(UsageError, match="does not know"):
             goals.move([33], a)
 
-    def test_names_and_pins(self, goals: Goals) -> None:
+    def test_names_and_pins(self, goals: GoalService) -> None:
         """A pinned group keeps its name in a merge and is not proposed; an empty name is refused."""
         a, b, *_ = (row.id for row in goals.groups())
         goals.rename(b, "Keep me")

@@ -1,4 +1,4 @@
-"""Goals of a project file: proposals, their order, and what they learn from decisions."""
+"""GoalService of a project file: proposals, their order, and what they learn from decisions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import pytest
 from engine.errors import UsageError
 from engine.goals.merges.features import NAMES
 from engine.records.goals import GoalDecision, MergeOrder, Pair, Proposal
-from engine.services.goals.port import Goals
 from engine.services.goals.service import GoalService
 from engine.store import goal_answers
 from engine.store.goal_answers import PairAnswer
@@ -38,7 +37,7 @@ def answer_pair(project: Project, goals: GoalService, pair: Pair) -> None:
 
 
 class TestProposals:
-    def test_a_proposal(self, goals: Goals) -> None:
+    def test_a_proposal(self, goals: GoalService) -> None:
         """Two groups that stand, the larger first, with what was measured, their neighbours and the states of both."""
         proposal = goals.proposal()
         assert proposal is not None
@@ -55,7 +54,7 @@ class TestProposals:
         assert sum(astuple(proposal.after)) == a.size + b.size
         assert goals.pair(b.id, a.id).pair == proposal.pair
 
-    def test_the_queue_ends(self, goals: Goals) -> None:
+    def test_the_queue_ends(self, goals: GoalService) -> None:
         """Answered by the topics it comes to an end, says so, and leaves one group for each topic."""
         assert not goals.progress().finished
         answered = merge_rightly(goals)
@@ -66,7 +65,7 @@ class TestProposals:
         found = Counter(topic_of(goals, row.id) for row in goals.groups())
         assert found == dict.fromkeys(TOPICS, 1)
 
-    def test_it_learns(self, goals: Goals) -> None:
+    def test_it_learns(self, goals: GoalService) -> None:
         """After refusals of pairs of two topics other such pairs are less probable, and a merge is learned from too;
         what is undone is forgotten."""
         goals.set_floor(-1)
@@ -93,7 +92,7 @@ class TestProposals:
         assert goals.progress().learned_from == 0
         assert probabilities(False) == pytest.approx(before)
 
-    def test_passed_over(self, goals: Goals) -> None:
+    def test_passed_over(self, goals: GoalService) -> None:
         """What was skipped is not proposed, whichever way round; all skipped is the end for now."""
         first = goals.proposal()
         assert first is not None
@@ -103,7 +102,7 @@ class TestProposals:
         assert set(second.pair) != {a, b}
         assert goals.proposal([p.pair for p in goals.above(0)]) is None
 
-    def test_orders(self, goals: Goals) -> None:
+    def test_orders(self, goals: GoalService) -> None:
         """By similarity of descriptions, by probability, and by what is taught, which is not the surest; kept."""
         every = goals.above(0)
         first: dict[MergeOrder, Proposal] = {}
@@ -119,7 +118,7 @@ class TestProposals:
         teaching = first["teaching"].evidence.probability
         assert min(p.evidence.probability for p in every) < teaching
 
-    def test_the_floor(self, goals: Goals) -> None:
+    def test_the_floor(self, goals: GoalService) -> None:
         """Pairs of less similar descriptions are not proposed; above all of them nothing is left."""
         goals.set_floor(0.2)
         assert all(p.evidence.description_similarity >= 0.2 for p in goals.above(0))
@@ -129,7 +128,7 @@ class TestProposals:
         with pytest.raises(UsageError, match="between -1 and 1"):
             goals.set_floor(2)
 
-    def test_all_above(self, goals: Goals) -> None:
+    def test_all_above(self, goals: GoalService) -> None:
         """What is listed is merged as one act, chains as one group, and one undo takes all of it back."""
         before = goals.groups()
         listed = goals.above(0.5)

@@ -1,4 +1,4 @@
-"""Goals of a project file: groups, members, the map, drift."""
+"""GoalService of a project file: groups, members, the map, drift."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from engine.errors import UsageError
 from engine.records.conversations import DecisionRule, State
 from engine.records.goals import GroupStates
-from engine.services.goals.port import Goals
 from engine.services.goals.service import GoalService
 from engine.store.project import Project
 from tests.engine.services.goals.goal_project import TOPIC, members, stored_goals, texts
@@ -22,7 +21,7 @@ class TestLooking:
     def test_nothing_clustered(self, tmp_path: Path) -> None:
         """A project without a clustering has nothing to show, and nothing to decide, without an error."""
         with Project.open(tmp_path / "empty.wb", create=True) as project:
-            goals: Goals = stored_goals(project)
+            goals: GoalService = stored_goals(project)
             assert goals.clusterings() == []
             assert goals.shown() is None
             assert goals.groups() == []
@@ -34,7 +33,7 @@ class TestLooking:
             with pytest.raises(UsageError, match="Nothing was clustered"):
                 goals.merge(goals.pair("c0", "c1"))
 
-    def test_groups(self, goals: Goals) -> None:
+    def test_groups(self, goals: GoalService) -> None:
         """Largest first, ranked, and together with the outliers everyone who said something."""
         shown = goals.shown()
         assert shown is not None
@@ -47,7 +46,7 @@ class TestLooking:
         assert sum(row.share for row in rows) == pytest.approx(1 - shown.outliers / 32)
         assert all(row.label and 0 <= row.spread < 1 for row in rows)
 
-    def test_states(self, clustered: Project, goals: Goals) -> None:
+    def test_states(self, clustered: Project, goals: GoalService) -> None:
         """They are counted by the rule in force, follow a new score at once, and what has none is unscored."""
         rule = DecisionRule()
         scores: dict[int, float | None] = {n: (n * 37 % 100) / 100 for n in range(1, 29)}
@@ -65,7 +64,7 @@ class TestLooking:
         give_scores(clustered, scores, "config-b")
         assert all(row.states == GroupStates(complete=row.size) for row in goals.groups())
 
-    def test_members(self, goals: Goals) -> None:
+    def test_members(self, goals: GoalService) -> None:
         """The central ones are nearest to the centre, the doubtful ones have another group about as near; names sort
         as they are; a limit takes the first."""
         key = goals.groups()[0].id
@@ -95,7 +94,7 @@ class TestLooking:
             centre = rows.mean(axis=0) / np.linalg.norm(rows.mean(axis=0))
             assert row.spread == pytest.approx(float(1 - (rows @ centre).mean()), abs=1e-5)
 
-    def test_more_like(self, goals: Goals) -> None:
+    def test_more_like(self, goals: GoalService) -> None:
         """The nearest vectors of all, nearest first, itself left out."""
         found = goals.more_like(1, 7)
         assert len(found) == 7
@@ -106,7 +105,7 @@ class TestLooking:
         with pytest.raises(UsageError, match="no vector"):
             goals.more_like(33)
 
-    def test_map(self, goals: Goals) -> None:
+    def test_map(self, goals: GoalService) -> None:
         """Everyone once with the group it is in, within the unit square; a sample is the same each time."""
         points = goals.map()
         assert sorted(point.conversation_id for point in points) == list(range(1, 33))
@@ -118,7 +117,7 @@ class TestLooking:
         assert len(goals.map(10)) == 10
         assert goals.map(10) == goals.map(10)
 
-    def test_periods(self, goals: Goals) -> None:
+    def test_periods(self, goals: GoalService) -> None:
         """Sizes by month add up to those of the groups, shares of a month to one where it has no outliers."""
         months = goals.periods()
         assert {period.period for period in months} == {"2026-01", "2026-02", "2026-03"}

@@ -1,4 +1,4 @@
-"""Goals of a project file over time: what comes later, another clustering, exports."""
+"""GoalService of a project file over time: what comes later, another clustering, exports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.records.goals import GoalRequest
-from engine.services.goals.port import Goals
+from engine.services.goals.service import GoalService
 from engine.store import clusterings
 from engine.store.project import Project
 from tests.engine.services.goals.goal_project import (
@@ -29,7 +29,7 @@ from workbench.cli import main
 
 
 class TestLater:
-    def test_conversations_that_came_later(self, clustered: Project, goals: Goals) -> None:
+    def test_conversations_that_came_later(self, clustered: Project, goals: GoalService) -> None:
         """They are assigned to the groups as they stand, count there, follow a merge, and can be moved."""
         merge_rightly(goals)
         sizes = {topic_of(goals, row.id): row.size for row in goals.groups()}
@@ -52,7 +52,7 @@ class TestLater:
         assert 34 in members(goals, other)
         assert 34 not in members(goals, flights.id)
 
-    def test_a_group_that_is_taken_back(self, clustered: Project, goals: Goals) -> None:
+    def test_a_group_that_is_taken_back(self, clustered: Project, goals: GoalService) -> None:
         """Who was assigned to it is in none, until the next run assigns them to what stands now."""
         a, b = next(
             (x.id, y.id)
@@ -68,7 +68,7 @@ class TestLater:
         goals.start_assign()
         assert 34 in members(goals, a) | members(goals, b)
 
-    def test_clustering_again(self, clustered: Project, goals: Goals) -> None:
+    def test_clustering_again(self, clustered: Project, goals: GoalService) -> None:
         """Another clustering is shown beside the first; what a person decided is in force on it; the first can be shown
         again as it was."""
         merge_rightly(goals)
@@ -89,7 +89,7 @@ class TestLater:
         with pytest.raises(UsageError, match="no clustering 9"):
             goals.show(9)
 
-    def test_an_estimate(self, clustered: Project, goals: Goals) -> None:
+    def test_an_estimate(self, clustered: Project, goals: GoalService) -> None:
         """How many conversations a run works on and with which model; the time once every stage of it ran here."""
         found = goals.estimate(GoalRequest())
         assert (found.items, found.seconds, found.model) == (33, None, "smollm2-135m")
@@ -98,7 +98,7 @@ class TestLater:
         with pytest.raises(UsageError, match="no embedder"):
             goals.start(GoalRequest(embedder="nowhere"))
 
-    def test_stability(self, clustered: Project, goals: Goals) -> None:
+    def test_stability(self, clustered: Project, goals: GoalService) -> None:
         """Once it was measured every cluster has a value, and a merged group that of its clusters by their sizes."""
         assert {row.stability for row in goals.groups()} == {None}
         stages = stages_of(clustered)
@@ -120,7 +120,7 @@ class TestExports:
         assert main(["export", str(path), what, "-o", str(out), *more]) == 0
         return [json.loads(line) for line in out.read_text().splitlines()]
 
-    def test_assignments(self, clustered: Project, goals: Goals) -> None:
+    def test_assignments(self, clustered: Project, goals: GoalService) -> None:
         """A line for every imported id, in the order of import: the group that it is in as decided, its score among all
         groups, the distance to the centre, or why it is in none."""
         goals.merge(goals.pair(goals.groups()[0].id, goals.groups()[1].id), "both")
@@ -138,7 +138,7 @@ class TestExports:
         chosen = self.lines(clustered, "assignments", "--filter", "name:book")
         assert [line["id"] for line in chosen] == [f"{t}-{n}" for n, t in TOPIC.items() if t == "book"]  # fmt: skip
 
-    def test_clusters_and_decisions(self, clustered: Project, goals: Goals) -> None:
+    def test_clusters_and_decisions(self, clustered: Project, goals: GoalService) -> None:
         """Groups as they stand, and everything that was decided with its evidence, also what was taken back."""
         a, b, *_ = (row.id for row in goals.groups())
         goals.merge(goals.pair(a, b), "both")
@@ -158,7 +158,7 @@ class TestExports:
         assert isinstance(evidence, dict)
         assert evidence["probability"] == decision["probability"]
 
-    def test_decisions_without_a_place(self, clustered: Project, goals: Goals) -> None:
+    def test_decisions_without_a_place(self, clustered: Project, goals: GoalService) -> None:
         """What another clustering gives no place is told with the reason, and nothing is lost."""
         a, b = next(
             (x.id, y.id)
