@@ -38,7 +38,7 @@ LONGEST = (
     "engine/trees/test_real_model.py",
     "screens/reader/test_reader.py",
     "workbench/test_simulate_sharded.py",
-    "engine/model/test_arranging.py",
+    "engine/model/test_cache_layout.py",
     "workbench/test_simulate_forms.py",
     "screens/training/test_training.py",
     "engine/validate/statistics/test_partitions.py",
