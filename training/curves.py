@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import ModelError
-from engine.model.prompting import opening_tokens
+from engine.model.prompt_files import opening_tokens
 from engine.run_directory.microbatches import padded_length
 from engine.validate.statistics.classification import figures
 from engine.validate.truncation import truncate

@@ -18,7 +18,7 @@ from engine.completeness.windows import Window, plan_windows
 from engine.conversation import is_answer
 from engine.errors import WorkbenchError
 from engine.model.interface import Tokenizer
-from engine.model.prompting import frame, opening_tokens
+from engine.model.prompt_files import frame, opening_tokens
 from engine.run_directory.config import WORDS, Recipe
 
 

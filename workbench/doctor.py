@@ -20,7 +20,7 @@ from engine.errors import ProjectError, WorkbenchError
 from engine.folders import APP
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
 from engine.model.catalog_file import cpu_name
-from engine.model.hub.pulling import unfinished
+from engine.model.hub.pulls import unfinished
 from engine.services.models.facts import ModelFacts, model_facts
 from engine.services.models.memory import room
 from engine.store.health import examine, sqlite_facts

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from engine import network_guard
 from engine.errors import WorkbenchError
-from engine.model.http.book import EndpointBook
+from engine.model.http.endpoint_book import EndpointBook
 from engine.model.hub.access import DEFAULT_HUB
 from engine.services.network import KEY
 from engine.store import settings

@@ -11,12 +11,12 @@ from engine.completeness.boundaries import boundaries
 from engine.completeness.inline_remaining import InlineWriter, RemainingRequest
 from engine.completeness.logs import SMALLEST_ROOM, pieces_within
 from engine.completeness.packing import Segment
-from engine.completeness.scoring import BoundaryScorer, Probe, Progress, Reading
+from engine.completeness.scoring import BoundaryLogProbs, BoundaryScorer, Probe, Progress
 from engine.completeness.windows import Window, plan_windows
 from engine.conversation import LogPiece
 from engine.model.generation import GenerativeModel, Stopped
 from engine.model.interface import Tokenizer
-from engine.model.prompting import Frame, Prompt, frame, opening_tokens
+from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Prepared:
         """Whether one window holds everything up to the last boundary."""
         return len(self.windows) == 1 and self.note is None
 
-    def score(self, readings: Sequence[Sequence[Reading]]) -> ItemScore:
+    def score(self, readings: Sequence[Sequence[BoundaryLogProbs]]) -> ItemScore:
         """The score, given for each segment one reading per mark."""
         curve = [
             BoundaryProbability(boundary, math.exp(reading.log_end), math.exp(reading.log_continue))

@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from engine.completeness.scoring import Reading
+from engine.completeness.scoring import BoundaryLogProbs
 from engine.model.generation import LIVE_CELLS, GenerativeModel, Reply, Task, write
 from engine.model.interface import Sampling
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class InlineWriter:
         prompt = self._offered.get(segment)
         return 0 if prompt is None else len(prompt) - decoded + self.request.prompt.max_tokens
 
-    def keeps(self, segment: int, last: Reading, tokens: list[int], sequence: int) -> bool:
+    def keeps(self, segment: int, last: BoundaryLogProbs, tokens: list[int], sequence: int) -> bool:
         """Takes over a sequence that holds exactly these tokens, if its log is to be written on."""
         prompt = self._offered.get(segment)
         decoded = len(tokens)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.conversation import STEP_OPENING
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 
 MOST_TASKS = 8
 

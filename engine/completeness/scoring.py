@@ -49,7 +49,7 @@ class Probe:
 
 
 @dataclass(slots=True)
-class Reading:
+class BoundaryLogProbs:
     """Natural log-probabilities of the two answers at one mark."""
 
     log_end: float = 0.0
@@ -66,7 +66,7 @@ class SequenceRetainer(Protocol):
     def full(self) -> bool:
         """Whether `write` should be called before more is held."""
 
-    def keeps(self, segment: int, last: Reading, tokens: list[int], sequence: int) -> bool:
+    def keeps(self, segment: int, last: BoundaryLogProbs, tokens: list[int], sequence: int) -> bool:
         """Whether it takes over a segment's sequence with these tokens, given the reading at its last mark."""
 
     def write(self, progress: Progress | None) -> list[int]:
@@ -80,10 +80,10 @@ class _Member:
     index: int
     tokens: list[int]
     marks: tuple[int, ...]
-    readings: list[Reading]
-    picks: dict[int, list[tuple[Reading, str, int]]] = field(default_factory=dict)
+    readings: list[BoundaryLogProbs]
+    picks: dict[int, list[tuple[BoundaryLogProbs, str, int]]] = field(default_factory=dict)
 
-    def pick(self, position: int, reading: Reading, answer: str, token: int) -> None:
+    def pick(self, position: int, reading: BoundaryLogProbs, answer: str, token: int) -> None:
         self.picks.setdefault(position, []).append((reading, answer, token))
 
 
@@ -106,7 +106,7 @@ class BoundaryScorer:
         probe: Probe,
         progress: Progress | None = None,
         keeper: SequenceRetainer | None = None,
-    ) -> list[list[Reading]]:
+    ) -> list[list[BoundaryLogProbs]]:
         """Reads the probe at every mark of every segment.
 
         Args:
@@ -114,7 +114,7 @@ class BoundaryScorer:
             keeper: Goes on with segments that are read, before the sequences are used again.
 
         Returns:
-            For each segment, one `Reading` per mark.
+            For each segment, one `BoundaryLogProbs` per mark.
 
         Raises:
             ModelError: The model cannot fork and the probe needs forks, or a segment exceeds the context.
@@ -131,7 +131,7 @@ class BoundaryScorer:
                 f"The question is {probe.forked_tokens:,} tokens long; at most {batch:,} fit.",
                 "Shorten the prompt.",
             )
-        done: list[list[Reading]] = [[] for _ in segments]
+        done: list[list[BoundaryLogProbs]] = [[] for _ in segments]
         try:
             for group in plan_groups(segments, self._chunk, probe.head):
                 self._enter(segments, group, progress)
@@ -162,7 +162,7 @@ class BoundaryScorer:
 
 def _member(index: int, segment: Segment, probe: Probe) -> _Member:
     tokens = list(segment.tokens)
-    member = _Member(index, tokens, segment.marks, [Reading() for _ in segment.marks])
+    member = _Member(index, tokens, segment.marks, [BoundaryLogProbs() for _ in segment.marks])
     for mark, reading in zip(segment.marks, member.readings, strict=True):
         if probe.suffix:
             continue
@@ -202,7 +202,7 @@ class _Packer:
         self._context = capacity.context
         self._spans: list[Span] = []
         self._filled = self._wanted = 0
-        self._sinks: list[list[tuple[Reading, str, int]]] = []
+        self._sinks: list[list[tuple[BoundaryLogProbs, str, int]]] = []
         self._finished: list[tuple[_Member, int]] = []
 
     def add(self, member: _Member) -> None:
@@ -280,7 +280,7 @@ class _Packer:
         return length - self._shared + keeper.growth(member.index, length)
 
     def _decode(
-        self, spans: Sequence[Span], sinks: Sequence[list[tuple[Reading, str, int]]]
+        self, spans: Sequence[Span], sinks: Sequence[list[tuple[BoundaryLogProbs, str, int]]]
     ) -> None:
         rows = self._model.decode(spans)
         for row, sink in zip(rows, sinks, strict=True):
@@ -290,7 +290,7 @@ class _Packer:
 
     def _ask_on_forks(self) -> None:
         spans: list[Span] = []
-        sinks: list[list[tuple[Reading, str, int]]] = []
+        sinks: list[list[tuple[BoundaryLogProbs, str, int]]] = []
         used: list[int] = []
         tokens = self._probe.forked_tokens
         for member, sequence in self._finished:
@@ -309,8 +309,8 @@ class _Packer:
         self._ask(spans, sinks, used)
 
     def _fork_spans(
-        self, mark: int, reading: Reading, ask: int, other: int,
-        spans: list[Span], sinks: list[list[tuple[Reading, str, int]]],
+        self, mark: int, reading: BoundaryLogProbs, ask: int, other: int,
+        spans: list[Span], sinks: list[list[tuple[BoundaryLogProbs, str, int]]],
     ) -> None:  # fmt: skip
         probe = self._probe
         at = mark + len(probe.suffix)
@@ -327,7 +327,10 @@ class _Packer:
                 sinks.extend([(reading, name, token)] for token in answer[1:])
 
     def _ask(
-        self, spans: list[Span], sinks: list[list[tuple[Reading, str, int]]], used: list[int]
+        self,
+        spans: list[Span],
+        sinks: list[list[tuple[BoundaryLogProbs, str, int]]],
+        used: list[int],
     ) -> None:
         if spans:
             self._decode(spans, sinks)
@@ -335,7 +338,7 @@ class _Packer:
             self._model.drop(sequence)
 
 
-def _distribute(row: Logits, sink: list[tuple[Reading, str, int]]) -> None:
+def _distribute(row: Logits, sink: list[tuple[BoundaryLogProbs, str, int]]) -> None:
     values = log_probs(row, [token for _, _, token in sink])
     for (reading, name, _), value in zip(sink, values, strict=True):
         setattr(reading, name, getattr(reading, name) + float(value))

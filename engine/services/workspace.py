@@ -15,7 +15,7 @@ from engine.filters import ListQuery
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, ModelEntry
-from engine.model.prompting import Prompt, prompt_names
+from engine.model.prompt_files import Prompt, prompt_names
 from engine.records.conversations import Estimate
 from engine.services.exports import ExportFiles
 from engine.services.goals.run_stages import GOAL_STAGES, GoalModels, GoalStages

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from engine.model.talking import Call, Completion, Role
+from engine.model.chat import Call, Completion, Role
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import Any
 from engine.conversation import without_surrogates
 from engine.errors import RequestRefused
 from engine.model.catalog import RunnableModel
-from engine.model.talking import Call, Completion, Role
+from engine.model.chat import Call, Completion, Role
 from engine.simulate.play import FailedCall
 from engine.stages.model_work import ModelWork
 from engine.store import plays, runs

@@ -21,7 +21,7 @@ Entry = TypeVar("Entry")
 
 
 class ModelStage(ABC):
-    """A stage whose answers come from a model; a `engine.jobs.runner.Stage` once it has a `run` and a `summary`."""
+    """A stage whose answers come from a model; a `engine.jobs.contract.Stage` once it has a `run` and a `summary`."""
 
     name: ClassVar[str]
     unit: ClassVar[str] = "conversations"

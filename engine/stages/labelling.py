@@ -20,7 +20,7 @@ from engine.goals.questions.questions import (
 )
 from engine.jobs.contract import Progress
 from engine.model.catalog import RunnableModel
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 from engine.stages.block_stage import BlockStage
 from engine.store import clusterings
 from engine.store.clusterings import LabelEntry, StoredCluster, StoredClustering

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from engine.errors import Cancelled, ModelCrashed, RequestRefused
 from engine.model.catalog import ModelEntry, RunnableModel
 from engine.model.interface import Sampling
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 from engine.worker.client import ModelProcess, OnProgress
 from engine.worker.model_client import ModelClient
 from engine.worker.requests import WrittenReply

@@ -21,7 +21,7 @@ from engine.goals.questions.questions import (
     merge_body,
     read_reason,
 )
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 from engine.records.goals import Pair
 from engine.store.goal_answers import PairAnswer
 from engine.store.project import Project

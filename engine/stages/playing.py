@@ -16,7 +16,7 @@ from typing import Any, Literal
 from engine.formats import Rejected, parse_made
 from engine.jobs.contract import Progress, config_hash
 from engine.model.catalog import RunnableModel
-from engine.model.talking import Completion, Role
+from engine.model.chat import Completion, Role
 from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
 from engine.simulate.play import FailedCall, Line, Played, Playing, Scenario
 from engine.stages.answering import Answering

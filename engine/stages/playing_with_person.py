@@ -12,7 +12,7 @@ from functools import partial
 
 from engine.errors import Cancelled
 from engine.jobs.contract import Progress
-from engine.model.talking import Call, Completion
+from engine.model.chat import Call, Completion
 from engine.records.simulation import PlaySetting
 from engine.simulate.play import Ending, FailedCall, Line, Play, Played
 from engine.stages.playing import PlayStage

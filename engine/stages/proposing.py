@@ -10,7 +10,7 @@ from typing import Any
 from engine.goals.merges.merge_state import MergeState
 from engine.jobs.contract import Progress
 from engine.model.catalog import RunnableModel
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 from engine.records.goals import Pair
 from engine.stages.block_stage import ModelStage
 from engine.stages.pair_questions import PairQuestions

@@ -12,7 +12,7 @@ from engine.completeness.remaining import remaining_tasks
 from engine.conversation import Message, render_log
 from engine.jobs.contract import Progress
 from engine.model.catalog import RunnableModel
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.store import conversations, scores

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from engine.goals.questions.asker import Answer, LogProb
 from engine.model.interface import Sampling
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 from engine.worker.model_client import ModelClient, OnProgress
 
 

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.inline_remaining import RemainingRequest
+from engine.model.chat import Call, Completion
 from engine.model.interface import LoadOptions, Sampling
-from engine.model.prompting import Prompt
-from engine.model.talking import Call, Completion
+from engine.model.prompt_files import Prompt
 from engine.trees.growth import Budget, Work
 from engine.trees.places import Place
 from engine.trees.record import TreeRecord
@@ -114,7 +114,7 @@ class ModelClient(ABC):
         prompt: Prompt | None,
         progress: OnProgress | None = None,
     ) -> list[list[tuple[float, int]]]:
-        """How probable continuations of texts are; see `engine.worker.logprobs`.
+        """How probable continuations of texts are; see `engine.worker.log_probs`.
 
         Args:
             items: A text, and its continuations.

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.inline_remaining import RemainingRequest
+from engine.model.chat import Call, Completion
 from engine.model.generation import Stopped
 from engine.model.interface import LoadOptions, Sampling
-from engine.model.prompting import Prompt
-from engine.model.talking import Call, Completion
+from engine.model.prompt_files import Prompt
 from engine.trees.growth import Budget, Work
 from engine.trees.places import Place
 from engine.trees.record import TreeRecord

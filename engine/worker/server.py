@@ -18,24 +18,22 @@ from engine.completeness.block import ItemScore, score_block
 from engine.completeness.logs import log_tokens
 from engine.completeness.scoring import BoundaryScorer
 from engine.errors import Cancelled, ModelError, WorkbenchError
+from engine.model.adapter_merging import merge
+from engine.model.batched_replies import generate
+from engine.model.chat import Completion
 from engine.model.generation import alike
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
-from engine.model.merging import merge
-from engine.model.prompting import frame
-from engine.model.replies import generate
-from engine.model.talking import Completion
+from engine.model.prompt_files import frame
 from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
 from engine.trees.growth import Work
 from engine.worker import protocol
 from engine.worker.bench_scoring import bench_prompts, bench_scoring
 from engine.worker.bench_trees import bench_trees
-from engine.worker.chatting import chat_replies
+from engine.worker.chat import chat_replies
 from engine.worker.gpu import with_layers_that_fit
-from engine.worker.growing import grow_on, grow_trees
-from engine.worker.logprobs import prompted_log_probs
+from engine.worker.log_probs import prompted_log_probs
 from engine.worker.protocol import Frame
-from engine.worker.reading import read_tokens
 from engine.worker.requests import (
     BenchScoring,
     BenchTrees,
@@ -61,6 +59,8 @@ from engine.worker.requests import (
     Tune,
     WrittenReply,
 )
+from engine.worker.token_distributions import read_tokens
+from engine.worker.tree_growth import grow_on, grow_trees
 
 log = logging.getLogger(__name__)
 

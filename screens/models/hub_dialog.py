@@ -15,7 +15,8 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.errors import WorkbenchError
-from engine.services.models.records import HubPage, HubRow, Models, Recommendation
+from engine.services.models.records import HubPage, HubRow, Recommendation
+from engine.services.models.service import ModelService
 from engine.text import one_line
 from screens.models import formatting as words
 from screens.shell.dialogs import Dialog, hint_line
@@ -54,7 +55,7 @@ class HubDialog(Dialog[HubRequest | None]):
         Binding("shift+tab", "app.focus_previous", "Previous pane", show=False),
     ]
 
-    def __init__(self, models: Models, host: str) -> None:
+    def __init__(self, models: ModelService, host: str) -> None:
         super().__init__()
         self._models, self._host = models, host
         self._places: list[_Place] = []

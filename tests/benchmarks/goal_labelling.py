@@ -23,7 +23,7 @@ from engine.goals.questions.asker import Asker
 from engine.goals.questions.label_only_baseline import label_in_order
 from engine.jobs.contract import config_hash
 from engine.model.catalog import Catalog
-from engine.model.prompting import Prompt, parse_prompt, prompt_text
+from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.worker.asker import ProcessAsker
 from engine.worker.client import ModelProcess
 from tests.benchmarks.goal_quality import TEXTS, Agreed, read, text_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.model.prompting import parse_prompt, prompt_text
+from engine.model.prompt_files import parse_prompt, prompt_text
 from tests.benchmarks.goal_labelling import labelled, line
 from tests.engine.goals.toy_asker import ToyAsker
 

@@ -9,7 +9,7 @@ import pytest
 
 from engine.completeness.block import LogItem, Question
 from engine.model.interface import LoadOptions
-from engine.model.prompting import opening_tokens
+from engine.model.prompt_files import opening_tokens
 from engine.run_directory.config import TrainConfig
 from engine.worker.client import ModelProcess
 from tests.training.tiny_runs import item, tiny_base

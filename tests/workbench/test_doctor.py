@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
-from engine.model.hub.pulling import PullPlan
+from engine.model.hub.pulls import PullPlan
 from engine.model.manifest import PULLED, Manifest, PartFile
 from engine.services.models.memory import Room
 from engine.store import runs

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from engine.model.http.book import EndpointEntry
+from engine.model.http.endpoint_book import EndpointEntry
 from engine.model.http.capabilities import Capabilities
 from engine.run_directory.events import RunDirectory
 from engine.services.models.endpoints import Endpoints

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine import folders, network_guard
-from engine.model.http.book import EndpointBook, EndpointEntry
+from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.capabilities import Capabilities
 from engine.services.network import NetworkService
 from engine.store.project import Project

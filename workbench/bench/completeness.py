@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.model.catalog import Catalog
-from engine.model.prompting import parse_prompt, prompt_text
+from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.records.conversations import Mode
 from engine.stages.scoring import question_for
 from engine.worker.client import ModelProcess

@@ -21,11 +21,11 @@ from engine.conversation import render_log
 from engine.errors import ModelError, UsageError
 from engine.model.catalog import Catalog
 from engine.model.http.address import Address, parse_address
-from engine.model.http.asking import Asker, EndpointAway
+from engine.model.http.client import EndpointClient, EndpointAway
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.fleet import Fleet
 from engine.model.interface import LoadOptions, Sampling
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 from engine.simulate.samples import sample_conversations
 from engine.worker.client import ModelProcess
 from engine.worker.endpoints.client import EndpointModel
@@ -74,7 +74,7 @@ def bench_http(
     progress("replies over HTTP")
     with _server(model.path, log) as address:
         can = Capabilities(completions=True, controls=True)
-        fleet = Fleet([(Asker(address), None)])
+        fleet = Fleet([(EndpointClient(address), None)])
         remote = EndpointModel("the server", fleet, can)
         remote.load(Path(), LoadOptions())
         _timed(remote, logs[:1])
@@ -128,7 +128,7 @@ def _wait_for(address: Address, process: subprocess.Popen[bytes], log: Path) -> 
     until = time.monotonic() + START_SECONDS
     while True:
         try:
-            Asker(address, attempts=1).once("models", None)
+            EndpointClient(address, attempts=1).once("models", None)
             return
         except EndpointAway as error:
             if process.poll() is not None or time.monotonic() > until:

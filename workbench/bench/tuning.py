@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.model.catalog import Catalog, ModelEntry
 from engine.model.interface import LoadOptions
-from engine.services.workspace import sample_text
+from engine.services.models.tuning import sample_text
 from engine.worker.client import ModelProcess
 
 

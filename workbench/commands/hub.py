@@ -11,8 +11,8 @@ from engine import folders
 from engine.errors import Cancelled, UsageError
 from engine.events import JobEnded, JobProgress, JobStarted, Outcome
 from engine.model.hub.access import hub_from_environment
-from engine.model.hub.looking import HubRepository, look_at, search
-from engine.model.hub.pulling import (
+from engine.model.hub.repositories import HubRepository, look_at, search
+from engine.model.hub.pulls import (
     PullPlan,
     PullProgress,
     carry_out,

@@ -11,9 +11,9 @@ from typing import Any
 from engine import folders
 from engine.errors import Cancelled, ModelFileError, UsageError
 from engine.model.catalog import RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
-from engine.model.http.book import EndpointBook, EndpointEntry
+from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.fleet import Prices
-from engine.model.hub.pulling import unfinished
+from engine.model.hub.pulls import unfinished
 from engine.services.models import checking
 from engine.services.models.adding import add_file
 from engine.services.models.endpoints import described, endpoint_summary
@@ -27,7 +27,7 @@ from engine.services.models.facts import (
 )
 from engine.services.models.memory import Room, room
 from engine.services.models.pulls import Pulls
-from engine.services.workspace import sample_text
+from engine.services.models.tuning import sample_text
 from engine.text import one_line
 from engine.worker.client import ModelProcess
 from workbench.commands.narration import say, show, tell

@@ -71,19 +71,19 @@ def run_complete(arguments: argparse.Namespace) -> int:
     """Scores what is not scored yet and writes the remaining tasks."""
     request = request_from(arguments)
     with Workspace(Path(arguments.project)) as workspace:
-        run = workspace.scoring_run(request)
+        run = workspace.scoring_runs.run(request)
         adapter = run.model.adapter
         if adapter and request.adapter is None:
             tell(f"With the adapter {adapter}; --adapter takes another.")
         if arguments.estimate:
-            estimate = workspace.estimate(run)
+            estimate = workspace.scoring_runs.estimate(run)
             if arguments.json:
                 show(asdict(estimate))
             else:
                 say(estimate_text(estimate))
             return DONE
         if run.model.model.tokens_per_s:
-            tell(estimate_text(workspace.estimate(run)))
+            tell(estimate_text(workspace.scoring_runs.estimate(run)))
         run_stages(workspace, run.stages)
         if adapter and request.adapter is not None:
             adapter_in_use.put(workspace.project, adapter)

@@ -11,8 +11,8 @@ from engine.errors import ModelError
 from engine.goals.embedders.batches import BATCH, embed_in_batches
 from engine.goals.embedders.vectors import Vectors
 from engine.model.http.address import parse_address
-from engine.model.http.asking import Asker, Sleep
-from engine.model.http.served import with_model
+from engine.model.http.client import EndpointClient, Sleep
+from engine.model.http.served_models import with_model
 
 
 class HttpEmbedder:
@@ -34,7 +34,7 @@ class HttpEmbedder:
     def __init__(self, url: str, *, key: str = "", sleep: Sleep = asyncio.sleep) -> None:
         address = parse_address(url, leaf="embeddings")
         self._base, self._model = address.base, address.model
-        self._asker = Asker(address, key, sleep=sleep)
+        self._asker = EndpointClient(address, key, sleep=sleep)
 
     @property
     def recipe(self) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from engine.goals.questions.asker import Asker
 from engine.goals.questions.questions import LABEL_CHARS, LABEL_WORDS, clipped
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 
 MOST_LABELS = 60
 """Labels that are offered for reuse, those used last, so that the question keeps within the context."""

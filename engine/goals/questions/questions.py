@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.goals.questions.asker import Asker, LogProb
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 
 EXAMPLES = 10
 """Texts of each list."""

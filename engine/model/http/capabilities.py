@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 
 Tokens = Literal["", "vllm", "llama-server", "llama-cpp-python"]
 Template = Literal["", "vllm", "llama-server"]

@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeVar
 import httpx
 
 from engine.errors import ModelError
-from engine.model.http.asking import Account, Asker, EndpointAway
-from engine.model.http.running import Running
+from engine.model.http.background import BackgroundRun
+from engine.model.http.client import Account, EndpointAway, EndpointClient
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class Prices:
 
 @dataclass(slots=True)
 class _Member:
-    asker: Asker
+    asker: EndpointClient
     prices: Prices | None
     gone: str | None = None
 
@@ -53,7 +53,7 @@ class Fleet:
 
     def __init__(
         self,
-        members: Sequence[tuple[Asker, Prices | None]],
+        members: Sequence[tuple[EndpointClient, Prices | None]],
         replies: Replies | None = None,
         *,
         identity: str = "",
@@ -66,7 +66,7 @@ class Fleet:
         """
         self._members = [_Member(*member) for member in members]
         self._replies, self._identity = replies, identity
-        self._running: Running | None = None
+        self._running: BackgroundRun | None = None
         self._cancelled = False
         self._again_before = 0
         self._turns: _Round | None = None
@@ -93,7 +93,9 @@ class Fleet:
             Cancelled: `cancel` was called.
             NetworkRefused: The program is told to stay offline.
         """
-        running = self._running = Running([m.asker.address for m in self._members if not m.gone])
+        running = self._running = BackgroundRun(
+            [m.asker.address for m in self._members if not m.gone]
+        )
         if self._cancelled:
             running.cancel()
         try:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from engine.errors import Cancelled, ModelError, ModelFileError
 from engine.model.adapter_files import refuse_other_base
-from engine.model.arranging import apart, widest
+from engine.model.cache_layout import apart, widest
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import Capacity, LoadOptions, Logits, Sampling, Span
 from engine.model.llamacpp.batch import BatchBuffers

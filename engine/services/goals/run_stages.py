@@ -14,7 +14,7 @@ from engine.goals.questions.questions import with_context
 from engine.jobs.contract import Stage
 from engine.model.catalog import Catalog, RunnableModel
 from engine.model.interface import LoadOptions
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 from engine.records.goals import USUAL_TEXT, Decide, GoalText
 from engine.stages.assigning import AssignStage
 from engine.stages.clustering import ClusterStage

@@ -11,7 +11,7 @@ from engine.completeness.block import Question
 from engine.errors import UsageError
 from engine.model.catalog import RunnableModel
 from engine.model.http.address import parse_address
-from engine.model.http.book import EndpointBook, EndpointEntry
+from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.capabilities import (
     Capabilities,
     no_curve,
@@ -21,7 +21,7 @@ from engine.model.http.capabilities import (
     no_writing,
 )
 from engine.model.interface import LoadOptions, Sampling
-from engine.model.prompting import Prompt, parse_prompt, prompt_text
+from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.store.replies import ReplyCache
 from engine.text import one_line
 from engine.trees.tree import TreeOptions

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from engine.errors import UsageError, WorkbenchError
 from engine.model.hub.access import Hub
-from engine.model.hub.fetching import Paused
-from engine.model.hub.pulling import PullPlan, PullProgress, carry_out, forget, unfinished
+from engine.model.hub.download import Paused
+from engine.model.hub.pulls import PullPlan, PullProgress, carry_out, forget, unfinished
 from engine.services.models.records import PullRow, PullState
 
 RATE_SECONDS = 5.0

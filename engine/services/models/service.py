@@ -1,4 +1,4 @@
-"""The models port of the screens over the catalogue, the hub and the model process."""
+"""What can be done with models: list, choose, check, tune and remove them, find and pull them from the hub."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from engine import number_format
 from engine.errors import UsageError
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
-from engine.model.http.book import EndpointBook, EndpointEntry
+from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.hub.access import Hub, hub_from_environment
-from engine.model.hub.looking import look_at, search
-from engine.model.hub.pulling import free_space, plan_pull
+from engine.model.hub.repositories import look_at, search
+from engine.model.hub.pulls import free_space, plan_pull
 from engine.model.manifest import PULLED
 from engine.model.recommended import recommended_sets, set_for
 from engine.records.models import WORKS, Work
@@ -32,19 +32,12 @@ from engine.services.models.records import (
     Recommendation,
 )
 
-Add = Callable[[Path], str]
-"""Adds a file after it was loaded once, and returns its name."""
-
 
 class ModelService:
-    """See `engine.services.models.records.Models`.
+    """Models, endpoints and adapters of this machine, and their use in one project.
 
-    Args:
-        in_use: What the project chose.
-        config: The config folder, for a person's own recommendations.
-        add: Adds one file.
-        tune: Begins to tune a model; returns the job id.
-        changed: Called when the catalogue changed.
+    `pulls` and `pause` return at once. All other methods read files or ask the hub, so call them from a thread. Methods
+    that take the name of a model or a pull raise UsageError when there is none of that name.
     """
 
     def __init__(
@@ -52,22 +45,31 @@ class ModelService:
         catalog: Catalog,
         in_use: ModelsInUse,
         config: Path,
-        add: Add,
+        add: Callable[[Path], str],
         tune: Callable[[ModelEntry], int],
         changed: Callable[[], None],
     ) -> None:
+        """Prepares.
+
+        Args:
+            in_use: The models that the project chose.
+            config: Folder with the user's own list of recommended models.
+            add: Loads a file once, adds it, and returns its name.
+            tune: Starts tuning a model in the background and returns the job id.
+            changed: Called when the catalogue or the choice changed.
+        """
         self._catalog, self._in_use, self._config = catalog, in_use, config
         self._add, self._tune, self._changed = add, tune, changed
         self._pulls = Pulls(catalog.data, changed)
 
     def close(self) -> None:
-        """Brings pulls to rest."""
+        """Pauses the pulls that are active."""
         self._pulls.close()
 
     # On disk
 
     def rows(self) -> list[ModelRow]:
-        """Models, then endpoints, then adapters."""
+        """Models, the built-in one first, then endpoints, then adapters."""
         there = room()
         models = [_model_row(model_facts(self._catalog, e, there)) for e in self._catalog.entries()]
         endpoints = [
@@ -79,7 +81,7 @@ class ModelService:
         return [*rows, *adapters]
 
     def facts(self, name: str) -> list[Fact]:
-        """Everything known of a model, an endpoint or an adapter."""
+        """Everything known about a model, an endpoint or an adapter, for example path, checksum, memory and tuning."""
         works = ", ".join(WORKS[work] for work in self._works(name))
         used = [Fact("used for", works)] if works else []
         endpoint = self._endpoint(name)
@@ -92,30 +94,42 @@ class ModelService:
         return [*used, *_known(self._catalog, model_facts(self._catalog, entry, there), there)]
 
     def use(self, name: str, works: Sequence[Work]) -> None:
-        """Lets the project use a model for some work."""
+        """Makes the project use a model for these kinds of work when a run names none.
+
+        Raises:
+            ProjectReadOnly: The project cannot be written.
+        """
         self._in_use.use(name, works)
         self._changed()
 
     def _works(self, name: str) -> tuple[Work, ...]:
-        """What a model is used for; one of several endpoints that share runs is used too."""
+        """The kinds of work that a model, or an endpoint alone or with others, is used for."""
         chosen = self._in_use.chosen()
         used = {work: chosen.get(work, DEFAULT_MODEL).split(",") for work in WORKS}
         return tuple(work for work in WORKS if name in map(str.strip, used[work]))
 
     def verify(self, name: str) -> str:
-        """Computes checksums anew."""
+        """Computes the checksums of a model's files again and reads their headers; returns a sentence with the result.
+
+        Raises:
+            ModelFileError: A file is damaged or gone.
+        """
         if self._endpoint(name) is not None:
             raise UsageError(f"{name} is an endpoint; it has no file here.")
         return checking.verify(self._catalog, find(self._catalog, name))
 
     def removal(self, name: str) -> str:
-        """What removing would do."""
+        """Says what `remove` would do.
+
+        Raises:
+            UsageError: It cannot be removed.
+        """
         if self._endpoint(name) is not None:
             return f"forget the endpoint {name}"
         return checking.removal(find(self._catalog, name))
 
     def remove(self, name: str) -> None:
-        """Deletes or forgets."""
+        """Deletes a model that was pulled; takes one that was added, or an endpoint, out of the list."""
         if self._endpoint(name) is not None:
             EndpointBook(self._catalog.data).forget(name)
         else:
@@ -123,13 +137,17 @@ class ModelService:
         self._changed()
 
     def add(self, path: str) -> list[str]:
-        """Adds a file, or those of a folder."""
+        """Adds a GGUF file, or all in a folder, and returns their names.
+
+        Raises:
+            ModelFileError: A file is not a sound GGUF file.
+        """
         names = [self._add(one) for one in ggufs_in(Path(path).expanduser().resolve())]
         self._changed()
         return names
 
     def tune(self, name: str) -> int:
-        """Begins to tune."""
+        """Starts measuring which format of a model is fastest on this machine; returns the job id."""
         return self._tune(self._catalog.entry(name))
 
     def _endpoints(self) -> list[EndpointEntry]:
@@ -154,11 +172,15 @@ class ModelService:
     # The hub
 
     def hub(self) -> str:
-        """The host that would be asked."""
+        """The host that pulls and searches would ask.
+
+        Raises:
+            WorkbenchError: No host may be asked.
+        """
         return hub_from_environment().host
 
     def recommended(self) -> list[Recommendation]:
-        """The recommended models."""
+        """The recommended models, those for the smallest machines first."""
         sets = recommended_sets(self._config)
         there = room()
         here = set_for(sets, max(there.gpu_free, there.system or 0) or None)
@@ -178,12 +200,12 @@ class ModelService:
         ]
 
     def search(self, text: str) -> list[HubRow]:
-        """Repositories of the hub."""
+        """Repositories of the hub that have GGUF files and match the text."""
         found = search(hub_from_environment(), text)
         return [HubRow(m.name, m.licence, m.gated, m.downloads, m.changed) for m in found]
 
     def look_at(self, repository: str) -> HubPage:
-        """The files of a repository."""
+        """The models of a repository of the hub."""
         hub = hub_from_environment()
         found, there = look_at(hub, repository), room()
         return HubPage(
@@ -203,11 +225,11 @@ class ModelService:
     # Pulls
 
     def pulls(self) -> list[PullRow]:
-        """Quick. All pulls."""
+        """All pulls by name: those of this session, and unfinished ones of earlier sessions."""
         return self._pulls.rows()
 
     def pull(self, repository: str, file: str) -> str:
-        """Begins a pull."""
+        """Starts a pull in the background and returns the name that the model will have."""
         hub = hub_from_environment()
         found = look_at(hub, repository)
         plan = plan_pull(self._catalog.data, hub, found, found.file(file))
@@ -216,16 +238,16 @@ class ModelService:
         return plan.name
 
     def go_on(self, name: str) -> None:
-        """Goes on with a pull."""
+        """Resumes a pull that was paused or failed."""
         plan = self._pulls.plan(name)
         self._pulls.begin(hub_of(plan.wanted.hub), plan)
 
     def pause(self, name: str) -> None:
-        """Quick. Stops a pull."""
+        """Stops a pull soon; what has arrived is kept."""
         self._pulls.pause(name)
 
     def give_up(self, name: str) -> None:
-        """Deletes what has arrived."""
+        """Deletes what has arrived of a pull that is not active."""
         self._pulls.give_up(name)
         self._changed()
 

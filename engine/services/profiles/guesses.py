@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from engine.model.talking import Role
+from engine.model.chat import Role
 from engine.records.simulation import PlayRow
 from engine.services.profiles.user_texts import Asked
 from engine.services.simulation.options import SimulationOptions

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.filters import Filter, ListQuery
-from engine.model.talking import Role
+from engine.model.chat import Role
 from engine.records.simulation import PlayRow
 from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation

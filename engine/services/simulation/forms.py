@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.errors import UsageError
 from engine.model.interface import Sampling
-from engine.model.talking import Role
+from engine.model.chat import Role
 from engine.records.simulation import PlayRow, TranscriptLine
 from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation

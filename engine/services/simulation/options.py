@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.model.talking import Role
+from engine.model.chat import Role
 from engine.stages.playing import PARALLEL
 
 

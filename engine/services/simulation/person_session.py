@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.events import JobProgress
 from engine.jobs.contract import Stage
-from engine.model.talking import Role
+from engine.model.chat import Role
 from engine.number_format import counted, figure
 from engine.services.simulation.forms import KIND, rules_as_json
 from engine.services.simulation.live import live_line

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.model.interface import Sampling
-from engine.model.talking import Role
+from engine.model.chat import Role
 from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.simulations import ProjectSimulations, Simulation
 from engine.simulate.recsim.people import TASKS, Language, profiles, situations

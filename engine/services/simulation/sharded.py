@@ -14,7 +14,7 @@ from typing import Any
 from engine import folders
 from engine.errors import UsageError
 from engine.model.interface import Sampling
-from engine.model.talking import Completion, Role
+from engine.model.chat import Completion, Role
 from engine.records.simulation import PlayRow
 from engine.services.line_files import write_file
 from engine.services.simulation.options import SimulationOptions

@@ -13,7 +13,7 @@ from engine.errors import ProjectError, UsageError
 from engine.filters import ListQuery
 from engine.jobs.contract import Stage
 from engine.model.catalog import DEFAULT_MODEL, Catalog, RunnableModel
-from engine.model.http.book import EndpointBook
+from engine.model.http.endpoint_book import EndpointBook
 from engine.model.interface import LoadOptions
 from engine.records.conversations import Estimate, RunRow, TreeRow
 from engine.services.line_files import write_file

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from engine.model.talking import Call, ChatMessage, Completion
+from engine.model.chat import Call, ChatMessage, Completion
 from engine.simulate.forms.asking import Asking, FormSession, Module, RunOver, understood
 from engine.simulate.forms.form import copy_answers, fields
 from engine.simulate.forms.replies import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.model.interface import Sampling
-from engine.model.talking import Call, ChatMessage, Completion
+from engine.model.chat import Call, ChatMessage, Completion
 from engine.simulate.play import Ending, Play
 from engine.simulate.prompt_files import filled
 from engine.simulate.recsim.behaviour import cut

@@ -6,7 +6,7 @@ import re
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from engine.model.talking import Call, ChatMessage, Completion
+from engine.model.chat import Call, ChatMessage, Completion
 from engine.simulate.prompt_files import filled
 from engine.simulate.sharded.asking import TRIES, ask_json, object_schema
 from engine.simulate.sharded.task import Task

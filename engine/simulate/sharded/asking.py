@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from engine.model.interface import Sampling
-from engine.model.talking import Call, Completion
+from engine.model.chat import Call, Completion
 
 T = TypeVar("T")
 

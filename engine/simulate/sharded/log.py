@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from engine.model.talking import ChatMessage
+from engine.model.chat import ChatMessage
 
 Category = Literal[
     "answer_attempt", "clarification", "interrogation", "discussion", "hedge", "refuse", "missing"

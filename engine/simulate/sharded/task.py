@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from engine.model.talking import Call, Completion
+from engine.model.chat import Call, Completion
 from engine.simulate.sharded.instruction import Shard
 
 Extraction = Literal["full_response", "task_specific", "gen", "prefix_suffix"]

@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.model.talking import Call, ChatMessage, Completion
+from engine.model.chat import Call, ChatMessage, Completion
 from engine.simulate.prompt_files import filled
 from engine.simulate.sharded.asking import ask_json, object_schema
 from engine.simulate.sharded.instruction import Shard

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from engine.completeness.block import ItemScore, Question
 from engine.completeness.logs import log_tokens
 from engine.errors import Cancelled, ModelError, RequestRefused, UsageError
+from engine.model.chat import Completion
 from engine.model.http.capabilities import (
     Capabilities,
     no_curve,
@@ -21,19 +22,18 @@ from engine.model.http.capabilities import (
 )
 from engine.model.http.fleet import Fleet
 from engine.model.interface import LoadOptions, Sampling
-from engine.model.prompting import Prompt
-from engine.model.talking import Completion
+from engine.model.prompt_files import Prompt
 from engine.trees.growth import Work
 from engine.trees.lowering import lower_below
 from engine.trees.record import restore
 from engine.trees.tree import Tree, TreeOptions
-from engine.worker.endpoints import growing
-from engine.worker.endpoints.chatting import chat_replies, no_chat
-from engine.worker.endpoints.growing import Grown, Spellings
-from engine.worker.endpoints.known import UNBOUNDED
-from engine.worker.endpoints.reading import Raw, Reader
+from engine.worker.endpoints import tree_growth
+from engine.worker.endpoints.chat import chat_replies, no_chat
+from engine.worker.endpoints.known_tokens import UNBOUNDED
+from engine.worker.endpoints.log_probs import Raw, Reader
+from engine.worker.endpoints.replies import write_replies
 from engine.worker.endpoints.scoring import score_items
-from engine.worker.endpoints.writing import write_replies
+from engine.worker.endpoints.tree_growth import Grown, Spellings
 from engine.worker.model_client import ModelClient, OnProgress
 from engine.worker.requests import (
     Chat,
@@ -89,7 +89,7 @@ class EndpointModel(ModelClient):
     def refuse_trees(self, options: TreeOptions) -> None:
         """Raises UsageError where response trees cannot be grown this way."""
         self._refuse("response trees", no_tree(self._can))
-        growing.options_for(self._can, options)
+        tree_growth.options_for(self._can, options)
 
     def refuse_reading(self, prompt: Prompt | None) -> None:
         """Raises UsageError where probabilities of given answers cannot be read."""
@@ -210,7 +210,7 @@ class EndpointModel(ModelClient):
     def _grow(self, request: Grow, report: Callable[[int], None]) -> tuple[list[GrownTree], Work]:
         # Children that the endpoint does not list are pruned mass.
         self.refuse_trees(request.options)
-        options = growing.options_for(self._can, request.options)
+        options = tree_growth.options_for(self._can, request.options)
         # Where tokens have numbers of our own, none of them is the end token.
         named = self._can.end_token if self._can.named else None
         stops = frozenset() if named is None else frozenset({named})
@@ -218,12 +218,12 @@ class EndpointModel(ModelClient):
         async def work() -> tuple[list[Grown], Work]:
             reader = self._reader()
             jobs = [
-                await growing.begin(
+                await tree_growth.begin(
                     reader, place, lambda known: Tree(options, stops, known.of), {}, self._context
                 )
                 for place in request.places
             ]
-            return jobs, await growing.grow(reader, jobs, request.budget, report)
+            return jobs, await tree_growth.grow(reader, jobs, request.budget, report)
 
         jobs, done = self._run(work)
         return [_grown(job) for job in jobs], done
@@ -250,8 +250,8 @@ class EndpointModel(ModelClient):
             reader = self._reader()
             spelled = {int(token): bytes.fromhex(text) for token, text in record.spellings.items()}
             bare = replace(request.place, answer="")
-            jobs.append(await growing.begin(reader, bare, make, spelled, self._context))
-            return await growing.grow(reader, jobs, request.budget, note)
+            jobs.append(await tree_growth.begin(reader, bare, make, spelled, self._context))
+            return await tree_growth.grow(reader, jobs, request.budget, note)
 
         try:
             done = self._run(work)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.errors import RequestRefused
-from engine.model.http.answers import Step, Written, written
+from engine.model.chat import ChatMessage
 from engine.model.http.capabilities import Capabilities
-from engine.model.prompting import Prompt
-from engine.model.talking import ChatMessage
-from engine.worker.endpoints.reading import Reader
+from engine.model.http.responses import Step, Written, written
+from engine.model.prompt_files import Prompt
+from engine.worker.endpoints.log_probs import Reader
 
 BEGIN_WITH = '\n\nBegin your answer with: "{reply}"'
 """Stands after a question where the endpoint cannot be given the beginning of the answer."""

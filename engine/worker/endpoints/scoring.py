@@ -8,16 +8,16 @@ from dataclasses import replace
 
 from engine.completeness.block import ItemScore, LogItem, Prepared, Question, prepare
 from engine.completeness.packing import Segment
-from engine.completeness.scoring import Reading
+from engine.completeness.scoring import BoundaryLogProbs
 from engine.completeness.windows import Window
 from engine.errors import RequestRefused
 from engine.model.http.capabilities import no_laid_out
-from engine.model.http.controls import without_controls
+from engine.model.http.control_tokens import without_controls
 from engine.model.http.dialects import text_of
-from engine.model.prompting import Frame, Prompt
-from engine.worker.endpoints.known import Around
+from engine.model.prompt_files import Frame, Prompt
+from engine.worker.endpoints.known_tokens import Around
+from engine.worker.endpoints.log_probs import Continuation, Raw, Reader, listed
 from engine.worker.endpoints.messages import said_after
-from engine.worker.endpoints.reading import Answer, Raw, Reader, listed
 
 HIDDEN = "the answer is not among the {top} most probable tokens at {count} of {all} boundaries"
 BROKEN_UP = "{count} control tokens in its text were broken up"
@@ -67,7 +67,12 @@ class _Way:
     """How one question is put to one kind of endpoint: as raw text around the log, or as a message."""
 
     def __init__(
-        self, reader: Reader, around: Around, end: Answer, other: Answer, said: Prompt | None
+        self,
+        reader: Reader,
+        around: Around,
+        end: Continuation,
+        other: Continuation,
+        said: Prompt | None,
     ) -> None:
         self._reader, self._around, self._said = reader, around, said
         self._end, self._other = end, other
@@ -76,7 +81,7 @@ class _Way:
     async def find(cls, reader: Reader, question: Question) -> _Way:
         prompt, known = question.prompt, reader.known
         if prompt is not None and no_laid_out(reader.can, prompt):
-            words = Answer((), ("", prompt.end)), Answer((), ("", prompt.continuation))
+            words = Continuation((), ("", prompt.end)), Continuation((), ("", prompt.continuation))
             return cls(reader, Around("", "", Frame([], [])), *words, said=prompt)
         around = await known.learn_prompt(prompt)
         if prompt is not None:
@@ -87,7 +92,7 @@ class _Way:
         other = await reader.answer(begun, opening)
         if question.end_tag:
             return cls(reader, around, await reader.answer(question.end_tag), other, said=None)
-        end = Answer((known.end_token,), ("", ""))
+        end = Continuation((known.end_token,), ("", ""))
         return cls(reader, around, end, other, said=None)
 
     async def score(self, item: LogItem, context: int) -> ItemScore:
@@ -99,7 +104,7 @@ class _Way:
             raise RequestRefused(
                 "it has steps too long for the context, and this endpoint takes whole texts only"
             )
-        readings: list[list[Reading | None]] = []
+        readings: list[list[BoundaryLogProbs | None]] = []
         other_tokens = False
         for window, segment in zip(prepared.windows, prepared.segments, strict=True):
             prompts = self._prompts(item, window, segment)
@@ -157,11 +162,11 @@ class _Way:
 
     async def _read_along(
         self, prompts: Sequence[Raw], marks: Sequence[int]
-    ) -> list[Reading | None]:
+    ) -> list[BoundaryLogProbs | None]:
         """Both answers at all boundaries: inside the log the next step's header follows, at its end it is put there."""
         whole = Raw("", (*prompts[-1].ids, *self._other.ids))
         steps = await self._reader.along(whole)
-        readings: list[Reading | None] = []
+        readings: list[BoundaryLogProbs | None] = []
         for raw, mark in zip(prompts, marks, strict=True):
             header = steps[mark : mark + len(self._other.ids)]
             if whole.ids[mark : mark + len(header)] != self._other.ids:
@@ -171,17 +176,17 @@ class _Way:
             found = listed(steps[mark], self._end.ids[0], "")
             ends = found.log_p if found else await self._reader.log_p(raw, self._end)
             goes_on = sum(step.chosen.log_p for step in header if step.chosen)
-            readings.append(None if ends is None else Reading(ends, goes_on))
+            readings.append(None if ends is None else BoundaryLogProbs(ends, goes_on))
         return readings
 
-    async def _read(self, raw: Raw) -> Reading | None:
+    async def _read(self, raw: Raw) -> BoundaryLogProbs | None:
         """Both answers at one boundary; None where the endpoint hides one."""
         if self._said is not None:
             step = await said_after(self._reader, self._said, raw.text)
             found = [listed(step, -1, one.upto[-1]) for one in (self._end, self._other)]
             if found[0] is None or found[1] is None:
                 return None
-            return Reading(found[0].log_p, found[1].log_p)
+            return BoundaryLogProbs(found[0].log_p, found[1].log_p)
         ends = await self._reader.log_p(raw, self._end)
         goes_on = await self._reader.log_p(raw, self._other)
-        return None if ends is None or goes_on is None else Reading(ends, goes_on)
+        return None if ends is None or goes_on is None else BoundaryLogProbs(ends, goes_on)

@@ -11,7 +11,7 @@ from engine.completeness.block import ItemScore, LogItem, Question, probe_for, s
 from engine.completeness.logs import GAP
 from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer
 from engine.conversation import Message, render_log
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 from tests.engine.model.toy import END, ROOMY, START, TURN, ToyModel, log_prob
 
 BARE = Question(None)

@@ -15,8 +15,8 @@ from engine.conversation import Message, render_log
 from engine.errors import Cancelled
 from engine.model.generation import alike
 from engine.model.interface import Capacity, Sampling
-from engine.model.prompting import Prompt, parse_prompt, prompt_text
-from engine.model.replies import generate
+from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
+from engine.model.batched_replies import generate
 from tests.engine.model.toy import ROOMY, START, ToyModel
 
 GO_ON = parse_prompt("remaining-tuned", prompt_text("remaining-tuned"))

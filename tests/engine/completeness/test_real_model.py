@@ -14,7 +14,7 @@ from engine.completeness.scoring import BoundaryScorer
 from engine.conversation import Message, render_log
 from engine.model.interface import Span, log_probs
 from engine.model.llamacpp import LlamaModel
-from engine.model.prompting import parse_prompt, prompt_text
+from engine.model.prompt_files import parse_prompt, prompt_text
 from tests.engine.model.weights import SMALL, write_adapter
 
 RULES = (

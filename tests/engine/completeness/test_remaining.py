@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.completeness.logs import SMALLEST_ROOM, log_tokens
 from engine.completeness.remaining import MOST_TASKS, remaining_tasks
 from engine.errors import ModelError
-from engine.model.prompting import Prompt, parse_prompt, prompt_text
+from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from tests.engine.model.toy import ToyModel
 
 SPOKEN = parse_prompt("remaining", prompt_text("remaining"))

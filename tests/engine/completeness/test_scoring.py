@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.completeness.packing import Segment
-from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer, Probe, Reading
+from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer, Probe, BoundaryLogProbs
 from engine.errors import Cancelled, ModelError
 from engine.model.interface import Capacity
 from tests.engine.model.toy import END, ROOMY, ToyModel, log_prob
@@ -35,7 +35,7 @@ def known(segment: Segment, probe: Probe) -> list[tuple[float, float]]:
     return readings
 
 
-def values(scored: list[list[Reading]]) -> list[list[tuple[float, float]]]:
+def values(scored: list[list[BoundaryLogProbs]]) -> list[list[tuple[float, float]]]:
     """Readings as pairs."""
     return [[(r.log_end, r.log_continue) for r in readings] for readings in scored]
 

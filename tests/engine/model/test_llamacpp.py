@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from engine.errors import Cancelled, ModelError, ModelFileError
-from engine.model.arranging import STEP
+from engine.model.cache_layout import STEP
 from engine.model.interface import LoadOptions, Logits, Span
 from engine.model.llamacpp import LlamaModel
-from engine.model.prompting import frame, opening_tokens, parse_prompt, prompt_text
+from engine.model.prompt_files import frame, opening_tokens, parse_prompt, prompt_text
 from tests.engine.model.weights import SMALL, probabilities, write_adapter
 
 TEXT = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engine.model.talking import Call, ChatMessage, Completion, Role
+from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.simulate.play import Ending, FailedCall, Play, Played, Playing, play_all
 
 

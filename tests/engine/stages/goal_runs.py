@@ -19,7 +19,7 @@ from engine.goals.embedders.embedder import embedder_for
 from engine.goals.embedders.vectors import Vectors
 from engine.jobs.contract import Progress, Stage
 from engine.jobs.runner import JobRunner, RunOutcome
-from engine.model.prompting import Prompt, parse_prompt, prompt_text
+from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.simulate.samples import write_jsonl
 from engine.stages import labelling
 from engine.stages.clustering import ClusterStage

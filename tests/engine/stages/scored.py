@@ -17,7 +17,7 @@ from engine.jobs.contract import Progress
 from engine.jobs.runner import JobRunner, RunOutcome
 from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions
-from engine.model.prompting import Prompt, parse_prompt, prompt_text
+from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages import blocks as blocks
 from engine.stages.importing import ImportStage

@@ -20,7 +20,7 @@ from engine.errors import RequestRefused
 from engine.events import Event, JobProgress
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.model.catalog import RunnableModel
-from engine.model.talking import Call, Completion, Role
+from engine.model.chat import Call, Completion, Role
 from engine.simulate.play import Ending, Play
 from engine.stages.playing import PlayStage
 from engine.store import imports, plays, runs

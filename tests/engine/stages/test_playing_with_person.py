@@ -11,7 +11,7 @@ import pytest
 
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.catalog import RunnableModel
-from engine.model.talking import Role
+from engine.model.chat import Role
 from engine.simulate.forms.asking import Rules, RunOver
 from engine.simulate.forms.form import read_form
 from engine.simulate.forms.modules import MODULES

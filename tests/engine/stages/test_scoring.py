@@ -18,7 +18,7 @@ import pytest
 from engine.errors import UsageError
 from engine.filters import ListQuery, parse_filter
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
-from engine.model.prompting import parse_prompt, prompt_text
+from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.records.conversations import State
 from engine.stages.scoring import NO_BOUNDARY, question_for
 from engine.store import conversations, runs, scores

@@ -11,7 +11,7 @@ from engine.completeness.block import LogItem, Question
 from engine.completeness.scoring import BoundaryScorer
 from engine.errors import ModelError
 from engine.model.interface import Capacity, Logits, Span
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 from engine.worker.bench_scoring import bench_prompts, bench_scoring
 from tests.engine.model.toy import ROOMY, ToyModel
 

@@ -19,8 +19,8 @@ from engine.completeness.block import (
     WrittenOn,
 )
 from engine.model.interface import LoadOptions, Sampling
-from engine.model.prompting import parse_prompt, prompt_names, prompt_text
-from engine.model.talking import Call, ChatMessage
+from engine.model.prompt_files import parse_prompt, prompt_names, prompt_text
+from engine.model.chat import Call, ChatMessage
 from engine.trees.growth import Budget, Work
 from engine.trees.places import Place
 from engine.trees.record import record

@@ -1,4 +1,4 @@
-"""The models port in memory: a list, a hub, and pulls that a test moves on."""
+"""A model service that is scripted: a list with large models, a hub, and pulls that a test moves on by itself."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from engine.services.models.records import (
     PullRow,
     Recommendation,
 )
+from engine.services.models.service import ModelService
 
 GB = 1_000_000_000
 BUILT_IN = ModelRow(
@@ -81,8 +82,11 @@ RECOMMENDED = [
 ]  # fmt: skip
 
 
-class FakeModels:
-    """Rows and pulls by name; `fail_next`, `page` and `found` are a test's to change."""
+class FakeModels(ModelService):
+    """Rows and pulls by name; a test may change `fail_next`, `page` and `found`.
+
+    `test_on_file` uses the service itself; this one is for states that no test machine has and for what fails.
+    """
 
     def __init__(self) -> None:
         self.given = [BUILT_IN]
@@ -111,8 +115,6 @@ class FakeModels:
             error, self.fail_next = self.fail_next, None
             raise error
         self.asked.append(what)
-
-    # The port
 
     def rows(self) -> list[ModelRow]:
         return list(self.given)

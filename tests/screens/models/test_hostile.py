@@ -11,15 +11,15 @@ from engine.services.models.records import Fact, HubFileRow, HubRow
 from screens.models import screen as models_screen
 from screens.shell.control_guard import ControlGuard
 from tests.screens.driving import opened, press
-from tests.screens.fakes import FakeProject, project
 from tests.screens.models.fake_models import ADAPTER, BROKEN, PULLED, PULLING, RECOMMENDED
+from tests.screens.project import ScreenProject, project
 from tests.screens.test_hostile_text import check
 from tests.terminal.payloads import PAYLOADS
 
 ALL = " ".join(PAYLOADS.values())
 
 
-def hostile(payload: str) -> FakeProject:
+def hostile(payload: str) -> ScreenProject:
     """Says the payload wherever text of others can stand."""
     fake, models = project(), project().models
     fake.models = models

@@ -16,7 +16,6 @@ from screens.models.hub_dialog import HubDialog
 from screens.models.screen import ModelsScreen
 from screens.shell.dialogs import ErrorDialog
 from tests.screens.driving import Size, lines, opened, press, settle, text, until
-from tests.screens.fakes import FakeProject, project
 from tests.screens.models.fake_models import (
     ADAPTER,
     BROKEN,
@@ -26,6 +25,7 @@ from tests.screens.models.fake_models import (
     PULLED,
     PULLING,
 )
+from tests.screens.project import ScreenProject, project
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models_screen, "POLL_SECONDS", 3600.0)
 
 
-def stocked(*pulls: PullRow) -> FakeProject:
+def stocked(*pulls: PullRow) -> ScreenProject:
     """Models of every kind, and pulls."""
     fake = project()
     fake.models.given = [BUILT_IN, PULLED, LARGE, BROKEN, ADAPTER]

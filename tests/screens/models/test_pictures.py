@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from screens.models import screen as models_screen
-from tests.screens.fakes import project
 from tests.screens.models.fake_models import ADAPTER, BROKEN, BUILT_IN, LARGE, PULLED, PULLING
 from tests.screens.picturing import Picture, looks_as_before
+from tests.screens.project import project
 
 PICTURES: dict[str, Picture] = {
     "models_narrow_dark": ((80, 24), False, ["8"]),

@@ -21,7 +21,7 @@ from engine.services.trees.service import Like, TreeService
 from engine.stages.trees import TreeStage
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
-from engine.worker.growing import grow_on, grow_trees
+from engine.worker.tree_growth import grow_on, grow_trees
 from engine.worker.model_client import ModelClient, OnProgress
 from engine.worker.requests import Grow, GrowOn, Request
 from tests.screens.test_real_store import NoJobs

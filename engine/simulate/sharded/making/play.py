@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.model.talking import Call, ChatMessage, Completion
+from engine.model.chat import Call, ChatMessage, Completion
 from engine.simulate.play import Ending, Play
 from engine.simulate.prompt_files import filled
 from engine.simulate.sharded.asking import ask_json, object_schema, seed_from

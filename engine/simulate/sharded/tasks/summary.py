@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from engine.model.talking import Call, ChatMessage, Completion
+from engine.model.chat import Call, ChatMessage, Completion
 from engine.simulate.sharded.asking import TRIES, ask_json, object_schema
 from engine.simulate.sharded.instruction import BadInstruction, Instruction, Shard
 from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction

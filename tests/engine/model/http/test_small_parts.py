@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from engine.errors import RequestRefused
 from engine.model.http.address import parse_address
-from engine.model.http.answers import written
-from engine.model.http.controls import without_controls
-from engine.model.http.pace import MOST, Pace
-from engine.model.http.waits import JITTER, LONGEST_WAIT, wait_after, wait_for_quota
+from engine.model.http.responses import written
+from engine.model.http.control_tokens import without_controls
+from engine.model.http.request_limit import MOST, RequestLimit
+from engine.model.http.retry_waits import JITTER, LONGEST_WAIT, wait_after, wait_for_quota
 
 _NAMES = [
     *("choices", "text", "message", "content", "logprobs", "tokens", "top_logprobs"),
@@ -69,7 +69,7 @@ class TestWaits:
 class TestPace:
     def test_grows_while_all_is_well(self) -> None:
         """With answers that take the same time more and more is sent at once, up to a bound."""
-        pace = Pace()
+        pace = RequestLimit()
         before = pace.limit
         for _ in range(20_000):
             pace.answered(0.1)
@@ -77,7 +77,7 @@ class TestPace:
 
     def test_halves_when_it_is_too_much(self) -> None:
         """A burst of refusals of requests under way together halves the number once, not once each."""
-        pace = Pace()
+        pace = RequestLimit()
         for _ in range(500):
             pace.answered(0.1)
         limit = pace.active = pace.limit
@@ -88,7 +88,7 @@ class TestPace:
 
     def test_shrinks_when_answers_become_slow(self) -> None:
         """Where more at once only makes all wait, less is sent."""
-        pace = Pace()
+        pace = RequestLimit()
         for _ in range(500):
             pace.answered(0.1)
         limit = pace.limit
@@ -98,7 +98,7 @@ class TestPace:
 
     def test_at_least_one(self) -> None:
         """However often it is too much, one request may be sent; and no more than the server says it does at once."""
-        pace = Pace(most=2)
+        pace = RequestLimit(most=2)
         assert pace.limit == 2
         for _ in range(50):
             pace.answered(0.1)

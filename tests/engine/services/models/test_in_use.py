@@ -12,11 +12,11 @@ import pytest
 from engine.errors import ProjectReadOnly, UsageError
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL
-from engine.model.http.book import EndpointEntry
+from engine.model.http.endpoint_book import EndpointEntry
 from engine.model.http.capabilities import Capabilities
 from engine.model.interface import LoadOptions
 from engine.services.goals.run_stages import ClusterOptions
-from engine.services.run_requests import ModelRequest, ScoringRequest, TreeRunRequest
+from engine.services.run_requests import ModelRequest, ScoringRequest, TreeRequest
 from engine.services.workspace import Workspace
 from engine.stages.labelling import LabelStage
 from engine.stages.scoring import ScoringStage
@@ -29,7 +29,7 @@ from tests.engine.services.training.training_project import bare_run
 from tests.engine.store.support import fill, talk
 
 BASE, TUNED = ScoringRequest(mode="base", tune=False), ScoringRequest(mode="tuned", tune=False)
-TREES = TreeRunRequest(TreeOptions(alpha=0.1))
+TREES = TreeRequest(TreeOptions(alpha=0.1))
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def name(workspace: Workspace, request: ModelRequest) -> str:
 
 def loaded(workspace: Workspace) -> dict[str, str]:
     """Name of the model that a run of each kind would load."""
-    scores = next(s for s in workspace.scoring_run(BASE).stages if isinstance(s, ScoringStage))
-    trees = next(s for s in workspace.tree_stages(TREES) if isinstance(s, TreeStage))
+    scores = next(s for s in workspace.scoring_runs.run(BASE).stages if isinstance(s, ScoringStage))
+    trees = next(s for s in workspace.tree_runs.stages(TREES) if isinstance(s, TreeStage))
     goals = next(
         s for s in workspace.goal_stages().cluster(ClusterOptions()) if isinstance(s, LabelStage)
     )
@@ -94,7 +94,7 @@ class TestChoice:
     def test_a_planned_run_keeps_its_model(self, workspace: Workspace) -> None:
         """Another choice does not change what a run that was planned before it loads."""
         workspace.models_in_use.use("large", ["scoring"])
-        (stage, *_) = workspace.scoring_run(BASE).stages
+        (stage, *_) = workspace.scoring_runs.run(BASE).stages
         workspace.models_in_use.use("other", ["scoring"])
         assert stage.fingerprints["model"] == "large"
 
@@ -112,7 +112,7 @@ class TestChoice:
             }  # fmt: skip
 
         monkeypatch.setattr(workspace.process, "tune", tune)
-        run = workspace.scoring_run(ScoringRequest(model="large", context=512))
+        run = workspace.scoring_runs.run(ScoringRequest(model="large", context=512))
         assert run.model.model.label == "large"
         for _ in run.stages[0].run(0):
             pass
@@ -130,7 +130,7 @@ class TestChoice:
         workspace.models_in_use.use("large", ["scoring"])
         workspace.catalog.forget("large")
         with pytest.raises(UsageError, match="uses the model 'large' for scoring") as caught:
-            workspace.scoring_run(BASE)
+            workspace.scoring_runs.run(BASE)
         assert "models use" in caught.value.hint
         assert name(workspace, ModelRequest("scoring", "other")) == "other"
 

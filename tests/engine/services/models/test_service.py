@@ -14,10 +14,11 @@ import pytest
 
 from engine.errors import ModelError, ModelFileError, UsageError
 from engine.model.catalog import DEFAULT_MODEL, Catalog, ModelEntry
-from engine.model.http.book import EndpointBook, EndpointEntry
+from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.fleet import Prices
-from engine.model.hub import fetching, pulling
+from engine.model.hub import pulls
+from engine.model.hub import download
 from engine.model.manifest import read_manifest
 from engine.services.models.endpoints import Endpoints
 from engine.services.models.in_use import ModelsInUse
@@ -75,7 +76,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 @pytest.fixture
 def hub(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
     """The hub that is asked."""
-    monkeypatch.setattr(fetching, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(download, "FIRST_WAIT", 0.0)
     monkeypatch.delenv("HF_TOKEN", raising=False)
     with serving({NAME: Repository({FILE: tiny.read_bytes(), "tiny-q8.gguf": b"x"})}) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
@@ -164,7 +165,7 @@ class TestPulls:
     def test_failure_is_kept(self, bench: Bench, hub: HubServer) -> None:
         """Why a pull failed is in its row; it can be tried again, and given up."""
         hub.faults.append(Fault(cut=100))
-        hub.faults.extend(Fault(cut=0) for _ in range(fetching.ATTEMPTS))
+        hub.faults.extend(Fault(cut=0) for _ in range(download.ATTEMPTS))
         bench.models.pull(NAME, "f32")
         until(came_to(bench, "failed"))
         assert "cannot be reached" in pull_row(bench).problem
@@ -183,7 +184,7 @@ class TestPulls:
         with pytest.raises(UsageError, match="taken"):
             bench.models.pull(NAME, "f32")
         bench.catalog.forget("tiny-f32")
-        monkeypatch.setattr(pulling, "free_space", lambda folder: 0)
+        monkeypatch.setattr(pulls, "free_space", lambda folder: 0)
         bench.models.pull(NAME, "f32")
         until(came_to(bench, "failed"))
         assert "have to stay free" in pull_row(bench).problem

@@ -13,7 +13,7 @@ import pytest
 
 from engine.errors import ProjectError, UsageError
 from engine.events import Event, JobEnded
-from engine.model.talking import Call, ChatMessage, Completion
+from engine.model.chat import Call, ChatMessage, Completion
 from engine.records.simulation import PlayRow
 from engine.services.simulation.drafts import opened_drafts
 from engine.services.simulation.live import LINES, PLAYS, LivePlays

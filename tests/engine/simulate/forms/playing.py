@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.model.talking import Call, Completion
+from engine.model.chat import Call, Completion
 from engine.simulate.forms.asking import Rules
 from engine.simulate.forms.form import Form, fields, read_form
 from engine.simulate.forms.modules import MODULES

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.model.talking import Call
+from engine.model.chat import Call
 from engine.simulate.forms.form import read_form
 from engine.simulate.forms.modules import MODULES
 from tests.engine.simulate.forms.playing import (

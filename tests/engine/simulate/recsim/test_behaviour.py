@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.model.talking import Call, Completion
+from engine.model.chat import Call, Completion
 from engine.simulate.play import Scenario, play_all
 from engine.simulate.prompt_files import wordings
 from engine.simulate.recsim.behaviour import (

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from engine.formats.recllmsim import read, recognise
-from engine.model.talking import Call, Completion
+from engine.model.chat import Call, Completion
 from engine.simulate.play import Ending, Scenario, play_all
 from engine.simulate.prompt_files import wordings
 from engine.simulate.recsim.people import TASKS, profiles, situations

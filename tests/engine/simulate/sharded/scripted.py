@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.model.talking import Call, Completion
+from engine.model.chat import Call, Completion
 from engine.simulate.play import Ending, Scenario
 from engine.simulate.prompt_files import wordings
 from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction

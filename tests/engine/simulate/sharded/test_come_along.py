@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.model.talking import Call, Completion
+from engine.model.chat import Call, Completion
 from engine.simulate.prompt_files import wordings
 from engine.simulate.sharded.instruction import (
     COME_ALONG,

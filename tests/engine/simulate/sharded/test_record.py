@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.formats import Rejected, parse_made
-from engine.model.talking import Completion
+from engine.model.chat import Completion
 from engine.simulate.sharded.instruction import read_instructions
 from engine.simulate.sharded.play import replayed
 from engine.simulate.sharded.scenario import Condition

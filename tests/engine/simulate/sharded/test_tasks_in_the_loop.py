@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine.formats import sharded_logs
-from engine.model.talking import Call, Completion
+from engine.model.chat import Call, Completion
 from engine.simulate.play import Played, play_all
 from engine.simulate.prompt_files import wordings
 from engine.simulate.sharded.instruction import (

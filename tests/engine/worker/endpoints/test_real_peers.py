@@ -11,12 +11,12 @@ from engine.completeness.block import ItemScore, LogItem, Question, log_item
 from engine.conversation import Conversation, render_log
 from engine.errors import UsageError
 from engine.model.http.address import parse_address
-from engine.model.http.asking import Asker
+from engine.model.http.client import EndpointClient
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.fleet import Fleet
-from engine.model.http.probing import probe
+from engine.model.http.probe import probe
 from engine.model.interface import LoadOptions, Sampling
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 from engine.simulate.samples import sample_conversations
 from engine.trees.growth import Budget
 from engine.trees.places import places
@@ -75,7 +75,7 @@ def over_http(llama: str, found: Capabilities) -> EndpointModel:
 
 
 def asking(url: str, can: Capabilities) -> EndpointModel:
-    made = EndpointModel("peer", Fleet([(Asker(parse_address(url)), None)]), can)
+    made = EndpointModel("peer", Fleet([(EndpointClient(parse_address(url)), None)]), can)
     made.load(Path(), OPTIONS)
     return made
 

@@ -12,7 +12,7 @@ from engine.completeness.block import ItemScore, LogItem, Question, score_block
 from engine.completeness.scoring import BoundaryScorer
 from engine.errors import UsageError
 from engine.model.http.capabilities import Capabilities
-from engine.model.prompting import Prompt
+from engine.model.prompt_files import Prompt
 from tests.engine.completeness.test_block import JUDGE, TALK, item, long_talk
 from tests.engine.model.http.toy_peer import Manner, ToyPeer, says
 from tests.engine.model.toy import CONTROL, ToyModel

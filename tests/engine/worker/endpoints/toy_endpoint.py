@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 
 from engine.model.http.address import parse_address
-from engine.model.http.asking import Asker
+from engine.model.http.client import EndpointClient
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.fleet import Fleet, Prices, Replies
-from engine.model.http.probing import probe
+from engine.model.http.probe import probe
 from engine.model.interface import LoadOptions
 from engine.worker.endpoints.client import EndpointModel
 from tests.engine.model.http.toy_peer import NAMES, Manner, ToyPeer, running
@@ -38,7 +38,7 @@ def client(
     context: int | None = None,
 ) -> EndpointModel:
     """What asks some peers alike, ready for requests."""
-    askers = [(Asker(parse_address(peer.url), sleep=at_once), prices) for peer in peers]
+    askers = [(EndpointClient(parse_address(peer.url), sleep=at_once), prices) for peer in peers]
     made = EndpointModel("toy", Fleet(askers, replies), can)
     made.load(Path(), LoadOptions(context=context))
     return made

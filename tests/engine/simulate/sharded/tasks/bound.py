@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.model.talking import Call, Completion
+from engine.model.chat import Call, Completion
 from engine.simulate.prompt_files import wordings
 from engine.simulate.sharded.instruction import as_instruction
 from engine.simulate.sharded.task import Evaluation, Task

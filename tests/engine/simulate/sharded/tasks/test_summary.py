@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.model.talking import Call
+from engine.model.chat import Call
 from engine.simulate.sharded.instruction import BadInstruction, as_instruction
 from engine.simulate.sharded.task import Task
 from engine.simulate.sharded.tasks.summary import citation_f1, cut

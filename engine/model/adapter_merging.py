@@ -1,0 +1,86 @@
+"""An adapter added to a copy of the weights it was made for, so that reading with it costs nothing more.
+
+llama.cpp computes an adapter beside the weights, which on a CPU takes two fifths of the speed. Merged weights are
+rounded to BF16 once more, by as much as the weights themselves were when the copy was made.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import ModelError, ModelFileError
+from engine.model.adapter_files import LORA_A, LORA_B, refuse_other_base
+from engine.model.gguf_file import BF16, F32, GgufFile, read_gguf
+
+LARGEST = 2_000_000_000
+"""Bytes of weights up to which a copy for each adapter is worth its disk."""
+
+KEPT = 3
+"""Merged copies that stay in a folder: those used last."""
+
+Matrix = NDArray[np.float32]
+
+
+def merge(base: Path, adapter: Path, out: Path) -> None:
+    """Writes the weights with the adapter added, whole or not at all; older copies beside it beyond `KEPT` are removed.
+
+    Args:
+        base: A GGUF file in BF16 or F32.
+
+    Raises:
+        ModelFileError: A file cannot be read or written, or the adapter is one for another base.
+        ModelError: The base is in another format.
+    """
+    refuse_other_base(adapter, base)
+    weights, file = read_gguf(base), read_gguf(adapter)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = out.with_name(f"{out.name}.{os.getpid()}.part")
+    try:
+        shutil.copyfile(base, part)
+        for name in file.tensors:
+            if name.endswith(LORA_A):
+                _add(part, weights, name.removesuffix(LORA_A), file)
+        part.replace(out)
+    except OSError as error:
+        raise ModelFileError(
+            f"The merged weights {out.name} cannot be written: {error.strerror}.",
+            "Check the free disk space of the cache folder.",
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
+    for old in sorted(out.parent.glob("*.gguf"), key=lambda path: path.stat().st_mtime)[:-KEPT]:
+        old.unlink(missing_ok=True)
+
+
+def _add(path: Path, weights: GgufFile, target: str, adapter: GgufFile) -> None:
+    """Adds `alpha / rank * B @ A` to one matrix in its place."""
+    info = weights.tensors[target]
+    if info.kind not in (BF16, F32):
+        raise ModelError(f"{target} is in a format that no adapter can be added to.")
+    a, b = _matrix(adapter, target + LORA_A), _matrix(adapter, target + LORA_B)
+    alpha = float(adapter.values.get("adapter.lora.alpha", 0.0)) or float(len(a))
+    before = weights.vector(target)
+    assert before is not None
+    after = before.reshape(len(b), -1) + (alpha / len(a)) * (b @ a)
+    with path.open("rb+") as file:
+        file.seek(info.offset)
+        file.write(_rounded(after).tobytes() if info.kind == BF16 else after.tobytes())
+
+
+def _matrix(file: GgufFile, name: str) -> Matrix:
+    """A matrix with rows as GGUF has them."""
+    flat = file.vector(name)
+    if flat is None:
+        raise ModelError(f"{name} is in a format that cannot be read.")
+    return flat.reshape(-1, file.tensors[name].shape[0])
+
+
+def _rounded(values: Matrix) -> NDArray[np.uint16]:
+    """BF16, to the nearest, halves to even."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")

@@ -1,0 +1,84 @@
+"""A conversation laid out by a model's own chat template, in tokens.
+
+Only the template's own text is read with control tokens. The contents of messages are untrusted and tokenised as
+text, so that none of them can forge a turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from engine.errors import ModelError
+from engine.model.chat import ChatMessage, Speaker
+from engine.model.interface import Tokenizer
+from engine.model.prompt_files import started
+
+# White space that no template writes stands around a mark: where it is gone, the template trims contents.
+_EDGE = "\x0b"
+_MARK = re.compile(f"({_EDGE}?)\ue000([0-9]+)\ue001({_EDGE}?)")
+
+_Arrangement = list[tuple[Speaker, str]]
+
+
+def chat_tokens(
+    tokenizer: Tokenizer, messages: Sequence[ChatMessage], opening: str = ""
+) -> list[int]:
+    """The tokens that a model reads before it writes the next assistant message.
+
+    A template that knows no system message, or wants the two sides to take turns, is given the system message as the
+    user's and messages of one side as one.
+
+    Args:
+        opening: Beginning of the reply, written for the model.
+
+    Raises:
+        ModelError: The model has no chat template, or one that takes no such messages.
+    """
+    rendered = _rendered(tokenizer, [message.speaker for message in messages])
+    tokens: list[int] = []
+    at = 0
+    for found in _MARK.finditer(rendered):
+        before = rendered[at : found.start()]
+        tokens += tokenizer.tokenize(before, special=True) if tokens else started(tokenizer, before)
+        content = messages[int(found.group(2))].content
+        content = content if found.group(1) else content.lstrip()
+        content = content if found.group(3) else content.rstrip()
+        tokens += tokenizer.tokenize(content) if content else []
+        at = found.end()
+    tokens += tokenizer.tokenize(rendered[at:], special=True)
+    return tokens + (tokenizer.tokenize(opening) if opening else [])
+
+
+def _rendered(tokenizer: Tokenizer, speakers: Sequence[Speaker]) -> str:
+    """The template with a mark in the place of each content."""
+    refused: ModelError | None = None
+    for arranged in _arrangements(speakers):
+        try:
+            rendered = tokenizer.render_chat(
+                [{"role": speaker, "content": content} for speaker, content in arranged]
+            )
+        except ModelError as error:
+            refused = refused or error
+            continue
+        if [int(found.group(2)) for found in _MARK.finditer(rendered)] == [*range(len(speakers))]:
+            return rendered
+    raise refused or ModelError("The model's chat template leaves messages out.")
+
+
+def _arrangements(speakers: Sequence[Speaker]) -> Iterator[_Arrangement]:
+    """The messages as they are, then in the simplest form that all templates take."""
+    marked: _Arrangement = [
+        (speaker, f"{_EDGE}\ue000{number}\ue001{_EDGE}") for number, speaker in enumerate(speakers)
+    ]
+    yield marked
+    simple: _Arrangement = []
+    for speaker, content in marked:
+        side: Speaker = "assistant" if speaker == "assistant" else "user"
+        if simple and simple[-1][0] == side:
+            simple[-1] = side, f"{simple[-1][1]}\n\n{content}"
+        else:
+            simple.append((side, content))
+    if simple[0][0] == "assistant":
+        simple.insert(0, ("user", ""))
+    yield simple

@@ -1,0 +1,169 @@
+"""One request to one endpoint: sent again when it is busy or away for a moment, else refused with what it said."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from engine.errors import ModelError, RequestRefused
+from engine.model.http.address import Address
+from engine.model.http.background import BackgroundRun
+from engine.model.http.request_limit import RequestLimit
+from engine.model.http.retry_waits import wait_after, wait_for_quota
+from engine.text import one_line
+
+ATTEMPTS = 5
+ANSWER_SECONDS, CONNECT_SECONDS = 300.0, 15.0
+BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+"""Answers after which the same request may do."""
+
+TOO_MUCH = frozenset({429, 503})
+ABOUT_THE_REQUEST = frozenset({400, 413, 422})
+"""Answers that are about one request; after any other refusal the endpoint is of no use for the next one either."""
+
+SHOWN = 300
+"""Characters of an endpoint's words that are shown."""
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class EndpointAway(ModelError):
+    """An endpoint that is of no use now; another one may do.
+
+    Attributes:
+        silent: Nobody answered.
+    """
+
+    silent = False
+
+
+@dataclass(slots=True)
+class Account:
+    """What was asked of endpoints: requests, those of them answered from the cache, tokens read and written, and what
+    these cost where prices are known."""
+
+    requests: int = 0
+    cached: int = 0
+    again: int = 0
+    read: int = 0
+    written: int = 0
+    cost: float | None = None
+
+
+class EndpointClient:
+    """Asks one endpoint."""
+
+    def __init__(
+        self,
+        address: Address,
+        key: str = "",
+        *,
+        sleep: Sleep = asyncio.sleep,
+        attempts: int = ATTEMPTS,
+        seconds: float = ANSWER_SECONDS,
+        parallel: int | None = None,
+    ) -> None:
+        """Prepares.
+
+        Args:
+            key: Sent as bearer token.
+            sleep: Waits so many seconds.
+            attempts: How often a request is sent at most.
+            seconds: Longest wait for an answer.
+            parallel: Requests that the endpoint does at once, if it says.
+        """
+        self.address = address
+        self.pace = RequestLimit(parallel)
+        self.again = 0
+        self._key, self._sleep, self._attempts, self._seconds = key, sleep, attempts, seconds
+
+    def client(self) -> httpx.AsyncClient:
+        """Connections for a while; to be used as a context manager."""
+        return httpx.AsyncClient(
+            timeout=httpx.Timeout(self._seconds, connect=CONNECT_SECONDS),
+            headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
+            trust_env=False,  # a proxy would be another machine than the one that was named
+            verify=ssl.create_default_context() if self.address.secure else False,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
+        )
+
+    async def ask(
+        self, client: httpx.AsyncClient, name: str, body: Mapping[str, Any] | None
+    ) -> Any:
+        """The JSON that the endpoint answers.
+
+        Args:
+            name: The path, as `Address.url` takes it.
+            body: What is posted; None gets.
+
+        Raises:
+            RequestRefused: It refuses this request.
+            EndpointAway: It cannot be reached, refuses everything, stays busy or answers no JSON.
+        """
+        trouble, silent = "", False
+        for attempt in range(self._attempts):
+            headers: Mapping[str, str] = {}
+            sent = time.monotonic()
+            try:
+                answer = await client.request(
+                    "GET" if body is None else "POST", self.address.url(name), json=body
+                )
+            except httpx.TransportError as error:
+                what = one_line(str(error)) or type(error).__name__
+                trouble, silent = f"cannot be reached ({what})", True
+            except httpx.HTTPError as error:
+                raise self._away(f"answered in a way that cannot be read ({error})") from error
+            else:
+                headers = answer.headers
+                if answer.is_success:
+                    self.pace.answered(time.monotonic() - sent)
+                    if quota := wait_for_quota(headers):
+                        await self._sleep(quota)
+                    return self._json(answer)
+                trouble, silent = self._said(answer), False
+                if answer.status_code in ABOUT_THE_REQUEST:
+                    raise RequestRefused(f"{self.address.base} {trouble}.")
+                if answer.status_code not in BUSY:
+                    break
+                if answer.status_code in TOO_MUCH:
+                    self.pace.refused()
+            if attempt + 1 < self._attempts:
+                self.again += 1
+                # Spreading requests needs no secrecy.
+                await self._sleep(wait_after(attempt, headers, random.random()))
+        away = self._away(trouble)
+        away.silent = silent
+        raise away
+
+    def once(self, name: str, body: Mapping[str, Any] | None) -> Any:
+        """`ask` for those who wait for one answer."""
+
+        async def work() -> Any:
+            async with self.client() as client:
+                return await self.ask(client, name, body)
+
+        return BackgroundRun([self.address]).run(work)
+
+    def _json(self, answer: httpx.Response) -> Any:
+        try:
+            return answer.json()
+        except ValueError as error:
+            raise self._away("answered something that is no JSON") from error
+
+    def _said(self, answer: httpx.Response) -> str:
+        text = answer.text
+        if self._key:
+            text = text.replace(self._key, "…")  # some servers repeat the key that they refuse
+        return f"answered {answer.status_code} ({one_line(text, SHOWN) or answer.reason_phrase})"
+
+    def _away(self, trouble: str) -> EndpointAway:
+        return EndpointAway(
+            f"{self.address.base} {trouble}.", "Look at the endpoint, then run again."
+        )

@@ -1,0 +1,243 @@
+"""The endpoints that a person named, each with what a probe of it found. Keys are never in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from engine.errors import ModelFileError, UsageError
+from engine.model.catalog import RunnableModel
+from engine.model.http.address import Address, parse_address
+from engine.model.http.capabilities import Capabilities
+from engine.model.http.client import EndpointClient
+from engine.model.http.fleet import Fleet, Prices, Replies
+from engine.model.http.probe import probe
+from engine.model.http.served_models import with_model
+from engine.model.interface import LoadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointEntry:
+    """One endpoint of the catalogue.
+
+    Attributes:
+        url: With its model, as in `http://host:8080/v1#model`.
+        key_env: The environment variable that holds its key; None where it needs none.
+        prices: What its tokens cost, if a person said so.
+    """
+
+    name: str
+    url: str
+    can: Capabilities
+    key_env: str | None = None
+    prices: Prices | None = None
+
+    @property
+    def address(self) -> Address:
+        """Where it is."""
+        return parse_address(self.url)
+
+    def as_params(self) -> dict[str, Any]:
+        """As JSON values, without the name."""
+        return {
+            "url": self.url,
+            "key_env": self.key_env,
+            "prices": asdict(self.prices) if self.prices else None,
+            "capabilities": self.can.as_params(),
+        }
+
+    @classmethod
+    def from_params(cls, name: str, params: Mapping[str, Any]) -> EndpointEntry:
+        """The inverse of `as_params`."""
+        prices = Prices(**params["prices"]) if params.get("prices") else None
+        can = Capabilities.from_params(params["capabilities"])
+        return cls(name, params["url"], can, params.get("key_env"), prices)
+
+
+class EndpointBook:
+    """The endpoints of one person, in a JSON file of the data folder."""
+
+    def __init__(self, data: Path) -> None:
+        """Reads the file.
+
+        Raises:
+            ModelFileError: It cannot be read.
+        """
+        self.file = data / "endpoints.json"
+        self._entries: dict[str, EndpointEntry] = {}
+        try:
+            found = json.loads(self.file.read_text("utf-8"))
+            for name, params in sorted(found.items()):
+                self._entries[name] = EndpointEntry.from_params(name, params)
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ModelFileError(
+                f"The list of endpoints {self.file} cannot be read: {error}.",
+                "Move it away; endpoints can be added again.",
+            ) from error
+
+    def entries(self) -> list[EndpointEntry]:
+        """All endpoints by name."""
+        return list(self._entries.values())
+
+    def named(self, words: str | None) -> tuple[str, ...]:
+        """The endpoints that a model's name stands for: one, or several with commas between; none for other models.
+
+        Raises:
+            UsageError: Some of the names are endpoints and some are not.
+        """
+        names = tuple(name.strip() for name in (words or "").split(",") if name.strip())
+        known = [name for name in names if name in self._entries]
+        if known and len(known) < len(names):
+            other = next(name for name in names if name not in self._entries)
+            raise UsageError(
+                f"{other!r} is no endpoint, so it cannot share a run with {known[0]!r}.",
+                "`workbench models list` names them.",
+            )
+        return names if known else ()
+
+    def add(
+        self,
+        url: str,
+        name: str | None = None,
+        *,
+        key_env: str | None = None,
+        end_text: str = "",
+        prices: Prices | None = None,
+    ) -> EndpointEntry:
+        """Probes an endpoint and keeps what was found; one of the same name and URL is probed anew.
+
+        Raises:
+            ModelError: It cannot be reached or cannot do anything useful.
+            UsageError: The URL is none, the name is taken, or the variable is not set.
+        """
+        key = _key(key_env)
+        address = with_model(EndpointClient(parse_address(url), key))
+        url = f"{address.base}#{address.model}"
+        name = name or address.model.rstrip("/").rsplit("/", 1)[-1]
+        if "," in name:
+            raise UsageError(f"{name!r} has a comma in it.", "Choose another with --name.")
+        known = self._entries.get(name)
+        if known is not None and known.url != url:
+            raise UsageError(f"The name {name!r} is taken.", "Choose another with --name.")
+        can = probe(address, key, end_text=end_text)
+        self._entries[name] = entry = EndpointEntry(name, url, can, key_env, prices)
+        self._save()
+        return entry
+
+    def forget(self, name: str) -> None:
+        """Takes an endpoint off the list; nothing is asked of it."""
+        del self._entries[name]
+        self._save()
+
+    def fleet(self, names: tuple[str, ...], replies: Replies | None = None) -> Fleet:
+        """What asks endpoints that serve the same model.
+
+        Raises:
+            UsageError: They do not serve the same model alike, or a variable with a key is not set.
+        """
+        entries = self._alike(names)
+        members = [
+            (
+                EndpointClient(entry.address, _key(entry.key_env), parallel=entry.can.parallel),
+                entry.prices,
+            )
+            for entry in entries
+        ]
+        can = json.dumps(entries[0].can.decisive, sort_keys=True)
+        return Fleet(members, replies, identity=can)
+
+    def can(self, names: tuple[str, ...]) -> Capabilities:
+        """What every one of these endpoints can do."""
+        entries = self._alike(names)
+        held = [entry.can.context for entry in entries if entry.can.context]
+        noise = [entry.can.noise for entry in entries if entry.can.noise is not None]
+        return replace(
+            entries[0].can, context=min(held, default=None), noise=max(noise, default=None)
+        )
+
+    def runnable(self, names: tuple[str, ...], options: LoadOptions) -> RunnableModel:
+        """The model behind these endpoints as stages take it.
+
+        Raises:
+            UsageError: They do not serve the same model alike.
+        """
+        entries = self._alike(names)
+        can = self.can(names)
+        label = ", ".join(names) + (" (endpoint)" if len(names) == 1 else " (endpoints)")
+        if can.top and not can.echo:
+            label += f", top {can.top}"
+        return RunnableModel(
+            label=label,
+            path=Path(),
+            options=options,
+            adapter=None,
+            fingerprints={
+                "endpoints": sorted(entry.url for entry in entries),
+                "capabilities": can.decisive,
+            },
+            noise=can.noise,
+            endpoints=names,
+        )
+
+    def that_gave(
+        self, fingerprints: Mapping[str, Any], options: LoadOptions
+    ) -> RunnableModel | None:
+        """The model of a run by its fingerprints; None where other models answered, or an endpoint was changed."""
+        urls = fingerprints.get("endpoints", ())
+        names = tuple(name for name, entry in self._entries.items() if entry.url in urls)
+        if not names or len(names) != len(urls):
+            return None
+        found = self.runnable(names, options)
+        return found if found.fingerprints == dict(fingerprints) else None
+
+    def _alike(self, names: tuple[str, ...]) -> list[EndpointEntry]:
+        entries = [self._entries[name] for name in names]
+        first = entries[0]
+        for other in entries[1:]:
+            if other.address.model != first.address.model:
+                raise UsageError(
+                    f"{first.name!r} serves {first.address.model!r} and {other.name!r} serves "
+                    f"{other.address.model!r}.",
+                    "Endpoints that share a run serve the same model under the same name.",
+                )
+            differ = [
+                what
+                for what, value in first.can.decisive.items()
+                if other.can.decisive[what] != value and what not in ("server", "context")
+            ]
+            if differ:
+                raise UsageError(
+                    f"{first.name!r} and {other.name!r} differ in {', '.join(differ)}.",
+                    "Endpoints that share a run do the same; add them again if one was changed.",
+                )
+        return entries
+
+    def _save(self) -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        part = self.file.with_suffix(f".{os.getpid()}.part")
+        content = {name: entry.as_params() for name, entry in self._entries.items()}
+        part.write_text(json.dumps(content, indent=1, sort_keys=True), "utf-8")
+        part.replace(self.file)
+
+
+def _key(variable: str | None) -> str:
+    """The key in an environment variable.
+
+    Raises:
+        UsageError: The variable is not set.
+    """
+    if variable is None:
+        return ""
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise UsageError(
+            f"The environment variable {variable} holds no key.",
+            f"Set it, as in `export {variable}=…`; the key itself is stored nowhere.",
+        )
+    return key

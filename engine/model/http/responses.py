@@ -1,0 +1,111 @@
+"""Answers of completion endpoints, read the same whichever server wrote them.
+
+Three forms of log-probabilities are in use: OpenAI's old one (`tokens`, `token_logprobs`, `top_logprobs`, tokens as
+texts), the same with tokens named `token_id:N` (vLLM, SGLang), and the one of chats (`content`, a list of objects, with
+ids and bytes where the server gives them, as llama-server does).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from engine.errors import RequestRefused
+
+_NAMED = "token_id:"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A token as an endpoint lists it.
+
+    Attributes:
+        token: Its id; None where the endpoint names tokens by their text only.
+        text: Its bytes as far as the answer gives them; None where it names ids only.
+        log_p: Natural log-probability.
+    """
+
+    token: int | None
+    text: bytes | None
+    log_p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One position: the token that stands there, and the most probable ones, most probable first. Where the position is
+    one of the prompt's, `chosen` is what the prompt has; it is None at the very first."""
+
+    chosen: Listed | None
+    top: tuple[Listed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One completion: its text, why it ended (`stop` or `length`), and its steps where log-probabilities were asked."""
+
+    text: str
+    ended: Literal["stop", "length"]
+    steps: tuple[Step, ...]
+
+
+def written(answer: Any) -> Written:
+    """The one choice of an answer to `completions` or `chat/completions`.
+
+    Raises:
+        RequestRefused: It is not of the form it should have.
+    """
+    try:
+        (choice,) = answer["choices"]
+        text = choice["message"]["content"] if "message" in choice else choice["text"]
+        cut = choice.get("finish_reason") == "length"
+        return Written(text or "", "length" if cut else "stop", _steps(choice))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise RequestRefused("The endpoint answered something that is no completion.") from error
+
+
+def _steps(choice: Mapping[str, Any]) -> tuple[Step, ...]:
+    told = choice.get("logprobs")
+    if not told:
+        return ()
+    if isinstance(told.get("content"), list):
+        return tuple(_step_of_chat(entry) for entry in told["content"])
+    found = []
+    for name, log_p, top in zip(
+        told["tokens"],
+        told["token_logprobs"],
+        told.get("top_logprobs") or [None] * len(told["tokens"]),
+        strict=True,
+    ):
+        listed = sorted((_named(n, p) for n, p in (top or {}).items()), key=lambda t: -t.log_p)
+        chosen = None if log_p is None else _named(name, log_p)
+        found.append(Step(chosen, tuple(listed)))
+    return tuple(found)
+
+
+def _named(name: str, log_p: Any) -> Listed:
+    if name.startswith(_NAMED):
+        return Listed(int(name[len(_NAMED) :]), None, _log_p(log_p))
+    return Listed(None, name.encode(), _log_p(log_p))
+
+
+def _step_of_chat(entry: Mapping[str, Any]) -> Step:
+    top: Sequence[Mapping[str, Any]] = entry.get("top_logprobs") or entry.get("top_probs") or []
+    listed = sorted((_of_chat(one) for one in top), key=lambda one: -one.log_p)
+    return Step(_of_chat(entry), tuple(listed))
+
+
+def _of_chat(entry: Mapping[str, Any]) -> Listed:
+    name, token, raw, log_p = (entry.get(key) for key in ("token", "id", "bytes", "logprob"))
+    if str(name).startswith(_NAMED):
+        return Listed(int(str(name)[len(_NAMED) :]), bytes(raw) if raw else None, _log_p(log_p))
+    text = bytes(raw) if raw else str(name).encode()
+    return Listed(token if isinstance(token, int) else None, text, _log_p(log_p))
+
+
+def _log_p(value: Any) -> float:
+    number = float(value)
+    if math.isnan(number) or number > 1e-3:
+        raise ValueError(f"{number} is no log-probability")
+    return min(0.0, number)

@@ -1,0 +1,66 @@
+"""How long to wait before an endpoint is asked again: what it says itself, within bounds, else longer each time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
+"""Seconds; each wait is twice the one before."""
+
+JITTER = 0.25
+"""Share of a wait of our own by which it is lengthened at random, so that many clients do not come back at once."""
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_REMAINING = ("x-ratelimit-remaining-requests", "x-ratelimit-remaining", "ratelimit-remaining")
+_RESET = ("x-ratelimit-reset-requests", "x-ratelimit-reset", "ratelimit-reset")
+
+
+def wait_after(
+    attempt: int, headers: Mapping[str, str], jitter: float, now: datetime | None = None
+) -> float:
+    """Seconds until a request that failed is sent again.
+
+    Args:
+        attempt: How often it failed before, from 0.
+        headers: Of the answer, names in small letters; none where there was no answer.
+        jitter: At random in [0, 1).
+        now: For dates in headers; by default the time of day.
+    """
+    asked = _seconds(headers.get("retry-after"), now)
+    if asked is not None:
+        return min(LONGEST_WAIT, asked)
+    return min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt) * (1 + JITTER * jitter)
+
+
+def wait_for_quota(headers: Mapping[str, str], now: datetime | None = None) -> float:
+    """Seconds until an endpoint that answered lets another request in; 0 while its headers name one that is left."""
+    left = next((headers[name] for name in _REMAINING if name in headers), None)
+    if left is None or left.strip() != "0":
+        return 0.0
+    reset = next((headers[name] for name in _RESET if name in headers), None)
+    return min(LONGEST_WAIT, _seconds(reset, now) or 0.0)
+
+
+def _seconds(said: str | None, now: datetime | None) -> float | None:
+    """Seconds that a header names: a number, a span such as `6m0s`, or a date. None for anything else."""
+    text = (said or "").strip()
+    try:
+        number = float(text)
+    except ValueError:
+        pass
+    else:
+        return number if 0 <= number < float("inf") else None
+    parts = _PART.findall(text)
+    if parts and "".join(amount + unit for amount, unit in parts) == text:
+        return sum(float(amount) * _UNITS[unit] for amount, unit in parts)
+    try:
+        date = parsedate_to_datetime(text)
+    except (TypeError, ValueError):
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())

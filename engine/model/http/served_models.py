@@ -1,0 +1,45 @@
+"""What an endpoint serves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.errors import ModelError, UsageError
+from engine.model.http.address import Address
+from engine.model.http.client import EndpointClient
+from engine.text import one_line
+
+
+def served_models(asker: EndpointClient) -> list[str]:
+    """Names of the models that an endpoint serves.
+
+    Raises:
+        ModelError: It cannot be reached or answers no list.
+    """
+    answer = asker.once("models", None)
+    try:
+        return [str(item["id"]) for item in answer["data"]]
+    except (KeyError, TypeError) as error:
+        raise ModelError(
+            f"{asker.address.base} answered no list of models.", "It has to speak OpenAI's /v1."
+        ) from error
+
+
+def with_model(asker: EndpointClient) -> Address:
+    """The address with the name of the model that is meant: the only one where none is named.
+
+    Raises:
+        ModelError: The endpoint cannot be reached or answers no list.
+        UsageError: It serves another number of models than one.
+    """
+    address = asker.address
+    if address.model:
+        return address
+    names = served_models(asker)
+    if len(names) != 1:
+        shown = one_line(", ".join(names[:8])) or "none"
+        raise UsageError(
+            f"{address.base} serves {len(names)} models ({shown}).",
+            "Name one: add #MODEL to the URL.",
+        )
+    return replace(address, model=names[0])

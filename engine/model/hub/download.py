@@ -1,0 +1,194 @@
+"""One file of a repository, fetched into a part of it that is already here: resumed, redirected, throttled, cut off."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from engine import network_guard
+from engine.errors import Cancelled, ModelError
+from engine.model.hub.access import BUSY, Hub, hub_library, is_this_machine, port_of
+from engine.model.manifest import PartFile
+
+ATTEMPTS = 6
+"""How often in a row a connection may bring nothing."""
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
+"""Seconds; each wait is twice the one before, or what the server asks for."""
+MOST_HOPS = 5
+_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+
+
+class Paused(Cancelled):
+    """The pull was asked to stop; what has arrived is kept."""
+
+
+class _Again(Exception):
+    """Nothing more comes on this connection; `wait` is what the server asked for, in seconds."""
+
+    def __init__(self, why: str, wait: float | None = None) -> None:
+        super().__init__(why)
+        self.wait = wait
+
+
+class Fetch:
+    """Fetches one file; what has arrived lies in `target` at any moment.
+
+    Args:
+        revision: A commit, so that a resumed file is the file that was begun.
+        stop: When set, the fetch ends with Paused.
+        arrived: Told how many bytes lie there after each piece.
+        sent_on: Told the host that the hub sends the download to, before it is asked.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        repository: str,
+        revision: str,
+        part: PartFile,
+        target: Path,
+        *,
+        stop: threading.Event,
+        arrived: Callable[[int], None],
+        sent_on: Callable[[str], None],
+    ) -> None:
+        self._hub, self._repository, self._revision = hub, repository, revision
+        self._part, self._target = part, target
+        self._stop, self._arrived, self._sent_on = stop, arrived, sent_on
+
+    def run(self) -> None:
+        """Fetches until every byte is there.
+
+        Raises:
+            ModelError: The hub refuses, sends something else, or is away for too long; the disk is full.
+            NetworkRefused: A switch forbids the network.
+            Paused: It was asked to stop.
+        """
+        hub_library()
+        attempt = 0
+        with self._hub.client() as client:
+            while (have := self._have()) < self._part.size:
+                try:
+                    self._connect(client, have)
+                    raise _Again("the connection ended early")
+                except _Again as end:
+                    if self._have() >= self._part.size:
+                        return
+                    attempt = 0 if self._have() > have else attempt + 1
+                    if attempt >= ATTEMPTS:
+                        raise self._gave_up(end) from end
+                    wait = min(LONGEST_WAIT, FIRST_WAIT * 2 ** max(0, attempt - 1))
+                    self._rest(wait if end.wait is None else end.wait)
+
+    def _have(self) -> int:
+        return self._target.stat().st_size if self._target.exists() else 0
+
+    def _rest(self, seconds: float) -> None:
+        if self._stop.wait(seconds):
+            raise Paused("The pull is paused.", "Pull again to go on.")
+
+    def _connect(self, client: Any, have: int) -> None:
+        """Asks for what is missing and follows the hub to where the file lies."""
+        import httpx2
+        from huggingface_hub import hf_hub_url
+        from huggingface_hub.utils import build_hf_headers
+
+        url = hf_hub_url(
+            self._repository, self._part.path, revision=self._revision, endpoint=self._hub.url
+        )
+        headers = build_hf_headers(token=self._hub.sent_token)
+        headers |= {"Range": f"bytes={have}-", "Accept-Encoding": "identity"}
+        try:
+            with contextlib.ExitStack() as stack:
+                for _ in range(MOST_HOPS):
+                    host = urlsplit(url).hostname or ""
+                    stack.enter_context(network_guard.reaching(host, port_of(url)))
+                    answer = stack.enter_context(client.stream("GET", url, headers=headers))
+                    if not answer.has_redirect_location:
+                        self._take(answer, have, host)
+                        return
+                    url = self._redirected(url, answer.headers["location"], headers)
+                raise ModelError(f"{self._hub.host} sends the download in circles.")
+        except httpx2.TransportError as error:
+            raise _Again(str(error) or type(error).__name__) from error
+
+    def _redirected(self, url: str, location: str, headers: dict[str, str]) -> str:
+        """Where a redirection leads; the token stays with the hub, and an encrypted way stays encrypted."""
+        onward = urljoin(url, location)
+        parts = urlsplit(onward)
+        host = parts.hostname or ""
+        if parts.scheme != "https" and not (parts.scheme == "http" and url.startswith("http://")):
+            raise ModelError(f"{self._hub.host} sends the download to {host} unencrypted.")
+        if (parts.scheme, host, port_of(onward)) != (
+            urlsplit(self._hub.url).scheme,
+            self._hub.host,
+            self._hub.port,
+        ):
+            headers.pop("authorization", None)
+            if is_this_machine(host) and not is_this_machine(self._hub.host):
+                raise ModelError(f"{self._hub.host} sends the download to this machine.")
+            self._sent_on(host)
+        return onward
+
+    def _take(self, answer: Any, have: int, host: str) -> None:
+        """Adds what arrives to the file; from its beginning where the server does not resume."""
+        if answer.status_code in BUSY:
+            raise _Again(f"{host} answered {answer.status_code}", _asked_wait(answer.headers))
+        if answer.status_code == 416:
+            self._target.unlink(missing_ok=True)
+            raise _Again(f"{host} does not have the rest")
+        if answer.status_code not in (200, 206):
+            self._refuse(answer, host)
+        begins = _RANGE.match(answer.headers.get("content-range", ""))
+        if answer.status_code == 200:
+            have = 0
+        elif begins is None or int(begins[1]) != have:
+            raise ModelError(f"{host} sent another piece than was asked for.", "Pull again.")
+        try:
+            with self._target.open("r+b" if self._target.exists() else "wb") as file:
+                file.truncate(have)
+                file.seek(have)
+                for piece in answer.iter_raw():
+                    have += len(piece)
+                    if have > self._part.size:
+                        raise ModelError(
+                            f"{host} sent more than the {self._part.size:,} bytes of the file.",
+                            "Remove the pull and begin anew.",
+                        )
+                    file.write(piece)
+                    self._arrived(have)
+                    if self._stop.is_set():
+                        raise Paused("The pull is paused.", "Pull again to go on.")
+        except OSError as error:
+            raise ModelError(
+                f"{self._target.parent} cannot take the download ({error.strerror}).",
+                "Make room there; pulling again goes on where it stopped.",
+            ) from error
+
+    def _refuse(self, answer: Any, host: str) -> None:
+        from huggingface_hub.utils import hf_raise_for_status
+
+        if host == self._hub.host:
+            answer.read()
+            with self._hub.told(self._repository):
+                hf_raise_for_status(answer)
+        raise ModelError(f"{host} answered {answer.status_code}.", "Run it again later.")
+
+    def _gave_up(self, why: Exception) -> ModelError:
+        error = self._hub.unreachable(why)
+        kept = f"{self._have() / 1e6:,.1f} of {self._part.size / 1e6:,.1f} MB have arrived and are kept."
+        return ModelError(f"{error.message} {kept}", "Pulling again goes on where it stopped.")
+
+
+def _asked_wait(headers: Any) -> float | None:
+    """Seconds that a server asks to wait, bounded; a date or nonsense is not heard."""
+    try:
+        asked = float(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return min(LONGEST_WAIT, asked) if asked >= 0 else None

@@ -1,0 +1,158 @@
+"""Prompts: files a person can edit, and how one is laid around a log in tokens.
+
+A prompt file is TOML. What the model reads is `before`, the log, `question`, `reply`; with `chat = true` all but
+`reply` stands in a user message of the model's own chat template. `reply` begins the model's answer for it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from engine.conversation import STEP_OPENING
+from engine.errors import UsageError
+from engine.model.interface import Tokenizer
+
+_LOG_MARK = "\x1eLOG\x1e"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt file.
+
+    Attributes:
+        name: File name without suffix.
+        chat: Use the model's chat template.
+        before, question: Text before and after the log.
+        reply: Beginning of the model's answer, written for it.
+        end: The answer that means that nothing remains; empty where the prompt has no such answer.
+        continuation: The beginning of the answer that means that something remains.
+        stop: Texts that end a generated answer.
+        max_tokens: Longest generated answer.
+    """
+
+    name: str
+    chat: bool
+    before: str
+    question: str
+    reply: str
+    end: str
+    continuation: str
+    stop: tuple[str, ...]
+    max_tokens: int
+
+    def as_params(self) -> dict[str, Any]:
+        """Everything that determines what the model reads, for the config hash and the model process."""
+        return {
+            "name": self.name,
+            "chat": self.chat,
+            "before": self.before,
+            "question": self.question,
+            "reply": self.reply,
+            "end": self.end,
+            "continuation": self.continuation,
+            "stop": list(self.stop),
+            "max_tokens": self.max_tokens,
+        }
+
+    @classmethod
+    def from_params(cls, params: dict[str, Any]) -> Prompt:
+        """The inverse of `as_params`."""
+        return cls(**{**params, "stop": tuple(params["stop"])})
+
+
+def prompt_names() -> list[str]:
+    """Names of the prompts that come with the program."""
+    folder = resources.files("engine.model") / "prompts"
+    return sorted(
+        f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")
+    )
+
+
+def prompt_text(name: str) -> str:
+    """The text of a prompt file that comes with the program.
+
+    Raises:
+        UsageError: There is no such prompt.
+    """
+    if name not in prompt_names():
+        raise UsageError(
+            f"There is no prompt {name!r}.", f"Prompts are: {', '.join(prompt_names())}."
+        )
+    return (resources.files("engine.model") / "prompts" / f"{name}.toml").read_text("utf-8")
+
+
+def parse_prompt(name: str, text: str) -> Prompt:
+    """Reads the text of a prompt file.
+
+    Raises:
+        UsageError: The text is not TOML, or a field is missing, unknown or of the wrong type.
+    """
+    try:
+        fields = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"The prompt {name} is not valid TOML: {error}.") from error
+    expected: dict[str, type] = {
+        "chat": bool, "before": str, "question": str, "reply": str, "end": str,
+        "continuation": str, "stop": list, "max_tokens": int,
+    }  # fmt: skip
+    unknown = sorted(set(fields) - set(expected))
+    if unknown:
+        raise UsageError(
+            f"The prompt {name} has unknown fields: {', '.join(unknown)}.",
+            f"Fields are: {', '.join(expected)}.",
+        )
+    for field, kind in expected.items():
+        if not isinstance(fields.get(field), kind):
+            raise UsageError(f"The prompt {name} needs `{field}` as {kind.__name__}.")
+    if not all(isinstance(stop, str) for stop in fields["stop"]):
+        raise UsageError(f"The prompt {name} needs `stop` as a list of texts.")
+    return Prompt(name=name, **{**fields, "stop": tuple(fields["stop"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A prompt in tokens: what stands before a log and what stands after it."""
+
+    head: list[int]
+    tail: list[int]
+
+
+def frame(prompt: Prompt | None, tokenizer: Tokenizer) -> Frame:
+    """Lays a prompt around a log; None is the bare log, as a tuned model reads it.
+
+    Only the program's own text is read with control tokens, so a transcript cannot forge a chat turn.
+    """
+    if prompt is None:
+        return Frame(tokenizer.tokenize("", special=True, start=True), [])
+    if not prompt.chat:
+        head = tokenizer.tokenize(prompt.before, special=True, start=True)
+        return Frame(head, tokenizer.tokenize(prompt.question + prompt.reply))
+    content = prompt.before + _LOG_MARK + prompt.question
+    rendered = tokenizer.render_chat([{"role": "user", "content": content}])
+    before, after = rendered.split(_LOG_MARK, 1)
+    head = started(tokenizer, before)
+    tail = tokenizer.tokenize(after, special=True)
+    return Frame(head, tail + (tokenizer.tokenize(prompt.reply) if prompt.reply else []))
+
+
+def started(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The tokens of the beginning of what a chat template wrote, with the start token in front exactly once."""
+    tokens = tokenizer.tokenize(text, special=True)
+    # Most templates write the start token themselves; one tokenised in front of it would double it.
+    if not tokens or tokens[0] not in tokenizer.tokenize("", special=True, start=True):
+        tokens = tokenizer.tokenize(text, special=True, start=True)
+    return tokens
+
+
+def opening_tokens(tokenizer: Tokenizer) -> list[int]:
+    """The tokens with which every next step begins, whatever its number is."""
+    first = tokenizer.tokenize(f"{STEP_OPENING} 2, STEP 3, user chat:\n")
+    other = tokenizer.tokenize(f"{STEP_OPENING} 14, STEP 97, assistant (tool) chat:\n")
+    bare = tokenizer.tokenize(STEP_OPENING)
+    common = 0
+    while common < min(len(first), len(other)) and first[common] == other[common]:
+        common += 1
+    return first[: min(common, len(bare))]

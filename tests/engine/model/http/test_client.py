@@ -1,0 +1,252 @@
+"""Requests to an endpoint that is busy, broken, slow or gone, against a real server on this machine."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from engine.errors import Cancelled, ModelError, RequestRefused
+from engine.model.http.address import parse_address
+from engine.model.http.client import ATTEMPTS, EndpointClient, EndpointAway
+from engine.model.http.fleet import Fleet, Prices
+from engine.model.http.retry_waits import LONGEST_WAIT
+from tests.engine.model.http.toy_peer import Fault, ToyPeer, hangs_up, running, says
+
+BODY = {"prompt": "Hello", "max_tokens": 2, "temperature": 0}
+SAFETY = 30.0
+"""Seconds after which something hangs; nothing here is timed."""
+
+
+class Waits(list[float]):
+    """Waits that were asked for, in seconds; none is waited."""
+
+    async def note(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+@pytest.fixture
+def peer() -> Iterator[ToyPeer]:
+    with running("vllm") as made:
+        yield made
+
+
+def asker(peer: ToyPeer, waits: Waits, **options: Any) -> EndpointClient:
+    return EndpointClient(parse_address(peer.url), sleep=waits.note, **options)
+
+
+class TestOneEndpoint:
+    @pytest.mark.parametrize(
+        "fault", [says(429, "slowly"), says(503, "busy"), says(500, "oh"), hangs_up]
+    )
+    def test_again(self, peer: ToyPeer, fault: Fault) -> None:
+        """Who is busy, broken for a moment or cut off is asked again, each time after a longer wait."""
+        waits = Waits()
+        peer.faults = [fault, fault]
+        answer = asker(peer, waits).once("completions", BODY)
+        assert answer["usage"]["completion_tokens"] == 2
+        assert len(waits) == 2
+        assert 0.5 <= waits[0] <= 0.625 < 1 <= waits[1] <= 1.25
+
+    @pytest.mark.parametrize(("said", "waited"), [("3", 3.0), ("100000", LONGEST_WAIT)])
+    def test_retry_after(self, peer: ToyPeer, said: str, waited: float) -> None:
+        """The server says how long, within bounds."""
+        waits = Waits()
+        peer.faults = [says(429, "slowly", Retry_After=said)]
+        asker(peer, waits).once("completions", BODY)
+        assert waits == [waited]
+
+    def test_used_up_quota(self, peer: ToyPeer) -> None:
+        """An answer that says that no request is left is waited upon before the next one."""
+        waits = Waits()
+        answer = peer.post("/v1/completions", BODY)[1]
+        headers = {"x_ratelimit_remaining_requests": "0", "x_ratelimit_reset_requests": "1m2s"}
+        peer.faults = [says(200, answer, **headers)]
+        asker(peer, waits).once("completions", BODY)
+        assert waits == [LONGEST_WAIT]
+
+    def test_busy_for_good(self, peer: ToyPeer) -> None:
+        """After some attempts the endpoint is told to be away, with what it said, safe to show."""
+        waits = Waits()
+        peer.faults = [says(503, b"out of \x1b[31mmemory")] * ATTEMPTS
+        with pytest.raises(EndpointAway, match=r"503 .out of ␛"):
+            asker(peer, waits).once("completions", BODY)
+        assert len(waits) == ATTEMPTS - 1
+
+    @pytest.mark.parametrize("code", [400, 413, 422])
+    def test_about_the_request(self, peer: ToyPeer, code: int) -> None:
+        """A refusal that is about one request says so and is not tried again."""
+        peer.faults = [says(code, "too long")]
+        with pytest.raises(RequestRefused, match=f"{code}.*too long"):
+            asker(peer, Waits()).once("completions", BODY)
+        assert len(peer.completions) == 1
+
+    @pytest.mark.parametrize("code", [401, 403, 404])
+    def test_about_the_endpoint(self, peer: ToyPeer, code: int) -> None:
+        """Any other refusal means that the endpoint is of no use, and is not tried again."""
+        peer.faults = [says(code, "no")]
+        with pytest.raises(EndpointAway, match=str(code)):
+            asker(peer, Waits()).once("completions", BODY)
+        assert len(peer.completions) == 1
+
+    def test_no_json(self, peer: ToyPeer) -> None:
+        """An answer that is no JSON comes from something else than such an endpoint."""
+        peer.faults = [says(200, b"<html>")]
+        with pytest.raises(EndpointAway, match="no JSON"):
+            asker(peer, Waits()).once("completions", BODY)
+
+    def test_slow(self, peer: ToyPeer) -> None:
+        """An answer that does not come within the time limit is asked for again."""
+        waits = Waits()
+        peer.delay = 0.5
+        with pytest.raises(EndpointAway, match="cannot be reached"):
+            asker(peer, waits, seconds=0.05, attempts=2).once("completions", BODY)
+        assert len(waits) == 1
+
+    def test_the_key_is_not_repeated(self, peer: ToyPeer) -> None:
+        """A server that repeats the key in what it refuses does not bring it before anybody's eyes."""
+        peer.faults = [says(401, "wrong key canary-123")]
+        with pytest.raises(EndpointAway) as caught:
+            asker(peer, Waits(), key="canary-123").once("completions", BODY)
+        assert "canary" not in str(caught.value)
+        assert peer.keys == ["Bearer canary-123"]
+
+
+class Kept(dict[str, str]):
+    """Replies that are kept in memory."""
+
+    def put(self, key: str, value: str) -> None:
+        self[key] = value
+
+
+def fleet(*peers: ToyPeer, replies: Kept | None = None, prices: Prices | None = None) -> Fleet:
+    made = Fleet([(asker(peer, Waits()), prices) for peer in peers], replies)
+    made.begin()
+    return made
+
+
+def ask(made: Fleet, count: int = 1) -> list[Any]:
+    """Answers to different requests under way at once."""
+    import asyncio
+
+    async def work() -> list[Any]:
+        bodies = [{**BODY, "prompt": f"Hello {number}"} for number in range(count)]
+        return list(await asyncio.gather(*(made.ask("completions", body) for body in bodies)))
+
+    return made.run(work)
+
+
+class TestSeveralEndpoints:
+    def test_work_is_shared(self) -> None:
+        """Both endpoints answer, and together they give what one gives."""
+        with running("vllm") as first, running("vllm") as second:
+            first.delay = second.delay = 0.02
+            together = ask(fleet(first, second), 24)
+            assert first.completions
+            assert second.completions
+            assert len(first.completions) + len(second.completions) == 24
+            assert together == ask(fleet(first), 24)
+
+    def test_one_fails(self) -> None:
+        """An endpoint that is of no use is taken out and said so; what it was asked goes to the other."""
+        with running("vllm") as first, running("vllm") as second:
+            first.faults = [says(401, "no key")] * 50
+            made = fleet(first, second)
+            answers = ask(made, 12)
+            assert len(second.completions) == 12
+        assert len(answers) == 12
+        (why,) = made.taken_out
+        assert "401" in why
+
+    def test_all_fail(self) -> None:
+        """When none is left, the error says of each why."""
+        with running("vllm") as first, running("vllm") as second:
+            first.faults = [says(401, "no key")] * 50
+            second.faults = [says(404, "no model")] * 50
+            with pytest.raises(ModelError, match=r"401.*404"):
+                ask(fleet(first, second), 12)
+
+    def test_too_much_at_once(self, peer: ToyPeer, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each time an endpoint says that it is too much, its pace hears of it; it gets all requests in the end."""
+        one = asker(peer, Waits())
+        heard: list[int] = []
+        refused = one.pace.refused
+
+        def listen() -> None:
+            refused()
+            heard.append(one.pace.limit)
+
+        monkeypatch.setattr(one.pace, "refused", listen)
+        made = Fleet([(one, None)])
+        made.begin()
+        before = one.pace.limit
+        peer.faults = [says(429, "slowly")] * 4
+        assert len(ask(made, 6)) == 6
+        assert len(heard) == made.account.again == 4
+        assert min(heard) < before
+
+
+class TestAccount:
+    def test_tokens_and_cost(self, peer: ToyPeer) -> None:
+        """Tokens are those that the server counts, at the prices that a person gave."""
+        made = fleet(peer, prices=Prices(read=2.0, written=10.0))
+        ask(made, 3)
+        account = made.account
+        # The start token and `Hello N`, and two tokens of each reply.
+        assert (account.requests, account.read, account.written) == (3, 24, 6)
+        assert account.cost == pytest.approx((24 * 2 + 6 * 10) / 1e6)
+
+    def test_nothing_is_asked_twice(self, peer: ToyPeer) -> None:
+        """A reply that is kept costs no request, and is the same."""
+        kept = Kept()
+        first = ask(fleet(peer, replies=kept), 3)
+        made = fleet(peer, replies=kept)
+        assert ask(made, 3) == first
+        assert len(peer.completions) == 3
+        assert (made.account.requests, made.account.cached) == (0, 3)
+
+    def test_what_a_reply_is_kept_under(self, peer: ToyPeer) -> None:
+        """Another model behind the same URL is asked anew, and no key is in what is kept."""
+        kept = Kept()
+        ask(fleet(peer, replies=kept))
+        other = EndpointClient(parse_address(f"{peer.base}#other"), "canary-123")
+        ask(Fleet([(other, None)], kept))
+        assert [body["model"] for body in peer.completions] == ["toy", "other"]
+        assert "canary" not in json.dumps(kept)
+
+
+class TestCancelling:
+    def test_without_waiting_for_the_server(self, peer: ToyPeer) -> None:
+        """Requests under way are given up while the server still works on them, not when it answers."""
+        peer.delay = 20.0
+        made = fleet(peer)
+        failures: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                ask(made, 8)
+            except Cancelled as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        while len(peer.completions) < 4:
+            time.sleep(0.01)
+        made.cancel()
+        thread.join(SAFETY)
+        assert failures
+        assert peer.active
+
+    def test_before_it_began(self, peer: ToyPeer) -> None:
+        """A cancel between two requests holds for the next one, until a run begins anew."""
+        made = fleet(peer)
+        made.cancel()
+        with pytest.raises(Cancelled):
+            ask(made)
+        assert not peer.completions
+        made.begin()
+        assert ask(made)

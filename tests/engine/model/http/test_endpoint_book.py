@@ -1,0 +1,117 @@
+"""The list of endpoints: what is kept of each, which may share a run, and that no key is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.errors import ModelFileError, UsageError
+from engine.jobs.contract import config_hash
+from engine.model.http.endpoint_book import EndpointBook
+from engine.model.http.fleet import Prices
+from engine.model.interface import LoadOptions
+from tests.engine.model.http.toy_peer import MODEL, NAMES, ToyPeer, running
+from tests.engine.model.toy import END
+
+OPTIONS = LoadOptions()
+
+
+class TestAdding:
+    def test_kept(self, tmp_path: Path) -> None:
+        """An endpoint is found again with what was said and probed, under the model's name by default."""
+        with running("vllm") as peer:
+            book = EndpointBook(tmp_path)
+            added = book.add(peer.base, end_text=NAMES[END], prices=Prices(1, 2))
+        assert (added.name, added.url, added.prices) == (MODEL, peer.url, Prices(1, 2))
+        assert EndpointBook(tmp_path).entries() == [added]
+
+    def test_the_key_is_asked_for_and_not_kept(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The key is sent with every request and is in no file; only its variable's name is."""
+        monkeypatch.setenv("TOY_KEY", "canary-456")
+        with running("vllm") as peer:
+            EndpointBook(tmp_path).add(peer.url, "toy", key_env="TOY_KEY")
+            assert set(peer.keys) == {"Bearer canary-456"}
+        assert "TOY_KEY" in (tmp_path / "endpoints.json").read_text()
+        assert all(b"canary" not in path.read_bytes() for path in tmp_path.rglob("*"))
+
+    def test_no_key(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A variable that is not set is told before anybody is asked."""
+        monkeypatch.delenv("TOY_KEY", raising=False)
+        with running("vllm") as peer:
+            with pytest.raises(UsageError, match="TOY_KEY holds no key"):
+                EndpointBook(tmp_path).add(peer.url, key_env="TOY_KEY")
+            assert not peer.requests
+
+    def test_names(self, tmp_path: Path) -> None:
+        """A name stands for one URL; adding the same again probes it anew."""
+        with running("vllm") as first, running("bare") as second:
+            book = EndpointBook(tmp_path)
+            book.add(first.url, "one")
+            book.add(first.url, "one")
+            with pytest.raises(UsageError, match="taken"):
+                book.add(second.url, "one")
+            with pytest.raises(UsageError, match="comma"):
+                book.add(second.url, "a,b")
+        book.forget("one")
+        assert EndpointBook(tmp_path).entries() == []
+
+    def test_a_damaged_list(self, tmp_path: Path) -> None:
+        """A list that cannot be read is an error that names the file."""
+        (tmp_path / "endpoints.json").write_text("[1, 2")
+        with pytest.raises(ModelFileError, match=r"endpoints\.json"):
+            EndpointBook(tmp_path)
+
+
+class TestSharing:
+    def book(self, folder: Path, *peers: ToyPeer) -> EndpointBook:
+        made = EndpointBook(folder)
+        for number, peer in enumerate(peers):
+            made.add(peer.url, f"n{number}", end_text=NAMES[END])
+        return made
+
+    def test_several_names(self, tmp_path: Path) -> None:
+        """Names with commas stand for endpoints that share a run; the order changes no result's key."""
+        with running("vllm") as first, running("vllm") as second:
+            book = self.book(tmp_path, first, second)
+        names = book.named("n0, n1")
+        assert names == ("n0", "n1")
+        keys = {
+            config_hash("complete", {}, book.runnable(each, OPTIONS).fingerprints)
+            for each in (names, names[::-1])
+        }
+        assert len(keys) == 1
+        alone = book.runnable(("n0",), OPTIONS)
+        assert config_hash("complete", {}, alone.fingerprints) not in keys
+
+    def test_others_do_not(self, tmp_path: Path) -> None:
+        """Endpoints that can do other things do not share a run, and it is said what differs."""
+        with running("vllm") as first, running("llama-server") as second:
+            book = self.book(tmp_path, first, second)
+        with pytest.raises(UsageError, match=r"differ in .*echo"):
+            book.runnable(("n0", "n1"), OPTIONS)
+
+    def test_other_models_do_not(self, tmp_path: Path) -> None:
+        """Endpoints that serve another model do not share a run."""
+        with running("vllm") as first, running("vllm") as second:
+            book = self.book(tmp_path, first)
+            book.add(f"{second.base}#other", "n1")
+        with pytest.raises(UsageError, match="serves 'toy' and 'n1' serves 'other'"):
+            book.runnable(("n0", "n1"), OPTIONS)
+
+    def test_mixed_with_files(self, tmp_path: Path) -> None:
+        """A model of this machine cannot share a run with an endpoint; other names are none of the book's."""
+        with running("vllm") as first:
+            book = self.book(tmp_path, first)
+        with pytest.raises(UsageError, match="'smollm2-135m' is no endpoint"):
+            book.named("n0,smollm2-135m")
+        assert book.named("smollm2-135m") == ()
+        assert book.named(None) == ()
+
+    def test_smaller_context(self, tmp_path: Path) -> None:
+        """Endpoints that share a run read what the one with the smallest context can."""
+        with running("vllm", context=900) as first, running("vllm") as second:
+            book = self.book(tmp_path, first, second)
+        assert book.can(("n0", "n1")).context == 900

@@ -1,0 +1,160 @@
+"""What a probe finds of servers in several manners, and what it does not take from their word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from engine.errors import ModelError, UsageError
+from engine.model.http.address import parse_address
+from engine.model.http.client import EndpointClient
+from engine.model.http.capabilities import (
+    Capabilities,
+    no_curve,
+    no_reading,
+    no_tree,
+    no_writing,
+)
+from engine.model.http.probe import probe
+from engine.model.http.served_models import with_model
+from engine.model.prompt_files import parse_prompt, prompt_text
+from tests.engine.model.http.toy_peer import MODEL, NAMES, Manner, running, says
+from tests.engine.model.toy import END
+
+SUMMARY, JUDGE, BASE = (
+    parse_prompt(name, prompt_text(name)) for name in ("summary", "judge", "base")
+)
+
+
+def probed(manner: Manner, end_text: str = "") -> Capabilities:
+    with running(manner) as peer:
+        return probe(parse_address(peer.url), end_text=end_text)
+
+
+class TestWhatIsFound:
+    def test_vllm(self) -> None:
+        """Token ids both ways, prompts' own probabilities, 20 of them; the end token is what a person says."""
+        found = probed("vllm", NAMES[END])
+        assert (found.ids, found.named, found.echo, found.forced) == (True, True, True, False)
+        assert (found.top, found.chat_top, found.tokens, found.template) == (20, 20, "vllm", "vllm")
+        assert (found.prefill, found.seed, found.context) == ("continue", True, 4096)
+        assert (found.end_token, found.controls, found.embeddings) == (END, True, False)
+
+    def test_llama_server(self) -> None:
+        """It says what its end token is and how much it does at once, and can be made to write."""
+        found = probed("llama-server")
+        assert (found.ids, found.named, found.echo, found.forced) == (True, True, False, True)
+        assert (found.tokens, found.template, found.prefill) == (
+            "llama-server",
+            "llama-server",
+            "last",
+        )
+        assert (found.end_token, found.end_text, found.controls) == (END, NAMES[END], False)
+        assert (found.parallel, found.context, found.grammar) == (4, 4096, True)
+        assert found.top == 259
+
+    def test_llama_cpp_python(self) -> None:
+        """Texts only. The probabilities that it gives for a prompt's own tokens are those of other positions, which is
+        found out, so they are not used."""
+        found = probed("llama-cpp-python", NAMES[END])
+        assert (found.ids, found.named, found.echo, found.forced) == (False, False, False, True)
+        assert (found.tokens, found.template, found.prefill) == ("llama-cpp-python", "", "")
+
+    def test_messages_only(self) -> None:
+        """A server of messages gives lists of 20 and nothing raw."""
+        found = probed("chat")
+        assert (found.completions, found.top, found.chat, found.chat_top) == (False, 0, True, 20)
+
+    def test_no_log_probabilities(self) -> None:
+        """A server that ignores the wish for log-probabilities has none."""
+        found = probed("bare")
+        assert (found.completions, found.top, found.chat_top, found.echo) == (True, 0, 0, False)
+
+    def test_round_trip(self) -> None:
+        """What was found is kept as JSON; what an older program did not know has its default."""
+        found = probed("vllm")
+        assert Capabilities.from_params(found.as_params()) == found
+        older = {**found.as_params(), "unheard_of": 1}
+        del older["forced"]
+        assert Capabilities.from_params(older) == found
+
+    def test_config_hash(self) -> None:
+        """How much an endpoint does at once changes no result, so it is not decisive; its list's length is."""
+        found = probed("vllm")
+        assert replace(found, parallel=9, noise=0.5).decisive == found.decisive
+        assert replace(found, top=5).decisive != found.decisive
+
+
+class TestWhatIsEnough:
+    def reasons(self, can: Capabilities) -> list[bool]:
+        """Whether it is enough for: replies, a curve to the end token, one to a tag, base, judge, answers, trees."""
+        asked = [
+            no_writing(can, SUMMARY),
+            no_curve(can, None, None),
+            no_curve(can, None, "END"),
+            no_curve(can, BASE, None),
+            no_curve(can, JUDGE, None),
+            no_reading(can),
+            no_tree(can),
+        ]
+        return [reason is None for reason in asked]
+
+    @pytest.mark.parametrize(
+        ("manner", "enough"),
+        [
+            ("vllm", [1, 1, 1, 1, 1, 1, 1]),
+            ("llama-server", [1, 1, 1, 1, 1, 1, 1]),
+            ("llama-cpp-python", [1, 0, 1, 0, 1, 1, 1]),
+            ("chat", [1, 0, 0, 0, 1, 0, 0]),
+            ("bare", [1, 0, 0, 0, 0, 0, 0]),
+        ],
+    )
+    def test_each_server(self, manner: Manner, enough: list[int]) -> None:
+        """Each kind of work states what it needs, and each manner of server has what it has."""
+        assert self.reasons(probed(manner, NAMES[END])) == [bool(one) for one in enough]
+
+
+@contextmanager
+def silent() -> Iterator[str]:
+    """The URL of an endpoint that was there a moment ago."""
+    with running("vllm") as peer:
+        url = peer.url
+    yield url
+
+
+class TestTrouble:
+    def test_nobody_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An endpoint that is away is told as such."""
+        monkeypatch.setattr("engine.model.http.retry_waits.FIRST_WAIT", 0.001)
+        with silent() as url, pytest.raises(ModelError, match="cannot be reached"):
+            probe(parse_address(url))
+
+    def test_another_model(self) -> None:
+        """A model that answers nothing is named with the way to see which there are."""
+        with running("vllm") as peer:
+            peer.faults = [says(404, "no such model")] * 3
+            with pytest.raises(ModelError, match="neither continues texts nor answers"):
+                probe(parse_address(peer.url))
+
+    def test_wrong_key(self) -> None:
+        """What the server says of a key is told, with where keys come from; the key is not, though the server does."""
+        with running("vllm") as peer:
+            peer.faults = [says(401, "no such key sk-wrong")] * 3
+            with pytest.raises(ModelError, match=r"answered 401 \(.*no such key …") as caught:
+                probe(parse_address(peer.url), "sk-wrong")
+        assert "--key-env" in caught.value.hint
+        assert "sk-wrong" not in str(caught.value)
+
+    def test_the_only_model(self) -> None:
+        """Where one is served, it need not be named."""
+        with running("vllm") as peer:
+            assert with_model(EndpointClient(parse_address(peer.base))).model == MODEL
+
+    def test_no_url(self) -> None:
+        """What is no URL, or holds a password, is refused."""
+        for url in ("ftp://host/v1", "http://me:secret@host/v1", "http://"):
+            with pytest.raises(UsageError, match="URL"):
+                parse_address(url)

@@ -1,0 +1,397 @@
+"""Pulling from a hub: interrupted, throttled, damaged, redirected, refused; and what is left on disk each time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from engine import network_guard
+from engine.errors import ModelError, ModelFileError, NetworkRefused, UsageError
+from engine.model.gguf_file import read_gguf
+from engine.model.hub import pulls
+from engine.model.hub import download
+from engine.model.hub.access import Hub
+from engine.model.hub.download import Paused
+from engine.model.hub.repositories import look_at
+from engine.model.hub.pulls import (
+    PullPlan,
+    PullProgress,
+    carry_out,
+    forget,
+    plan_pull,
+    unfinished,
+)
+from engine.model.manifest import (
+    PartFile,
+    delete_pulled,
+    known_sha256,
+    manifest_path,
+    pulled_models,
+)
+from tests.engine.model.tiny import write_sliding
+from tests.hub_server import COMMIT, TOKEN, Fault, HubServer, Repository, serving
+
+NAME = "someone/Tiny-GGUF"
+FILE = "tiny-f32.gguf"
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A model small enough to be served a hundred times."""
+    return write_sliding(tmp_path_factory.mktemp("served") / "tiny.gguf").read_bytes()
+
+
+@pytest.fixture
+def server(content: bytes) -> Iterator[HubServer]:
+    """A hub with one repository."""
+    with serving({NAME: Repository({FILE: content})}) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits between two attempts."""
+    monkeypatch.setattr(download, "FIRST_WAIT", 0.0)
+
+
+def planned(server: HubServer, data: Path, token: str = "") -> tuple[Hub, PullPlan]:
+    """The hub, and the plan for its one file."""
+    hub = Hub(server.url, token)
+    repository = look_at(hub, NAME)
+    return hub, plan_pull(data, hub, repository, repository.file(None))
+
+
+def pulled(
+    server: HubServer,
+    data: Path,
+    tell: Callable[[PullProgress], None] = lambda _: None,
+    token: str = "",
+) -> PullPlan:
+    """Pulls the one file."""
+    hub, plan = planned(server, data, token)
+    carry_out(hub, plan, threading.Event(), tell)
+    return plan
+
+
+def left(data: Path) -> set[str]:
+    """Names of the files that are on disk."""
+    return {path.name for path in data.rglob("*") if path.is_file()}
+
+
+class TestWhole:
+    def test_file_and_manifest(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
+        """What was served lies there byte for byte, with a manifest that says from where it is, and nothing else."""
+        plan = pulled(server, tmp_path)
+        assert plan.first.read_bytes() == content
+        assert left(tmp_path) == {FILE, "tiny-f32.manifest.json"}
+        ((file, manifest),) = pulled_models(tmp_path)
+        assert file == plan.first
+        digest = hashlib.sha256(content).hexdigest()
+        assert (manifest.name, manifest.repository, manifest.revision) == ("tiny-f32", NAME, COMMIT)
+        assert (manifest.hub, manifest.licence) == (server.url, "apache-2.0")
+        assert [(one.path, one.size, one.sha256) for one in manifest.files] == [
+            (FILE, len(content), digest)
+        ]
+        assert known_sha256(file) == digest
+        assert manifest.pulled_at.endswith("+00:00")
+        read_gguf(file)
+
+    def test_the_commit_is_asked_for(self, server: HubServer, tmp_path: Path) -> None:
+        """The file is asked for at the commit that was looked at, not at a branch that may move meanwhile."""
+        pulled(server, tmp_path)
+        assert {one.path for one in server.downloads} == {f"/{NAME}/resolve/{COMMIT}/{FILE}"}
+
+    def test_progress(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
+        """Bytes only rise, to the size of the file; then it is checked."""
+        told: list[PullProgress] = []
+        pulled(server, tmp_path, told.append)
+        pulls = [one.done for one in told if one.state == "pulling"]
+        assert pulls == sorted(pulls)
+        assert (pulls[0], pulls[-1], told[-1].state) == (0, len(content), "checking")
+        assert {one.total for one in told} == {len(content)}
+
+    def test_changed_since(self, server: HubServer, tmp_path: Path) -> None:
+        """A file that somebody wrote to since is not taken for the one that was checked."""
+        plan = pulled(server, tmp_path)
+        plan.first.write_bytes(plan.first.read_bytes()[:-1] + b"x")
+        assert known_sha256(plan.first) is None
+
+    def test_parts_of_one_model(self, tmp_path: Path, content: bytes) -> None:
+        """A model in several files is one pull; it is in the catalogue by its first file, when all are there."""
+        names = [f"q8/big-{nth:05}-of-00002.gguf" for nth in (1, 2)]
+        files = dict.fromkeys(names, content)
+        with serving({NAME: Repository(files)}) as server:
+            plan = pulled(server, tmp_path)
+        assert plan.first.name == "big-00001-of-00002.gguf"
+        ((_, manifest),) = pulled_models(tmp_path)
+        assert manifest.size == 2 * len(content)
+        delete_pulled(plan.first, manifest)
+        assert left(tmp_path) == set()
+
+    def test_twice(self, server: HubServer, tmp_path: Path) -> None:
+        """What is here already is not pulled again, and the message says as what it is here."""
+        pulled(server, tmp_path)
+        with pytest.raises(UsageError, match="is here as 'tiny-f32'"):
+            planned(server, tmp_path)
+
+
+class TestInterrupted:
+    def test_cut_connections(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
+        """Each time the connection ends, the next asks for the rest only, and the file is whole in the end."""
+        server.faults.extend([Fault(cut=1000), Fault(cut=5000), Fault(cut=1)])
+        plan = pulled(server, tmp_path)
+        assert plan.first.read_bytes() == content
+        ranges = [one.headers["range"] for one in server.downloads]
+        assert ranges == ["bytes=0-", "bytes=1000-", "bytes=6000-", "bytes=6001-"]
+
+    def test_gives_up_and_goes_on_later(
+        self, server: HubServer, content: bytes, tmp_path: Path
+    ) -> None:
+        """A hub that stays away ends the pull with what has arrived; another one goes on there."""
+        server.faults.append(Fault(cut=1234))
+        server.faults.extend(Fault(cut=0) for _ in range(download.ATTEMPTS))
+        with pytest.raises(ModelError, match="have arrived and are kept"):
+            pulled(server, tmp_path)
+        (plan,) = unfinished(tmp_path)
+        assert (plan.done, plan.wanted.size) == (1234, len(content))
+        assert pulled_models(tmp_path) == []
+
+        carry_out(Hub(server.url), plan, threading.Event(), lambda _: None)
+        assert plan.first.read_bytes() == content
+        assert server.downloads[-1].headers["range"] == "bytes=1234-"
+        assert unfinished(tmp_path) == []
+
+    def test_paused(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
+        """A pause ends the pull between two pieces, keeps them, and is no failure; going on makes the file whole."""
+        hub, plan = planned(server, tmp_path)
+        stop, hold = threading.Event(), threading.Event()
+        server.faults.append(Fault(cut=2000, hold=hold))
+
+        def tell(progress: PullProgress) -> None:
+            if progress.done:
+                stop.set()
+
+        with pytest.raises(Paused):
+            carry_out(hub, plan, stop, tell)
+        hold.set()
+        assert 0 < plan.done <= 2000
+        (found,) = unfinished(tmp_path)
+        assert found == plan
+        carry_out(hub, found, threading.Event(), lambda _: None)
+        assert plan.first.read_bytes() == content
+
+    def test_server_that_cannot_resume(
+        self, server: HubServer, content: bytes, tmp_path: Path
+    ) -> None:
+        """Where the whole file comes again, it takes the place of what had arrived."""
+        server.faults.extend([Fault(cut=1000), Fault(no_range=True)])
+        assert pulled(server, tmp_path).first.read_bytes() == content
+
+    def test_another_piece(self, server: HubServer, tmp_path: Path) -> None:
+        """A piece from elsewhere in the file is refused, not written behind the others."""
+        server.faults.extend([Fault(cut=1000), Fault(shift=7)])
+        with pytest.raises(ModelError, match="another piece"):
+            pulled(server, tmp_path)
+        assert unfinished(tmp_path)[0].done == 1000
+
+    def test_throttled(
+        self, server: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A hub that is busy is asked again after as long as it says, bounded."""
+        waits: list[float] = []
+        monkeypatch.setattr(download.Fetch, "_rest", lambda _, seconds: waits.append(seconds))
+        server.faults.extend(
+            [Fault(429, wait="7"), Fault(503, wait="9999"), Fault(500, wait="soon")]
+        )
+        pulled(server, tmp_path)
+        assert waits[:2] == [7.0, download.LONGEST_WAIT]
+        assert len(waits) == 3
+
+    def test_two_at_a_time(self, server: HubServer, tmp_path: Path) -> None:
+        """A pull that works is not begun a second time, and its parts are not given up under it."""
+        hub, plan = planned(server, tmp_path)
+        refused: list[UsageError] = []
+
+        def tell(progress: PullProgress) -> None:
+            if progress.state == "pulling" and progress.done and not refused:
+                for act in (
+                    lambda: carry_out(hub, plan, threading.Event(), lambda _: None),
+                    lambda: forget(plan),
+                ):
+                    with pytest.raises(UsageError, match="being pulled already") as caught:
+                        act()
+                    refused.append(caught.value)
+
+        carry_out(hub, plan, threading.Event(), tell)
+        assert len(refused) == 2
+        assert plan.first.is_file()
+
+    def test_given_up(self, server: HubServer, tmp_path: Path) -> None:
+        """Giving a pull up deletes what had arrived."""
+        server.faults.append(Fault(cut=1234))
+        server.faults.extend(Fault(cut=0) for _ in range(download.ATTEMPTS))
+        with pytest.raises(ModelError):
+            pulled(server, tmp_path)
+        forget(unfinished(tmp_path)[0])
+        assert left(tmp_path) == set()
+
+
+class TestDamaged:
+    def test_one_bit(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
+        """One wrong bit is found, and the file thrown away: it is in no catalogue, and the next pull begins anew."""
+        server.faults.append(Fault(flip=len(content) // 2))
+        with pytest.raises(ModelFileError, match="arrived damaged"):
+            pulled(server, tmp_path)
+        assert left(tmp_path) == set()
+        assert pulled(server, tmp_path).first.read_bytes() == content
+
+    def test_more_than_there_is(self, server: HubServer, tmp_path: Path) -> None:
+        """A server that sends more than the hub said is stopped there."""
+        server.faults.append(Fault(extra=100_000))
+        with pytest.raises(ModelError, match="sent more than"):
+            pulled(server, tmp_path)
+        assert pulled_models(tmp_path) == []
+
+    def test_no_model(self, tmp_path: Path) -> None:
+        """What has the right checksum and is no sound model is thrown away too."""
+        with (
+            serving({NAME: Repository({FILE: b"GGUF" + b"\xff" * 5000})}) as server,
+            pytest.raises(ModelFileError, match="GGUF file"),
+        ):
+            pulled(server, tmp_path)
+        assert left(tmp_path) == set()
+
+
+class TestRefused:
+    def test_no_room(
+        self, server: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A disk without room is said before a byte is asked for; nothing is left there."""
+        monkeypatch.setattr(pulls, "free_space", lambda folder: pulls.SPARE + 1000)
+        with pytest.raises(ModelError, match=r"GB have to stay free") as caught:
+            pulled(server, tmp_path)
+        assert str(tmp_path) in caught.value.message
+        assert server.downloads == []
+        assert left(tmp_path) == set()
+
+    def test_room_counts_what_is_there(
+        self, server: HubServer, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A pull that goes on needs room for the rest only."""
+        server.faults.append(Fault(cut=len(content) - 100))
+        server.faults.extend(Fault(cut=0) for _ in range(download.ATTEMPTS))
+        with pytest.raises(ModelError):
+            pulled(server, tmp_path)
+        monkeypatch.setattr(pulls, "free_space", lambda folder: pulls.SPARE + 100)
+        (plan,) = unfinished(tmp_path)
+        carry_out(Hub(server.url), plan, threading.Event(), lambda _: None)
+
+    def test_gated(self, server: HubServer, tmp_path: Path) -> None:
+        """A gated file says where to accept its terms and where to put the token; with one it comes."""
+        server.repositories[NAME].gated = True
+        with pytest.raises(ModelError, match="is gated") as caught:
+            pulled(server, tmp_path)
+        assert f"{server.url}/{NAME}" in caught.value.hint
+        assert "HF_TOKEN" in caught.value.hint
+        assert left(tmp_path) == set()
+        pulled(server, tmp_path, token=TOKEN)
+
+    def test_gone(self, server: HubServer, tmp_path: Path) -> None:
+        """A file that vanished between looking and pulling is said so."""
+        hub, plan = planned(server, tmp_path)
+        server.repositories[NAME].files.clear()
+        with pytest.raises(ModelError, match="no longer has this file"):
+            carry_out(hub, plan, threading.Event(), lambda _: None)
+
+    def test_switch(
+        self, server: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """While a switch forbids the network, nothing is pulled."""
+        hub, plan = planned(server, tmp_path)
+        monkeypatch.setenv(network_guard.VARIABLE, "1")
+        with pytest.raises(NetworkRefused, match=network_guard.VARIABLE):
+            carry_out(hub, plan, threading.Event(), lambda _: None)
+        assert server.downloads == []
+        assert left(tmp_path) == set()
+
+    @pytest.mark.parametrize("name", ["", "a/b", "a\nb", "x" * 300])
+    def test_names(self, name: str, server: HubServer, tmp_path: Path) -> None:
+        """A name that does not fit into a line is refused."""
+        hub = Hub(server.url)
+        repository = look_at(hub, NAME)
+        with pytest.raises(UsageError, match="cannot be the name"):
+            plan_pull(tmp_path, hub, repository, repository.file(None), name)
+
+
+class TestSentOn:
+    def test_elsewhere(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
+        """The host that the hub sends a download to is said, let through, and not given the token."""
+        server.elsewhere = True
+        server.faults.append(Fault(cut=1000))
+        told: list[PullProgress] = []
+        plan = pulled(server, tmp_path, told.append, TOKEN)
+        assert plan.first.read_bytes() == content
+        assert "from localhost" in {one.said for one in told}
+        there = [one for one in server.downloads if one.host.startswith("localhost")]
+        assert len(there) == 2
+        assert not any("authorization" in one.headers for one in there)
+        here = [one for one in server.downloads if one.host.startswith("127.")]
+        assert {one.headers["authorization"] for one in here} == {f"Bearer {TOKEN}"}
+
+    def test_the_guard_is_closed_again(self, server: HubServer, tmp_path: Path) -> None:
+        """After a pull neither the hub nor the other host is reached."""
+        import socket
+
+        server.elsewhere = True
+        pulled(server, tmp_path)
+        for host in ("127.0.0.1", "localhost"):
+            with pytest.raises(NetworkRefused):
+                socket.create_connection((host, server.port))
+
+    def test_unencrypted(self, content: bytes, tmp_path: Path) -> None:
+        """A way that began encrypted is not left for one that is open."""
+        fetch = download.Fetch(
+            Hub("https://hub.example", TOKEN), NAME, COMMIT, _part(content), tmp_path / "x",
+            stop=threading.Event(), arrived=lambda _: None, sent_on=lambda _: None,
+        )  # fmt: skip
+        with pytest.raises(ModelError, match="unencrypted"):
+            fetch._redirected("https://hub.example/a", "http://cdn.example/a", {})
+
+    def test_this_machine(self, content: bytes, tmp_path: Path) -> None:
+        """A hub elsewhere cannot send a download to a service of this machine."""
+        fetch = download.Fetch(
+            Hub("https://hub.example"), NAME, COMMIT, _part(content), tmp_path / "x",
+            stop=threading.Event(), arrived=lambda _: None, sent_on=lambda _: None,
+        )  # fmt: skip
+        with pytest.raises(ModelError, match="to this machine"):
+            fetch._redirected("https://hub.example/a", "https://127.0.0.1/a", {})
+
+    def test_circles(self, server: HubServer, tmp_path: Path) -> None:
+        """A hub that sends the download in circles is left."""
+        server.faults.extend(Fault(location=f"/{NAME}/resolve/{COMMIT}/{FILE}") for _ in range(20))
+        with pytest.raises(ModelError, match="in circles"):
+            pulled(server, tmp_path)
+
+
+def _part(content: bytes) -> PartFile:
+    return PartFile(FILE, len(content), hashlib.sha256(content).hexdigest())
+
+
+def test_no_token_on_disk(server: HubServer, tmp_path: Path) -> None:
+    """Plan and manifest hold no token, and neither does the hub's own text."""
+    server.repositories[NAME].gated = True
+    server.faults.append(Fault(cut=100))
+    server.faults.extend(Fault(cut=0) for _ in range(download.ATTEMPTS))
+    with pytest.raises(ModelError):
+        pulled(server, tmp_path, token=TOKEN)
+    (plan,) = unfinished(tmp_path)
+    assert TOKEN not in plan.file.read_text()
+    carry_out(Hub(server.url, TOKEN), plan, threading.Event(), lambda _: None)
+    assert TOKEN not in manifest_path(plan.first).read_text()
+    assert TOKEN not in repr(Hub(server.url, TOKEN))
+    assert json.loads(manifest_path(plan.first).read_text())["hub"] == server.url

@@ -1,0 +1,262 @@
+"""Searching a hub and looking at a repository, and what is made of its refusals."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+from engine import network_guard
+from engine.errors import ModelError, NetworkRefused, UsageError, WorkbenchError
+from engine.model.hub import access
+from engine.model.hub.access import DEFAULT_HUB, Hub, hub_from_environment
+from engine.model.hub.repositories import look_at, search
+from tests.hub_server import COMMIT, TOKEN, HubServer, Repository, serving
+
+REPOSITORIES = {
+    "one/Small-GGUF": Repository({"small-q8_0.gguf": b"x" * 800, "small-q4_0.gguf": b"y" * 400, "README.md": b"#"}),
+    "two/Smaller-GGUF": Repository({"a.gguf": b"z"}, licence="mit", downloads=900, gated=True),
+    "two/Hidden-GGUF": Repository({"a.gguf": b"z"}, private=True),
+}  # fmt: skip
+
+
+@pytest.fixture
+def server() -> Iterator[HubServer]:
+    """A hub with a few repositories."""
+    with serving(REPOSITORIES) as server:
+        yield server
+
+
+class TestSearch:
+    def test_by_name(self, server: HubServer) -> None:
+        """What has the word in its name, most downloaded first, with licence and whether it is gated."""
+        found = search(Hub(server.url), "small")
+        assert [(one.name, one.licence, one.gated, one.downloads) for one in found] == [
+            ("two/Smaller-GGUF", "mit", True, 900),
+            ("one/Small-GGUF", "apache-2.0", False, 100),
+        ]
+        assert {one.changed for one in found} == {"2026-05-04"}
+
+    def test_only_ggufs_are_asked_for(self, server: HubServer) -> None:
+        """The hub is asked for repositories with GGUF files, in one request."""
+        search(Hub(server.url), "small")
+        (asked,) = server.requests
+        assert "filter=gguf" in asked.path
+
+    def test_names_that_are_none(self, server: HubServer) -> None:
+        """A name that could not be asked for is left out."""
+        server.repositories = {
+            "a/../../b": Repository({}),
+            "a/b\x1b[2J": Repository({}),
+            **REPOSITORIES,
+        }
+        assert {one.name for one in search(Hub(server.url), "")} == {
+            "two/Smaller-GGUF",
+            "one/Small-GGUF",
+        }
+
+
+class TestRepository:
+    def test_files(self, server: HubServer) -> None:
+        """GGUF files with size and checksum, the smallest first, at a commit."""
+        found = look_at(Hub(server.url), "one/Small-GGUF")
+        assert [(file.name, file.size) for file in found.files] == [
+            ("small-q4_0.gguf", 400),
+            ("small-q8_0.gguf", 800),
+        ]
+        assert found.files[0].parts[0].sha256 == hashlib.sha256(b"y" * 400).hexdigest()
+        assert (found.revision, found.licence, found.gated) == (COMMIT, "apache-2.0", False)
+
+    def test_a_piece_of_the_name(self, server: HubServer) -> None:
+        """A file is named by a piece that only it has; else what there is is said."""
+        found = look_at(Hub(server.url), "one/Small-GGUF")
+        assert found.file("Q8").name == "small-q8_0.gguf"
+        assert found.file("small-q4_0.gguf").size == 400
+        for piece in ("small", "q2", None):
+            with pytest.raises(UsageError, match=r"one/Small-GGUF") as caught:
+                found.file(piece)
+            assert "small-q4_0.gguf" in caught.value.hint
+            assert "small-q8_0.gguf" in caught.value.hint
+
+    def test_parts(self, server: HubServer) -> None:
+        """The parts of a split model are one file; one whose parts are not all there cannot be pulled."""
+        names = [f"big-{nth:05}-of-00003.gguf" for nth in (3, 1, 2)]
+        server.repositories = {
+            "a/b": Repository(dict.fromkeys([*names, "half-00001-of-00002.gguf"], b"w" * 10))
+        }
+        found = look_at(Hub(server.url), "a/b")
+        assert [[part.path for part in file.parts] for file in found.files] == [sorted(names)]
+        assert found.left_out == 1
+
+    @pytest.mark.parametrize(
+        "path", ["../evil.gguf", "a/../../evil.gguf", "/evil.gguf", "a b.gguf", "\x1b[2J.gguf", ".h.gguf", "a//b.gguf"]
+    )  # fmt: skip
+    def test_paths_that_are_none(self, path: str, server: HubServer) -> None:
+        """A name that would lead elsewhere on this disk, or is no plain one, is left out and counted."""
+        server.repositories = {"a/b": Repository({path: b"w", "good.gguf": b"w"})}
+        found = look_at(Hub(server.url), "a/b")
+        assert ([file.name for file in found.files], found.left_out) == (["good.gguf"], 1)
+
+    def test_checksum_that_is_none(self, server: HubServer) -> None:
+        """A file without a SHA-256 cannot be checked, so it is not offered."""
+        server.repositories = {"a/b": Repository({"a.gguf": b"w"}, said={"a.gguf": "sha1:123"})}
+        assert look_at(Hub(server.url), "a/b").files == ()
+
+
+class TestRefusals:
+    def test_unknown(self, server: HubServer) -> None:
+        """A repository that is not there, or may not be seen, is said so, with what a token would change."""
+        for name in ("no/body", "two/Hidden-GGUF"):
+            with pytest.raises(ModelError, match="may be seen with no token") as caught:
+                look_at(Hub(server.url), name)
+            assert "HF_TOKEN" in caught.value.hint
+        assert look_at(Hub(server.url, TOKEN), "two/Hidden-GGUF").files
+
+    def test_wrong_token(self, server: HubServer) -> None:
+        """A token that the hub does not know is said so, and not shown."""
+        with pytest.raises(ModelError, match="does not accept the token") as caught:
+            look_at(Hub(server.url, "hf_wrong"), "one/Small-GGUF")
+        assert "hf_wrong" not in str(caught.value)
+
+    def test_revision(self, server: HubServer) -> None:
+        """A revision that is not there is said so."""
+        with pytest.raises(ModelError, match="no such revision"):
+            look_at(Hub(server.url), "one/Small-GGUF", "v9")
+
+    @pytest.mark.parametrize("name", ["", "one", "a/b/c", "../x", "a/b\n", "a b/c"])
+    def test_no_name(self, name: str, server: HubServer) -> None:
+        """What is no name of a repository is not asked for."""
+        with pytest.raises(UsageError, match="no name of a repository"):
+            look_at(Hub(server.url), name)
+        assert server.requests == []
+
+    def test_away(self, capfd: pytest.CaptureFixture[str]) -> None:
+        """A hub that is not there is said by its address with what to do, once, and the library says nothing."""
+        with serving({}) as server:
+            url = server.url
+        with pytest.raises(ModelError) as caught:
+            search(Hub(url), "x")
+        address = f"127.0.0.1:{server.port}"
+        assert caught.value.message == f"{address} cannot be reached (Connection refused)."
+        assert "HF_ENDPOINT" in caught.value.hint
+        assert capfd.readouterr() == ("", "")
+
+    @pytest.mark.parametrize(("status", "said"), [(503, "answered 503"), (429, "asks to wait")])
+    def test_busy(
+        self, status: int, said: str, server: HubServer, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        """A hub that is busy is asked once, and said to be."""
+        server.busy = status
+        with pytest.raises(ModelError, match=said):
+            search(Hub(server.url), "x")
+        assert len(server.requests) == 1
+        assert capfd.readouterr() == ("", "")
+
+    def test_no_hub(self, server: HubServer) -> None:
+        """A server that cannot search is said to be no hub."""
+        with pytest.raises(ModelError, match="is no hub"):
+            search(Hub(f"{server.url}/elsewhere"), "x")
+
+    def test_switch(self, server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        """While a switch forbids the network, the hub is not asked."""
+        monkeypatch.setenv(network_guard.VARIABLE, "1")
+        with pytest.raises(NetworkRefused, match=network_guard.VARIABLE):
+            search(Hub(server.url), "x")
+        assert server.requests == []
+
+    def test_its_own_switch(self, server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The library's own variable is heard too."""
+        from huggingface_hub import constants
+
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+        with pytest.raises(NetworkRefused, match="HF_HUB_OFFLINE"):
+            search(Hub(server.url), "x")
+
+    def test_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Without the library it is said how to get it."""
+        monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+        with pytest.raises(ModelError, match="is missing") as caught:
+            search(Hub("http://127.0.0.1:9"), "x")
+        assert "conversation-workbench[hub]" in caught.value.hint
+
+
+class TestQuiet:
+    def test_nothing_is_told(self, server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Requests say which library asks, and nothing of the machine's other libraries, also where the library was
+        imported before it was told to be silent; no token goes unasked."""
+        from huggingface_hub import constants
+
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", False)
+        search(Hub(server.url), "small")
+        look_at(Hub(server.url), "one/Small-GGUF")
+        for asked in server.requests:
+            assert "authorization" not in asked.headers
+            assert "torch" not in asked.headers["user-agent"]
+
+    def test_no_connection_stays(self, server: HubServer) -> None:
+        """What was opened for a request is closed with it: the next thing that asks is refused."""
+        import huggingface_hub
+
+        search(Hub(server.url), "small")
+        before = len(server.requests)
+        api = huggingface_hub.HfApi(endpoint=server.url, token=False)
+        with pytest.raises(NetworkRefused):
+            api.model_info("one/Small-GGUF")
+        assert len(server.requests) == before
+
+
+class TestWhichHub:
+    def test_default(self) -> None:
+        """Without a word it is Hugging Face, without a token."""
+        assert hub_from_environment() == Hub(DEFAULT_HUB)
+        assert (Hub(DEFAULT_HUB).host, Hub(DEFAULT_HUB).port) == ("huggingface.co", 443)
+
+    def test_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Address and token come from the variables."""
+        monkeypatch.setenv("HF_ENDPOINT", "https://hub.example:8443/")
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        hub = hub_from_environment()
+        assert (hub.url, hub.host, hub.port, hub.token) == (
+            "https://hub.example:8443",
+            "hub.example",
+            8443,
+            TOKEN,
+        )
+
+    def test_keyring(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where the variable is not set, the keyring is asked for the token; one that fails is as none."""
+        keyring = ModuleType("keyring")
+        keyring.get_password = lambda service, name: f"{service}/{name}"  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "keyring", keyring)
+        assert hub_from_environment().token == "conversation-workbench/HF_TOKEN"
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        assert hub_from_environment().token == TOKEN
+        monkeypatch.delenv("HF_TOKEN")
+        del keyring.get_password
+        assert hub_from_environment().token == ""
+
+    @pytest.mark.parametrize(
+        "url", ["hub.example", "ftp://hub.example", "https://", "http://[::1", "https://a:99999"]
+    )
+    def test_no_url(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What is no URL is said so."""
+        monkeypatch.setenv("HF_ENDPOINT", url)
+        with pytest.raises(UsageError, match="HF_ENDPOINT"):
+            hub_from_environment()
+
+    def test_password_in_url(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A password in the address would come into manifests, so it is refused, and not repeated."""
+        monkeypatch.setenv("HF_ENDPOINT", "https://me:secret@hub.example")
+        with pytest.raises(WorkbenchError) as caught:
+            hub_from_environment()
+        assert "secret" not in str(caught.value)
+
+    def test_token_goes_encrypted(self) -> None:
+        """A token goes to a hub elsewhere only on an encrypted way."""
+        assert Hub("https://hub.example", TOKEN).sent_token == TOKEN
+        assert Hub("http://127.0.0.1:80", TOKEN).sent_token == TOKEN
+        assert Hub("http://hub.example", TOKEN).sent_token is False
+        assert access.is_this_machine("hub.example") is False

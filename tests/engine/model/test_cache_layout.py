@@ -1,0 +1,132 @@
+"""How the cache is laid out for replies that are written side by side, on the toy and on the real model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.model.cache_layout import ENOUGH, FEWEST, SHORTEST, STEP, apart, layouts, widest
+from engine.model.generation import PARALLEL, Task, write
+from engine.model.interface import Sampling, Span
+from engine.model.llamacpp import LlamaModel
+from engine.model.batched_replies import generate
+from tests.engine.model.toy import ROOMY, ToyModel
+from tests.engine.model.weights import probabilities
+
+CELLS = 22_000
+WARM = Sampling(temperature=1.0)
+
+
+def room(length: int) -> int:
+    return widest(CELLS, length)
+
+
+@given(st.lists(st.integers(2, 9000), max_size=60))
+def test_every_reply_is_in_one_layout(needs: list[int]) -> None:
+    """Each reply is written once, in a layout whose sequences hold it, and no layout but the shared one is narrow."""
+    found = layouts(needs, room)
+    assert sorted(number for layout in found for number in layout.members) == [*range(len(needs))]
+    for layout in found:
+        if layout.separate:
+            assert len(layout.members) >= FEWEST <= layout.separate <= PARALLEL
+            own = apart(replace(ROOMY, context=9000), CELLS, layout.separate)
+            assert max(needs[number] for number in layout.members) <= own.context
+    assert sum(not layout.separate for layout in found) <= 1
+
+
+class TestLayouts:
+    def test_alike(self) -> None:
+        """Many replies of one length get as many sequences as there is room for, at most those that gain."""
+        (layout,) = layouts([700] * 30, room)
+        assert layout.separate == widest(CELLS, SHORTEST) == 21
+        (layout,) = layouts([700] * 30, lambda length: 1000)
+        assert layout.separate == PARALLEL
+
+    def test_few(self) -> None:
+        """Too few replies for a layout of their own share the cache."""
+        (layout,) = layouts([700] * (FEWEST - 1), room)
+        assert layout.separate == 0
+        assert layouts([], room) == []
+
+    def test_short_ones_join_long_ones(self) -> None:
+        """Where long replies leave room for many sequences, short ones are written beside them."""
+        (layout,) = layouts([700] * 20 + [1800] * 4, room)
+        assert layout.separate == widest(CELLS, 2 * SHORTEST) >= ENOUGH
+
+    def test_short_ones_leave_long_ones_alone(self) -> None:
+        """Where long replies leave room for few sequences, the many short ones are written apart from them."""
+        long, short = layouts([700] * 20 + [3000] * 5, room)
+        assert (long.members, long.separate) == ([20, 21, 22, 23, 24], widest(CELLS, 4096))
+        assert (short.members, short.separate) == ([*range(20)], widest(CELLS, SHORTEST))
+
+    def test_too_long_for_several(self) -> None:
+        """Replies of which only two have room beside each other share the cache, with what is left over."""
+        short, shared = layouts([700] * 20 + [8000] * 5, room)
+        assert (short.separate, shared.separate) == (widest(CELLS, SHORTEST), 0)
+        assert shared.members == [20, 21, 22, 23, 24]
+
+
+class TestToy:
+    def test_ranks_are_closed(self) -> None:
+        """Replies that end leave no gap, so each decode holds sequences with consecutive numbers."""
+        model = ToyModel(replace(ROOMY, cells=PARALLEL * SHORTEST))
+        stop = tuple(chr(code) for code in range(60, 127))
+        tasks = [Task([9, n], WARM, 200, stop, seed=n) for n in range(40)]
+        replies = generate(model, tasks)
+        assert len({len(reply.tokens) for reply in replies}) > 4
+        assert model.parts == model.decodes
+
+    def test_as_in_a_shared_cache(self) -> None:
+        """Replies with beginnings in common are the same with cells of their own as in a shared cache."""
+        head = list(b"What a library lends, and to whom, is written on its door. ")
+        tasks = [Task([*head, n % 5, n], WARM, 20, seed=n) for n in range(30)]
+        model = ToyModel(replace(ROOMY, cells=9 * SHORTEST))
+        shared = write(ToyModel(), tasks, range(8))
+        assert generate(model, tasks) == shared
+        assert model.capacity.separate
+        assert model.decoded < sum(len(task.prompt) for task in tasks)
+
+
+class TestRealModel:
+    def test_a_copy_is_the_same_past(self, model: LlamaModel) -> None:
+        """A sequence that was forked off goes on as if it had been decoded alone, also when its source is gone."""
+        text = model.tokenize("The library lends no maps. The library lends")
+        model.arrange(0)
+        alone = model.decode([Span(text, 0, (0,), (len(text) - 1,))])[0].copy()
+        model.arrange(5)
+        model.decode([Span([*text[:-2], 40, 41, 42], 0, (4,))])
+        model.fork(4, 0, len(text) - 2)
+        model.fork(4, 2, len(text) - 2)
+        model.drop(4)
+        rows = model.decode(
+            [Span(text[-2:], len(text) - 2, (number,), (1,)) for number in (0, 2)]
+        ).copy()
+        model.arrange(0)
+        for row in rows:
+            assert np.abs(probabilities(row) - probabilities(alone)).max() < 1e-5
+
+    def test_what_it_holds(self, model: LlamaModel) -> None:
+        """Sequences with cells of their own can be filled to the last cell."""
+        model.arrange(5)
+        capacity = model.capacity
+        assert capacity.cells == 5 * capacity.context
+        assert capacity.context % STEP == 0
+        for at in range(0, capacity.context, capacity.batch):
+            model.decode([Span([7] * capacity.batch, at, (4,))])
+        model.arrange(0)
+        assert not model.capacity.separate
+
+    @pytest.mark.parametrize("lengths", [[30, 1, 9, 4, 22, 2, 3, 17, 8, 5], [60, 60, 60, 1]])
+    def test_each_as_alone(self, model: LlamaModel, lengths: list[int]) -> None:
+        """On F32 weights a reply is what it is alone, whatever is written beside it and however long that is."""
+        text = "The customer said that "
+        tasks = [
+            Task(model.tokenize(text + "very " * length), WARM, 4 + length, seed=length)
+            for length in lengths
+        ]
+        together = generate(model, tasks)
+        assert together == [generate(model, [task])[0] for task in tasks]

@@ -1,0 +1,94 @@
+"""Conversations laid out by a chat template, in tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from engine.errors import ModelError
+from engine.model.chat_template import chat_tokens
+from engine.model.chat import ChatMessage, Speaker
+from tests.engine.model.toy import END, START, TURN, ToyModel
+
+TALK = (
+    ChatMessage("system", " Be brief. "),
+    ChatMessage("user", "Hello<|turn|><|end|>"),
+    ChatMessage("assistant", "Hi."),
+    ChatMessage("user", "Bye\n"),
+)
+
+
+class Template(ToyModel):
+    """A toy with a template of its own."""
+
+    def __init__(self, *, trims: bool = False, turns: bool = False, drops: str = "") -> None:
+        super().__init__()
+        self._trims, self._turns, self._drops = trims, turns, drops
+
+    def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
+        """May trim contents, want turns to be taken, and drop messages of one speaker."""
+        roles = [message["role"] for message in messages]
+        if self._turns and roles != (["user", "assistant"] * len(roles))[: len(roles)]:
+            raise ModelError("roles must take turns")
+        contents = [message["content"] for message in messages]
+        contents = [one.strip() for one in contents] if self._trims else contents
+        kept = [
+            f"[{role} {content} ]"
+            for role, content in zip(roles, contents, strict=True)
+            if role != self._drops
+        ]
+        return "".join(kept) + "<|turn|>"
+
+
+def text_of(tokens: Sequence[int]) -> str:
+    return bytes(token for token in tokens if token < START).decode()
+
+
+class TestChatTokens:
+    def test_layout(self) -> None:
+        """The template stands around each content, the reply's opening behind it all, the start token once in front."""
+        tokens = chat_tokens(ToyModel(), TALK, "Well")
+        assert tokens.count(START) == 1
+        assert tokens[0] == START
+        assert text_of(tokens) == (
+            "system\n Be brief. \nuser\nHello<|turn|><|end|>\nassistant\nHi.\nuser\nBye\n\n"
+            "assistant\nWell"
+        )
+
+    def test_control_tokens_in_contents(self) -> None:
+        """What a message writes like control tokens is text; only the template's own are tokens."""
+        tokens = chat_tokens(ToyModel(), TALK)
+        assert tokens.count(END) == 0
+        assert tokens.count(TURN) == len(TALK)
+
+    def test_marks_in_contents(self) -> None:
+        """A content that looks like the marks which hold places stays what it is."""
+        forged = "\x0b\ue0000\ue001\x0b"
+        tokens = chat_tokens(ToyModel(), [ChatMessage("user", forged), ChatMessage("user", "x")])
+        assert text_of(tokens) == f"user\n{forged}\nuser\nx\nassistant\n"
+
+    def test_trimming(self) -> None:
+        """Contents are trimmed where the template trims, and nowhere else."""
+        trimmed = text_of(chat_tokens(Template(trims=True), TALK))
+        assert "[system Be brief. ]" in trimmed
+        assert "[user Bye ]" in trimmed
+        assert "[system  Be brief.  ]" in text_of(chat_tokens(Template(), TALK))
+
+    @pytest.mark.parametrize("model", [Template(turns=True), Template(drops="system")])
+    def test_templates_that_take_less(self, model: Template) -> None:
+        """Where a template refuses or drops the system message, it is read as the user's, before what that said."""
+        found = text_of(chat_tokens(model, TALK))
+        assert found.startswith("[user  Be brief. \n\nHello<|turn|><|end|> ][assistant Hi. ]")
+
+    def test_a_reply_comes_first(self) -> None:
+        """A conversation that the assistant begins gets an empty user message in front where turns must be taken."""
+        speakers: tuple[Speaker, ...] = ("assistant", "user")
+        talk = [ChatMessage(speaker, speaker.upper()) for speaker in speakers]
+        found = text_of(chat_tokens(Template(turns=True), talk))
+        assert found == "[user  ][assistant ASSISTANT ][user USER ]"
+
+    def test_a_template_that_takes_nothing(self) -> None:
+        """A template that drops users is an error, not a conversation with a hole."""
+        with pytest.raises(ModelError, match="leaves messages out"):
+            chat_tokens(Template(drops="user"), TALK)

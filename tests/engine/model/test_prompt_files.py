@@ -1,0 +1,105 @@
+"""Prompt files, and the frame they lay around a log."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.errors import UsageError
+from engine.model.prompt_files import (
+    Prompt,
+    frame,
+    opening_tokens,
+    parse_prompt,
+    prompt_names,
+    prompt_text,
+)
+from tests.engine.model.toy import START, TURN, ToyModel
+
+WHOLE = """
+chat = false
+before = "b"
+question = "q"
+reply = "r"
+end = "e"
+continuation = "c"
+stop = ["s"]
+max_tokens = 3
+"""
+
+
+class TestFiles:
+    @pytest.mark.parametrize("name", prompt_names())
+    def test_every_shipped_prompt(self, name: str) -> None:
+        """Every prompt that comes with the program can be read, and its parameters give it back."""
+        prompt = parse_prompt(name, prompt_text(name))
+        assert prompt.name == name
+        assert Prompt.from_params(prompt.as_params()) == prompt
+
+    def test_every_field_changes_the_parameters(self) -> None:
+        """What a person edits in a prompt file is part of the config hash, whichever field it is."""
+        whole = parse_prompt("p", WHOLE).as_params()
+        edits = [("false", "true"), *((f'"{x}"', '"other"') for x in "bqrecs"), ("= 3", "= 4")]
+        for old, new in edits:
+            assert parse_prompt("p", WHOLE.replace(old, new, 1)).as_params() != whole
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("chat = ", "not valid TOML"),
+            (WHOLE.replace('reply = "r"\n', ""), "`reply` as str"),
+            (WHOLE.replace("= 3", '= "3"'), "`max_tokens` as int"),
+            (WHOLE.replace('["s"]', "[1]"), "`stop` as a list of texts"),
+            (WHOLE + "chat_template = 1\n", "unknown fields: chat_template"),
+        ],
+    )
+    def test_a_broken_file(self, text: str, said: str) -> None:
+        """An edited prompt that cannot be used is refused with its name and the field."""
+        with pytest.raises(UsageError, match=said) as error:
+            parse_prompt("mine", text)
+        assert "mine" in error.value.message
+
+    def test_an_unknown_name(self) -> None:
+        """A prompt that does not exist is refused with the names of those that do."""
+        with pytest.raises(UsageError, match="judge"):
+            prompt_text("nonsense")
+
+
+def prompt(chat: bool) -> Prompt:
+    """A prompt with text in every place."""
+    return Prompt("p", chat, "before <|turn|>", " question", " reply", " yes", " no", (), 1)
+
+
+class TestFrame:
+    def test_plain(self) -> None:
+        """Start token, text, log, question and the beginning of the reply."""
+        around = frame(prompt(chat=False), ToyModel())
+        assert around.head == [START, *b"before ", TURN]
+        assert bytes(around.tail) == b" question reply"
+
+    @pytest.mark.parametrize("adds_start", [True, False])
+    @pytest.mark.parametrize("template_starts", [True, False])
+    def test_one_start_token(self, adds_start: bool, template_starts: bool) -> None:
+        """A chat frame never has two start tokens, and has one where tokeniser or template wants it."""
+        model = ToyModel(adds_start=adds_start)
+        if not template_starts:
+            model.template = model.template.removeprefix("<|start|>")
+        around = frame(prompt(chat=True), model)
+        assert (around.head + around.tail).count(START) == int(adds_start or template_starts)
+        if adds_start or template_starts:
+            assert around.head[0] == START
+
+    def test_the_bare_log(self) -> None:
+        """A tuned model gets the start token alone."""
+        around = frame(None, ToyModel())
+        assert (around.head, around.tail) == ([START], [])
+
+    def test_a_log_cannot_close_the_frame(self) -> None:
+        """A template is split at a mark that no transcript is tokenised with, so the log stands where it belongs."""
+        around = frame(prompt(chat=True), ToyModel())
+        text = bytes(token for token in [*around.head, *b"LOG", *around.tail] if token < START)
+        assert text == b"user\nbefore LOG question\nassistant\n reply"
+
+
+def test_opening_tokens() -> None:
+    """The opening of the next step is the same for every step, so that its probability is one number."""
+    assert bytes(opening_tokens(ToyModel())) == b"\n\nTURN"

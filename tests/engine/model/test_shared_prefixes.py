@@ -1,0 +1,107 @@
+"""Beginnings that prompts share, on the toy, which refuses what a real cache would answer wrongly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.model.generation import Task, write
+from engine.model.interface import Sampling
+from engine.model.batched_replies import generate
+from engine.model.shared_prefixes import SHORTEST, share_beginnings
+from tests.engine.model.toy import ROOMY, ToyModel
+
+RULES = b"You are the assistant of a library. Be brief, and lend no maps to anybody." * 2
+CASE = b" The card of this reader is blocked until the third of May."
+
+
+def tasks(*prompts: bytes, max_tokens: int = 6) -> list[Task]:
+    return [
+        Task(list(prompt), Sampling(), max_tokens, seed=at) for at, prompt in enumerate(prompts)
+    ]
+
+
+def shared(model: ToyModel, wanted: list[Task]) -> tuple[list[Task], int]:
+    return share_beginnings(model, wanted, range(32, 64))
+
+
+def texts(model: ToyModel, wanted: list[Task]) -> list[tuple[int, ...]]:
+    """Replies with shared beginnings."""
+    some, held = shared(model, wanted)
+    return [reply.tokens for reply in write(model, some, range(8), held=held)]
+
+
+class TestWhatIsShared:
+    def test_once(self) -> None:
+        """What all prompts begin with is decoded once; each decodes its own rest, and replies are what they were."""
+        wanted = tasks(*(RULES + bytes([65 + at]) * 9 for at in range(6)))
+        model = ToyModel()
+        some, held = shared(model, wanted)
+        assert held == model.decoded == len(RULES)
+        assert {task.decoded for task in some} == {len(RULES)}
+        plain = [reply.tokens for reply in generate(ToyModel(), wanted)]
+        assert texts(ToyModel(), wanted) == plain
+
+    def test_nested(self) -> None:
+        """Prompts that share more among themselves fork off a longer beginning, which goes on from the common one."""
+        wanted = tasks(RULES + CASE + b"1", RULES + b"x", RULES + CASE + b"2", RULES + b"yy")
+        model = ToyModel()
+        some, held = shared(model, wanted)
+        whole, part = len(RULES), len(RULES + CASE)
+        assert [task.decoded for task in some] == [part, whole, part, whole]
+        assert held == model.decoded == part
+
+    def test_equal_prompts(self) -> None:
+        """Of equal prompts all but the last token is shared, for its decoding gives the first distribution."""
+        wanted = [replace(task, sampling=Sampling(temperature=1.0)) for task in tasks(RULES, RULES)]
+        some, _ = shared(ToyModel(), wanted)
+        assert [task.decoded for task in some] == [len(RULES) - 1] * 2
+        plain = [reply.tokens for reply in generate(ToyModel(), wanted)]
+        assert texts(ToyModel(), wanted) == plain
+        assert plain[0] != plain[1]
+
+    def test_a_prompt_that_others_begin_with(self) -> None:
+        """A prompt that is itself the beginning of another keeps its last token."""
+        some, _ = shared(ToyModel(), tasks(RULES, RULES + CASE))
+        assert [task.decoded for task in some] == [len(RULES) - 1] * 2
+
+
+class TestWhatIsNot:
+    def test_short_and_single(self) -> None:
+        """Short beginnings, single prompts and prompts without anything in common are left alone."""
+        for wanted in (
+            tasks(RULES),
+            tasks(b"a" * (SHORTEST - 1) + b"x", b"a" * (SHORTEST - 1) + b"y"),
+            tasks(RULES, CASE),
+            [],
+        ):
+            model = ToyModel()
+            assert shared(model, wanted) == (wanted, 0)
+            assert model.decoded == 0
+
+    def test_no_room(self) -> None:
+        """A beginning that leaves no room for the longest reply is not shared."""
+        small = replace(ROOMY, context=256, cells=256)
+        wanted = tasks(RULES + b"x", RULES + b"y")
+        assert shared(ToyModel(small), wanted) == (wanted, 0)
+        assert texts(ToyModel(small), wanted) == [
+            reply.tokens for reply in generate(ToyModel(), wanted)
+        ]
+
+    def test_models_that_cannot_be_forked(self) -> None:
+        """Recurrent models decode each prompt from its start."""
+        wanted = tasks(RULES + b"x", RULES + b"y")
+        model = ToyModel(replace(ROOMY, forkable=False))
+        assert shared(model, wanted) == (wanted, 0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.lists(st.sampled_from([b"r", b"c", b"1", b"2"]), max_size=5), max_size=9))
+def test_replies_do_not_change(parts: list[list[bytes]]) -> None:
+    """Whatever prompts have in common, each reply is the one that it gets without sharing."""
+    long = {b"r": RULES, b"c": CASE, b"1": b"one", b"2": b"two"}
+    wanted = tasks(*(b"^" + b"".join(long[one] for one in part) for part in parts), max_tokens=4)
+    plain = [reply.tokens for reply in generate(ToyModel(), wanted)]
+    assert texts(ToyModel(), wanted) == plain
