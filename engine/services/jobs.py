@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from engine.events import JobProgress
-from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.records.conversations import Estimate, Mode, RunRow
+from engine.services.run_requests import ScoringRequest
+from engine.services.scoring.runs import ScoringRuns
 from engine.stages.importing import ImportStage
 from engine.store import runs
 from engine.store.project import Project
@@ -16,24 +17,16 @@ from engine.store.project import Project
 class JobService:
     """Starts and cancels the jobs of one project."""
 
-    def __init__(
-        self,
-        project: Project,
-        runner: JobRunner,
-        scoring: Callable[[Mode], list[Stage]],
-        estimate: Callable[[Mode], Estimate],
-    ) -> None:
-        """`scoring` gives the stages of a scoring run in a mode, `estimate` what it would cost."""
-        self._project, self._runner = project, runner
-        self._scoring, self._estimate = scoring, estimate
+    def __init__(self, project: Project, runner: JobRunner, scoring: ScoringRuns) -> None:
+        self._project, self._runner, self._scoring = project, runner, scoring
 
     def estimate_scoring(self, mode: Mode) -> Estimate:
         """Cost of scoring what the mode has not scored yet. May count tokens, so it takes its time."""
-        return self._estimate(mode)
+        return self._scoring.estimate(self._scoring.run(ScoringRequest(mode=mode)))
 
     def start_scoring(self, mode: Mode) -> int:
         """Starts scoring and then remaining tasks in the background; returns the job id."""
-        return self._runner.start(self._scoring(mode))
+        return self._runner.start(self._scoring.run(ScoringRequest(mode=mode)).stages)
 
     def start_import(self, paths: Sequence[str]) -> int:
         """Starts an import in the background; returns the job id."""

@@ -11,6 +11,9 @@ from engine.records.models import Work
 from engine.trees.places import At
 from engine.trees.tree import TreeOptions
 
+STEP_STOP = "\n\nTURN"
+"""The beginning of the header of the next step in a log, where an answer ends."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
@@ -67,11 +70,11 @@ class ScoringRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeRunRequest:
-    """A run that grows response trees.
+class TreeRequest:
+    """A run that grows response trees, from the command line or a dialog.
 
     Attributes:
-        tree: How each tree grows.
+        tree: How each tree grows; by default an answer ends where the next step of the log begins.
         at: Where in each conversation.
         model: Name or path; None is the one that the project uses for trees.
         adapter: Name, file or run of an adapter, or None.
@@ -82,10 +85,10 @@ class TreeRunRequest:
         only: In place of the filter these conversations, in id order; the trees that are shown stay what they are.
     """
 
-    tree: TreeOptions
+    tree: TreeOptions = field(default_factory=lambda: TreeOptions(stop=(STEP_STOP,)))
     at: At = "last-answer"
     model: str | None = None
-    adapter: Path | None = None
+    adapter: str | Path | None = None
     filter: Filter = field(default_factory=Filter)
     limit: int | None = None
     nodes: int | None = None

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
 from engine import folders
-from engine.conversation import render_log
 from engine.events import DataChanged, Event, Listener
-from engine.filters import ListQuery
-from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
-from engine.model.catalog import Catalog, ModelEntry
-from engine.model.prompt_files import Prompt, prompt_names
-from engine.records.conversations import Estimate
+from engine.model.catalog import Catalog
+from engine.model.prompt_files import Prompt
 from engine.services.exports import ExportFiles
 from engine.services.goals.run_stages import GOAL_STAGES, GoalModels, GoalStages
 from engine.services.goals.service import GoalService
@@ -25,25 +20,19 @@ from engine.services.models.adding import add_file
 from engine.services.models.endpoints import Endpoints
 from engine.services.models.in_use import ModelsInUse
 from engine.services.models.service import ModelService
+from engine.services.models.tuning import ModelTuning
 from engine.services.network import NetworkService
 from engine.services.prompts import ProjectPrompts
-from engine.services.run_requests import ModelRequest, ScoringRequest, TreeRunRequest
-from engine.services.scoring.estimate import ScoringRun, estimate_scoring
+from engine.services.run_requests import ModelRequest
+from engine.services.scoring.runs import ScoringRuns
 from engine.services.services import ProjectInfo, Services
 from engine.services.simulation.service import SimulationService, priced_by
 from engine.services.simulation.simulations import ProjectSimulations
-from engine.services.training.run_files import held_out_by, run_named
 from engine.services.training.service import TrainingService
-from engine.services.trees.records import TreeRequest
-from engine.services.trees.service import Like, TreeService, tree_options
+from engine.services.trees.runs import TreeRuns
+from engine.services.trees.service import TreeService
 from engine.services.triage.calibration import CalibrationService
 from engine.services.validation.service import ValidationService
-from engine.stages.model_work import RunModel
-from engine.stages.remaining import RemainingStage
-from engine.stages.scoring import ScoringStage, question_for
-from engine.stages.trees import TreeStage
-from engine.stages.tuning import TuningStage
-from engine.store import conversations
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project
 from engine.store.saved import SavedStore
@@ -62,7 +51,6 @@ TABLES = {
     "simulate": frozenset({"conversation", "message", "source", "play"}),
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
-TUNING_CHARS = 24_000
 
 
 class Workspace:
@@ -85,6 +73,24 @@ class Workspace:
         self.endpoints = Endpoints(folders.data_dir(), folders.cache_dir())
         self.models_in_use = ModelsInUse(self.project, self.catalog, self.endpoints)
         self.process = RoutedProcess(folders.log_dir() / "model.log", self.endpoints.connect)
+        self.tuning = ModelTuning(self.project, self.process, self.catalog)
+        self.scoring_runs = ScoringRuns(
+            self.project,
+            self.process,
+            self.catalog,
+            self.prompts,
+            self.endpoints,
+            self.models_in_use,
+            self.tuning,
+        )
+        self.tree_runs = TreeRuns(
+            self.project,
+            self.process,
+            self.catalog,
+            self.endpoints,
+            self.models_in_use,
+            self.tuning,
+        )
         self.merge_queue_cache = MergeQueueCache(
             self.project, DecisionLog(self.project), folders.cache_dir() / "neighbours"
         )
@@ -94,7 +100,7 @@ class Workspace:
             self.models_in_use,
             folders.config_dir(),
             lambda path: add_file(self.catalog, path, None, lambda _: None).name,
-            lambda entry: self.runner.start([self._tuning_stage(entry)]),
+            lambda entry: self.runner.start([self.tuning.stage(entry)]),
             self._tell("model"),
         )
         self._listeners: list[Listener] = []
@@ -152,84 +158,7 @@ class Workspace:
         """A prompt as the project has it: edited, or as it comes with the program."""
         return self.prompts.prompt(name)
 
-    # Stages
-
-    def scoring_run(self, request: ScoringRequest) -> ScoringRun:
-        """A scoring run: tuning if the model never was tuned, scores, remaining tasks.
-
-        Raises:
-            ModelFileError: The model or its adapter cannot be read.
-            UsageError: There is no such model or adapter, or it cannot answer what the request asks.
-        """
-        model = self.models_in_use.resolve(request.model_request)
-        prompts = {name: self.prompt(name) for name in prompt_names()}
-        question = question_for(request.mode, prompts, request.end_tag)
-        self.endpoints.check_curve(model.model, question)
-        scoring = ScoringStage(
-            self.project,
-            self.process,
-            model.current,
-            request.mode,
-            question,
-            query=ListQuery(request.filter),
-            names=self._held_out(request.held_out_by),
-            limit=request.limit,
-            measured=self.catalog.record_speed,
-        )
-        stages = [*(self._tuning(model) if request.tune else []), scoring]
-        if request.remaining:
-            prompt = prompts["remaining-tuned" if request.mode == "tuned" else "remaining"]
-            self.endpoints.check_writing(model.model, prompt)
-            remaining = RemainingStage(
-                self.project, self.process, model.current, prompt, lambda: scoring.config_hash
-            )
-            scoring.spell_out(remaining)
-            stages.append(remaining)
-        return ScoringRun(model, question, scoring, stages)
-
-    def _held_out(self, run: str | None) -> frozenset[str] | None:
-        return None if run is None else held_out_by(run_named(Path(self.project.path), run))
-
-    def tree_stages(self, options: TreeRunRequest) -> list[Stage]:
-        """The stages of a run that grows trees: tuning if it was never done, then the trees."""
-        model = self.models_in_use.resolve(options.model_request)
-        self.endpoints.check_trees(model.model, options.tree)
-        stages = self._tuning(model)
-        stages.append(
-            TreeStage(
-                self.project,
-                self.process,
-                model.current,
-                options.tree,
-                options.at,
-                query=ListQuery(options.filter),
-                limit=options.limit,
-                nodes=options.nodes,
-                only=options.only,
-            )
-        )
-        return stages
-
-    def _wished_trees(self, wish: TreeRequest, query: ListQuery, like: Like | None) -> list[Stage]:
-        """The stages of a run that was asked for on the screen; one to be compared grows as the tree beside it."""
-        adapter = None if wish.adapter is None else Path(wish.adapter)
-        options = TreeRunRequest(
-            tree_options(wish), wish.where, wish.model, adapter, filter=query.filter
-        )
-        if like is not None:
-            options = replace(
-                options,
-                tree=replace(like.options, alpha=wish.alpha),
-                at=like.at,
-                nodes=like.nodes,
-                context=like.context,
-                only=(like.conversation_id,),
-            )
-        return self.tree_stages(options)
-
-    def estimate(self, run: ScoringRun) -> Estimate:
-        """What a scoring run would cost; see `engine.services.scoring.estimate`."""
-        return estimate_scoring(self.project, self.process, run, self.catalog.record_long_speed)
+    # Runs
 
     def goal_stages(self) -> GoalStages:
         """What makes the stages of goal runs."""
@@ -241,7 +170,7 @@ class Workspace:
             GoalModels(
                 prompt=self.prompt,
                 resolve=lambda name: self.models_in_use.resolve(ModelRequest("goals", name)),
-                tuning=self._tuning,
+                tuning=self.tuning.before,
                 check_writing=self.endpoints.check_writing,
                 check_reading=self.endpoints.check_reading,
                 key_for=self.endpoints.key_for,
@@ -257,7 +186,7 @@ class Workspace:
             lambda name, context: self.models_in_use.resolve(
                 ModelRequest("simulation", name, context=context)
             ),
-            self._tuning,
+            self.tuning.before,
             self.endpoints.check_chat,
             self._for_simulation,
         )
@@ -271,26 +200,6 @@ class Workspace:
         names += [entry.name for entry in self.endpoints.book.entries()]
         return list(dict.fromkeys([self._for_simulation(None), *names]))
 
-    def _tuning(self, model: RunModel) -> list[Stage]:
-        """The stage that tunes the model of a run, unless it was tuned on this machine."""
-        if model.entry is None or model.entry.tuning is not None:
-            return []
-        return [self._tuning_stage(model.entry, model)]
-
-    def _tuning_stage(self, entry: ModelEntry, model: RunModel | None = None) -> TuningStage:
-        return TuningStage(self.process, self.catalog, entry, self._tuning_text(), model)
-
-    def _tuning_text(self) -> str:
-        """The project's own logs when there are any, else sample conversations."""
-        with self.project.reading() as conn:
-            ids = conversations.ids(conn, ListQuery())[:64]
-            found = [messages for _, messages in conversations.conversations_for(conn, ids)]
-        if not found:
-            return sample_text()
-        return "".join(piece.text for messages in found for piece in render_log(messages))[
-            :TUNING_CHARS
-        ]
-
     # Screens
 
     def services(self) -> Services:
@@ -300,24 +209,12 @@ class Workspace:
             info,
             ConversationStore(self.project),
             TriageStore(self.project, self._tell("verdict")),
-            JobService(
-                self.project,
-                self.runner,
-                lambda mode: self.scoring_run(ScoringRequest(mode=mode)).stages,
-                lambda mode: self.estimate(self.scoring_run(ScoringRequest(mode=mode))),
-            ),
+            JobService(self.project, self.runner, self.scoring_runs),
             SavedStore(self.project),
             ExportFiles(self.project),
             CalibrationService(self.project, self._tell("rule")),
             TreeService(
-                self.project,
-                self.process,
-                self.catalog,
-                self._wished_trees,
-                self.runner.start,
-                self._tell("tree"),
-                self.endpoints.book,
-                lambda: self.models_in_use.for_work(None, "trees"),
+                self.project, self.process, self.tree_runs, self.runner, self._tell("tree")
             ),
             GoalService(
                 self.project,
@@ -339,11 +236,3 @@ class Workspace:
                 priced_by(self._for_simulation, self.endpoints.serves),
             ),
         )
-
-
-def sample_text() -> str:
-    """Sample conversations as logs, to measure a model on without a project."""
-    from engine.simulate.samples import sample_conversations
-
-    logs = [render_log(c.messages) for c in sample_conversations(24)]
-    return "\n\n".join("".join(piece.text for piece in log) for log in logs)[:TUNING_CHARS]

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from engine.errors import UsageError
 from engine.model.interface import LogProbs
 from engine.trees.transform import Transform
 
@@ -28,6 +29,12 @@ MOST_RESERVED = 64
 """Children remembered below one node."""
 
 Growth = Literal["path", "token"]
+
+ALPHA_HELP = (
+    "least probability: what is less probable is cut off, so a lower alpha grows larger trees"
+    " and takes longer"
+)
+"""What alpha means, for the command line and the dialogs."""
 
 
 class Kind(IntEnum):
@@ -57,7 +64,7 @@ class TreeOptions:
             keep their probability and count as pruned.
     """
 
-    alpha: float
+    alpha: float = 0.01
     mode: Growth = "path"
     max_tokens: int = 64
     stop: tuple[str, ...] = ()
@@ -65,7 +72,9 @@ class TreeOptions:
     widest: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha <= 1 or self.max_tokens < 1 or self.widest < 0:
+        if not 0 < self.alpha <= 1:
+            raise UsageError("Alpha is above 0 and at most 1.", f"Alpha is the {ALPHA_HELP}.")
+        if self.max_tokens < 1 or self.widest < 0:
             raise ValueError(f"not a way to grow a tree: {self}")
 
 

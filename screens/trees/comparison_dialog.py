@@ -12,7 +12,9 @@ from textual.content import Content
 from textual.widgets import Input, Static
 from textual.widgets.option_list import Option
 
-from engine.services.trees.records import TreeItem, TreeRequest
+from engine.records.conversations import Estimate
+from engine.services.run_requests import TreeRequest
+from engine.services.trees.records import TreeItem
 from engine.services.trees.service import TreeService
 from engine.text import display_safe, one_line
 from screens.shell.dialogs import Dialog, hint_line
@@ -34,7 +36,7 @@ class BesideDialog(Dialog[TreeRequest | None]):
         super().__init__()
         self._trees, self._item = trees, item
         self._models: Sequence[str] = ()
-        self._ready = False
+        self._known: TreeRequest | None = None
 
     def compose(self) -> ComposeResult:
         """Models, adapter, alpha, estimate, keys."""
@@ -70,15 +72,6 @@ class BesideDialog(Dialog[TreeRequest | None]):
         choices.highlighted = 0
         choices.focus()
 
-    @property
-    def _wish(self) -> TreeRequest | None:
-        alpha = alpha_from(self.query_one("#alpha", Input).value)
-        if alpha is None or not self._models:
-            return None
-        at = self.query_one(Choices).highlighted or 0
-        adapter = self.query_one("#adapter", Input).value.strip()
-        return TreeRequest(alpha=alpha, model=self._models[at], adapter=adapter or None)
-
     def on_input_changed(self) -> None:
         """Another adapter or alpha is another tree."""
         self._estimate()
@@ -92,22 +85,29 @@ class BesideDialog(Dialog[TreeRequest | None]):
         event.stop()
 
     def _estimate(self) -> None:
-        self._ready = False
-        wish = self._wish
-        if wish is None:
+        self._known = None
+        alpha = alpha_from(self.query_one("#alpha", Input).value)
+        if alpha is None or not self._models:
             self._tell(Content.styled("Alpha is above 0 and at most 1.", "$tone-incomplete"))
             return
+        model = self._models[self.query_one(Choices).highlighted or 0]
+        adapter = self.query_one("#adapter", Input).value.strip() or None
         self._tell(Content.styled("estimating …", "$tone-muted"))
 
-        def arrived(content: Content, ready: bool) -> None:
-            self._ready = ready
-            self._tell(content)
+        def estimated() -> tuple[TreeRequest, Estimate]:
+            request = self._trees.request_like(self._item, alpha, model, adapter)
+            return request, self._trees.estimate(request)
+
+        def arrived(found: tuple[TreeRequest, Estimate]) -> None:
+            request, estimate = found
+            self._known = request if estimate.items else None
+            self._tell(estimate_content(estimate))
 
         background(
             self,
-            lambda: self._trees.estimate_beside(self._item, wish),
-            lambda estimate: arrived(estimate_content(estimate), estimate.items > 0),
-            lambda error: arrived(refusal_content(error), False),
+            estimated,
+            arrived,
+            lambda error: self._tell(refusal_content(error)),
             group="estimate",
         )
 
@@ -116,5 +116,5 @@ class BesideDialog(Dialog[TreeRequest | None]):
 
     def action_start(self) -> None:
         """Answers with what was asked for, once it is known that it can be grown."""
-        if self._ready:
-            self.dismiss(self._wish)
+        if self._known is not None:
+            self.dismiss(self._known)

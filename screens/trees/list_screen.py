@@ -17,8 +17,9 @@ from engine import number_format
 from engine.errors import WorkbenchError
 from engine.filters import ListQuery
 from engine.records.conversations import TreeRow
+from engine.services.run_requests import TreeRequest
 from engine.services.services import Services
-from engine.services.trees.records import ConfigRow, TreeItem, TreeRequest
+from engine.services.trees.records import ConfigRow, TreeItem
 from engine.text import one_line
 from screens.shell.dialogs import ChoiceDialog, ask_order
 from screens.shell.filter_editing import edit_filter
@@ -278,9 +279,9 @@ class TreeSetScreen(WorkbenchScreen[None]):
             return
         query, trees = self._query, self.services.trees
 
-        def chosen(wish: TreeRequest | None) -> None:
-            if wish is not None:
-                self._start(lambda: trees.start(wish, query))
+        def chosen(request: TreeRequest | None) -> None:
+            if request is not None:
+                self._start(lambda: trees.start(request))
 
         self.app.push_screen(TreeRunForm(trees, query), chosen)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -10,16 +11,17 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine import number_format
-from engine.errors import WorkbenchError
 from engine.filters import ListQuery
 from engine.records.conversations import Estimate
-from engine.services.trees.records import TreeRequest, Where
+from engine.services.run_requests import TreeRequest
 from engine.services.trees.service import TreeService
 from engine.text import one_line
+from engine.trees.places import At
+from engine.trees.tree import ALPHA_HELP
 from screens.shell.run_form import KEYS, RunForm, field_line
 from screens.widgets.cycle import Cycle
 
-PLACES: dict[Where, tuple[str, str]] = {
+PLACES: dict[At, tuple[str, str]] = {
     "last-answer": ("at the last answer", "How sure was the model of it?"),
     "end": ("at the end", "What would come next?"),
     "every": (
@@ -30,9 +32,6 @@ PLACES: dict[Where, tuple[str, str]] = {
 """Where trees are grown, in words, and what they answer."""
 
 DEFAULT = TreeRequest()
-ALPHA = (
-    "What is less probable than this is cut off: a lower alpha grows larger trees and takes longer."
-)
 
 
 def alpha_from(text: str, most: float = 1.0) -> float | None:
@@ -60,21 +59,21 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
         """See the base."""
         which = one_line(str(self._query.filter), 60) or "all conversations"
         yield field_line("of", Static(Content.styled(which, "bold"), id="which"))
-        yield field_line("alpha", Input(f"{DEFAULT.alpha:g}", id="alpha"))
+        yield field_line("alpha", Input(f"{DEFAULT.tree.alpha:g}", id="alpha"))
         yield field_line("where", Cycle([name for name, _ in PLACES.values()], id="where"))
 
-    def wish(self) -> TreeRequest:
+    def request(self) -> TreeRequest:
         """See the base."""
         alpha = alpha_from(self.text("alpha"))
-        if alpha is None:
-            raise WorkbenchError("Alpha is above 0 and at most 1.", ALPHA)
-        return TreeRequest(alpha, DEFAULT.mode, [*PLACES][self.at("where")])
+        tree = replace(DEFAULT.tree, alpha=0.0 if alpha is None else alpha)
+        at = [*PLACES][self.at("where")]
+        return replace(DEFAULT, tree=tree, at=at, filter=self._query.filter)
 
-    def cost(self, wish: TreeRequest) -> Estimate:
+    def cost(self, request: TreeRequest) -> Estimate:
         """See the base."""
-        return self._trees.estimate(wish, self._query)
+        return self._trees.estimate(request)
 
-    def told(self, wish: TreeRequest, cost: Estimate) -> Content:
+    def cost_text(self, request: TreeRequest, cost: Estimate) -> Content:
         """See the base."""
         return estimate_content(cost)
 
@@ -82,7 +81,7 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
         """See the base."""
         if field == "where":
             return [*PLACES.values()][self.at("where")][1]
-        return ALPHA if field == "alpha" else ""
+        return f"{ALPHA_HELP.capitalize()}." if field == "alpha" else ""
 
 
 def estimate_content(estimate: Estimate) -> Content:

@@ -14,11 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn, cast
 
+from engine import folders
 from engine.conversation import Conversation, Message, Role, ToolCall
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event, JobEnded, JobProgress, Listener
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
+from engine.model.catalog import Catalog
 from engine.records.conversations import ConversationRow, Estimate, Mode, RunRow, VerdictRow
 from engine.records.imports import Leak, Parsed
 from engine.services.exports import ExportFiles
@@ -27,6 +29,9 @@ from engine.services.jobs import JobService
 from engine.services.network import NetworkService
 from engine.services.scoring.runs import ScoringRuns
 from engine.services.services import ProjectInfo, Services
+from engine.services.training.base import Machine
+from engine.services.training.run_files import runs_folder
+from engine.services.training.service import TrainingService
 from engine.services.triage.calibration import CalibrationService
 from engine.store import imports, runs, scores, settings
 from engine.store.conversations import ConversationStore
@@ -36,8 +41,8 @@ from engine.store.scores import BoundaryEntry, RemainingEntry, ScoreConfig, Scor
 from engine.store.triage import TriageStore
 from tests.engine.services.goals.goal_project import stages_of
 from tests.screens.models.fake_models import FakeModels
-from tests.screens.simulation.fake_simulations import FakeSimulations
-from tests.screens.training.fake_training import FakeTraining
+from tests.screens.simulation.played import ScriptedSimulations
+from tests.screens.training.training_runs import HeldTrainers
 from tests.screens.trees.fake_trees import RecordedTrees
 from tests.screens.validation.fake_validation import FakeValidation
 
@@ -167,10 +172,16 @@ class ScreenProject:
         self.network = NetworkService(self.file)
         self.trees = RecordedTrees(self.file)
         self.goals = self.goal_service(GoalService)
-        self.training = FakeTraining()
+        self.trainers = HeldTrainers()
+        self.training = TrainingService(
+            self.file,
+            Catalog(folders.data_dir(), folders.cache_dir()),
+            self.trainers,
+            lambda: Machine("CPU", 24_000_000_000),
+        )
         self.models = FakeModels()
         self.validation = FakeValidation()
-        self.simulations = FakeSimulations()
+        self.simulations = ScriptedSimulations(self.file)
         _OPEN.append(self)
 
     def goal_service(self, kind: type[GoalService]) -> GoalService:
@@ -188,10 +199,11 @@ class ScreenProject:
         self.jobs.runner.close()
         self.network.close()
         self.file.close()
+        self.trainers.end_all()
+        shutil.rmtree(runs_folder(Path(self.file.path)), ignore_errors=True)
 
     def services(self) -> Services:
         """What the app is given."""
-        self.training.read_only = self.read_only
         return Services(
             ProjectInfo(self.name, self.name, self.read_only),
             self.conversations,

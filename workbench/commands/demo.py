@@ -9,8 +9,7 @@ from pathlib import Path
 
 from engine.number_format import duration
 from engine.services.goals.run_stages import ClusterOptions
-from engine.services.run_requests import ScoringRequest, TreeRunRequest
-from engine.services.trees.service import STEP_STOP
+from engine.services.run_requests import STEP_STOP, ScoringRequest, TreeRequest
 from engine.services.workspace import Workspace
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.importing import ImportStage
@@ -20,7 +19,7 @@ from workbench.commands.options import positive
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
 
-TREES = TreeRunRequest(TreeOptions(alpha=0.02, max_tokens=32, stop=(STEP_STOP,)), limit=6)
+TREES = TreeRequest(TreeOptions(alpha=0.02, max_tokens=32, stop=(STEP_STOP,)), limit=6)
 """One of each world; the others are grown when asked for."""
 
 SCORING = ScoringRequest(mode="tuned")
@@ -52,8 +51,8 @@ def demo(arguments: argparse.Namespace) -> int:
     with Workspace(path, create=True) as workspace:
         run_stages(workspace, [ImportStage(workspace.project, [str(samples)])])
         if not arguments.samples_only:
-            run_stages(workspace, workspace.scoring_run(SCORING).stages)
-            run_stages(workspace, workspace.tree_stages(TREES))
+            run_stages(workspace, workspace.scoring_runs.run(SCORING).stages)
+            run_stages(workspace, workspace.tree_runs.stages(TREES))
             run_stages(workspace, workspace.goal_stages().cluster(CLUSTERS))
         counts = workspace.services().conversations.counts()
     seconds = time.monotonic() - start

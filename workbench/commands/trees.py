@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from engine.services.run_requests import TreeRunRequest
-from engine.services.trees.service import STEP_STOP
+from engine.services.run_requests import STEP_STOP, TreeRequest
 from engine.services.workspace import Workspace
 from engine.store import trees
 from engine.trees.places import At
 from engine.trees.transform import Transform
-from engine.trees.tree import TreeOptions
+from engine.trees.tree import ALPHA_HELP, Growth, TreeOptions
 from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
 from workbench.commands.options import above_zero, add_filter, add_model, positive, share
@@ -22,50 +22,64 @@ from workbench.exits import DONE, WITH_GAPS
 
 def growth_options(parser: argparse.ArgumentParser) -> None:
     """Declares how trees grow, for `tree` and `run trees`."""
+    default = TreeRequest()
+    tree = default.tree
     add_model(parser)
     parser.add_argument(
-        "--alpha", type=share, default=0.01, help="least probability (default: 0.01)"
+        "--alpha", type=share, default=tree.alpha, help=f"{ALPHA_HELP} (default: {tree.alpha})"
     )
     parser.add_argument(
         "--mode",
-        choices=["path", "token"],
-        default="path",
-        help="alpha bounds the path, or each branching token as in the paper (default: path)",
+        choices=get_args(Growth),
+        default=tree.mode,
+        help=f"alpha bounds the path, or each branching token as in the paper (default: {tree.mode})",
     )
     parser.add_argument(
         "--at",
         choices=get_args(At),
-        default="last-answer",
-        help="where trees grow (default: last-answer)",
+        default=default.at,
+        help=f"where trees grow (default: {default.at})",
     )
-    parser.add_argument("--max-tokens", type=positive, default=64, help="longest answer")
+    parser.add_argument(
+        "--max-tokens",
+        type=positive,
+        default=tree.max_tokens,
+        help=f"longest answer (default: {tree.max_tokens})",
+    )
     parser.add_argument("--nodes", type=positive, help="stop a tree after reading so many nodes")
     parser.add_argument("--line", action="store_true", help="an answer ends at a line break")
     parser.add_argument(
         "--widest",
         type=positive,
-        default=0,
+        default=tree.widest,
         metavar="K",
         help="follow the K best tokens of a place only; the rest counts as pruned (default: all)",
     )
-    sampler = parser.add_argument_group("the sampler whose answers are explored (default: none)")
-    sampler.add_argument("--temperature", type=above_zero, default=1.0, metavar="T")
-    sampler.add_argument("--top-k", type=positive, default=0, metavar="K")
-    sampler.add_argument("--top-p", type=share, default=1.0, metavar="P")
-    sampler.add_argument("--min-p", type=share, default=0.0, metavar="P")
+    sampler = tree.transform
+    group = parser.add_argument_group("the sampler whose answers are explored (default: none)")
+    group.add_argument("--temperature", type=above_zero, default=sampler.temperature, metavar="T")
+    group.add_argument("--top-k", type=positive, default=sampler.top_k, metavar="K")
+    group.add_argument("--top-p", type=share, default=sampler.top_p, metavar="P")
+    group.add_argument("--min-p", type=share, default=sampler.min_p, metavar="P")
 
 
-def growth_from(arguments: argparse.Namespace) -> TreeOptions:
-    """How trees grow, as asked on the command line."""
-    return TreeOptions(
-        alpha=arguments.alpha,
-        mode=arguments.mode,
-        max_tokens=arguments.max_tokens,
-        stop=("\n",) if arguments.line else (STEP_STOP,),
-        transform=Transform(
-            arguments.temperature, arguments.top_k, arguments.top_p, arguments.min_p
+def request_from(arguments: argparse.Namespace) -> TreeRequest:
+    """The request of a command that grows trees."""
+    return TreeRequest(
+        TreeOptions(
+            alpha=arguments.alpha,
+            mode=arguments.mode,
+            max_tokens=arguments.max_tokens,
+            stop=("\n",) if arguments.line else (STEP_STOP,),
+            transform=Transform(
+                arguments.temperature, arguments.top_k, arguments.top_p, arguments.min_p
+            ),
+            widest=arguments.widest,
         ),
-        widest=arguments.widest,
+        arguments.at,
+        arguments.model,
+        arguments.adapter or None,
+        nodes=arguments.nodes,
     )
 
 
@@ -80,18 +94,14 @@ def run_trees_options(parser: argparse.ArgumentParser) -> None:
 
 def run_trees(arguments: argparse.Namespace) -> int:
     """Grows the trees that are not there yet."""
-    options = TreeRunRequest(
-        growth_from(arguments),
-        arguments.at,
-        arguments.model,
-        Path(arguments.adapter) if arguments.adapter else None,
-        asked_filter(arguments.filter),
-        arguments.limit,
-        arguments.nodes,
-        arguments.context,
+    request = replace(
+        request_from(arguments),
+        filter=asked_filter(arguments.filter),
+        limit=arguments.limit,
+        context=arguments.context,
     )
     with Workspace(Path(arguments.project)) as workspace:
-        run_stages(workspace, workspace.tree_stages(options))
+        run_stages(workspace, workspace.tree_runs.stages(request))
         with workspace.project.reading() as conn:
             rows = trees.measures(conn)
     grown = [row for row in rows if row.reason is None]

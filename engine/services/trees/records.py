@@ -1,4 +1,4 @@
-"""Response trees as the screens see them: plain columns and rows, made by `workbench` from what is stored."""
+"""Response trees as screens show them: columns and rows made of what is stored."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ NodeKind = Literal["frontier", "inner", "ended", "cut", "long"]
 """What a node is; the last three are the kinds of leaves."""
 
 LEAF_KINDS: frozenset[NodeKind] = frozenset({"ended", "cut", "long"})
-Growth = Literal["path", "token"]
-Where = Literal["last-answer", "end", "every"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,19 +149,3 @@ class PropertyBounds:
     text: str
     low: float
     high: float
-
-
-@dataclass(frozen=True, slots=True)
-class TreeRequest:
-    """A run that grows trees, as asked on the screen: see `engine.trees.tree.TreeOptions`.
-
-    Attributes:
-        model: Name in the catalogue; None is the default model.
-        adapter: Path of a GGUF adapter; None grows without one.
-    """
-
-    alpha: float = 0.02
-    mode: Growth = "path"
-    where: Where = "last-answer"
-    model: str | None = None
-    adapter: str | None = None

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import cast
 
 from engine.errors import ProjectError, UsageError
 from engine.filters import ListQuery
-from engine.jobs.contract import Stage
-from engine.model.catalog import DEFAULT_MODEL, Catalog, RunnableModel
-from engine.model.http.endpoint_book import EndpointBook
-from engine.model.interface import LoadOptions
+from engine.jobs.runner import JobRunner
 from engine.records.conversations import Estimate, RunRow, TreeRow
 from engine.services.line_files import write_file
+from engine.services.run_requests import TreeRequest
 from engine.services.trees.export_lines import stored_tree_line
 from engine.services.trees.meanings import AnswerMeanings
 from engine.services.trees.records import (
@@ -30,8 +28,8 @@ from engine.services.trees.records import (
     OpenTree,
     PropertyBounds,
     TreeItem,
-    TreeRequest,
 )
+from engine.services.trees.runs import TreeRuns
 from engine.stages.extending_trees import Below, GrowOnStage
 from engine.stages.trees import TreeStage
 from engine.store import conversations, runs, trees
@@ -41,28 +39,14 @@ from engine.trees.guarantee import guarantee, parse_predicate
 from engine.trees.measures import Answer, answers, subtree_mass
 from engine.trees.places import At
 from engine.trees.record import TreeRecord, restore
-from engine.trees.tree import ROOT, Tree, TreeOptions
+from engine.trees.tree import ROOT, Tree
 from engine.worker.client import ModelProcess
 
 KINDS: tuple[NodeKind, ...] = ("frontier", "inner", "ended", "cut", "long")
-STEP_STOP = "\n\nTURN"
-"""The beginning of the next step's header, where an answer ends."""
-
 KEPT = 3
 """Trees kept unpacked, so that answers and properties of the tree in sight need not unpack it again."""
 
 NAME_BATCH = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Like:
-    """A tree that another one is grown to be compared with: its conversation, and how it was asked for."""
-
-    conversation_id: int
-    options: TreeOptions
-    at: At
-    nodes: int | None
-    context: int | None
 
 
 class TreeService:
@@ -72,26 +56,13 @@ class TreeService:
         self,
         project: Project,
         process: ModelProcess,
-        catalog: Catalog,
-        plan: Callable[[TreeRequest, ListQuery, Like | None], list[Stage]],
-        begin: Callable[[Sequence[Stage]], int],
+        runs: TreeRuns,
+        runner: JobRunner,
         changed: Callable[[], None],
-        book: EndpointBook | None = None,
-        in_use: Callable[[], str] = lambda: DEFAULT_MODEL,
     ) -> None:
-        """Puts the parts together.
-
-        Args:
-            plan: The stages of a run that grows trees; the last one is a `TreeStage`. A tree that it is to be like
-                takes the place of the query.
-            begin: Starts stages in the background and returns the job id.
-            changed: Called when other trees are shown.
-            book: The endpoints that may grow trees too; None: there are none.
-            in_use: The model that the project uses for trees.
-        """
-        self._book, self._in_use = book, in_use
-        self._project, self._process, self._catalog = project, process, catalog
-        self._plan, self._begin, self._changed = plan, begin, changed
+        """`changed` is called when other trees are shown."""
+        self._project, self._process, self._runs = project, process, runs
+        self._runner, self._changed = runner, changed
         self._kept: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
         self._meant = AnswerMeanings()
         self._guard = Lock()
@@ -213,64 +184,68 @@ class TreeService:
 
     # Work
 
-    def estimate(self, wish: TreeRequest, query: ListQuery) -> Estimate:
-        """How many conversations a run would still grow, and how long that takes where it is known.
-        The time is that of the trees that were grown in the same way before."""
-        with self._project.reading() as conn:
-            wanted = conversations.ids(conn, query)
-        return self._cost(self._plan(wish, query, None), wanted)
+    def estimate(self, request: TreeRequest) -> Estimate:
+        """How many conversations a run would still grow trees of, and how long that takes where it is known: as long
+        as the trees that were grown in the same way before.
 
-    def _cost(self, stages: Sequence[Stage], wanted: Iterable[int]) -> Estimate:
-        stage = stages[-1]
+        Raises:
+            UsageError: There is no such model or adapter, or it cannot grow trees this way.
+        """
+        stage = self._runs.stages(request)[-1]
         assert isinstance(stage, TreeStage)
+        asked = stage.params
         with self._project.reading() as conn:
+            wanted = request.only or conversations.ids(conn, ListQuery(request.filter))
             left = len(set(wanted).intersection(trees.ids_without_tree(conn, stage.config_hash)))
-            asked = stage.params
             known = trees.seconds(conn, asked["alpha"], asked["mode"], asked["at"])
         named = [stage.fingerprints.get(key) for key in ("model", "adapter")]
         model = " + ".join(str(name) for name in named if name)
         return Estimate(left, None, None, None if known is None else known * left, model)
 
-    def start(self, wish: TreeRequest, query: ListQuery) -> int:
-        """Grows the trees of what matches in the background; returns the job id."""
-        return self._begin(self._plan(wish, query, None))
+    def start(self, request: TreeRequest) -> int:
+        """Grows trees in the background; returns the job id. Raises as `estimate` does."""
+        return self._runner.start(self._runs.stages(request))
 
     def models(self) -> list[str]:
-        """Quick. Names of the models that can grow a tree, the default one first."""
-        names = [entry.name for entry in self._catalog.entries()]
-        names += [entry.name for entry in (self._book.entries() if self._book else [])]
-        first = self._in_use()
-        return sorted(names, key=lambda name: name != first)
+        """Quick. Names of the models that can grow a tree, the one that the project uses for trees first."""
+        return self._runs.model_names()
 
-    def estimate_beside(self, item: TreeItem, wish: TreeRequest) -> Estimate:
-        """What `grow_beside` would cost; no conversation where the tree is there already."""
-        stages = self._plan(wish, ListQuery(), self._like(item.row))
-        return self._cost(stages, [item.row.conversation_id])
+    def request_like(
+        self, item: TreeItem, alpha: float, model: str | None, adapter: str | None
+    ) -> TreeRequest:
+        """A request for the trees of one conversation with another model, adapter or alpha, to be compared with a tree.
+        All else is the tree's own, and the trees that are shown stay what they are.
 
-    def grow_beside(self, item: TreeItem, wish: TreeRequest) -> int:
-        """Grows the trees of a conversation as another model, adapter or alpha would, to be compared with a tree; mode
-        and place are the tree's own, and the set that is shown stays. Returns the job id."""
-        return self._begin(self._plan(wish, ListQuery(), self._like(item.row)))
-
-    def _like(self, row: TreeRow) -> Like:
-        run = self._run(row)
+        Raises:
+            UsageError: Alpha is not in (0, 1], or the run of the tree is not recorded.
+        """
+        row = item.row
+        params = self._run(row).params
         tree, _ = self._tree(row)
-        return Like(
-            row.conversation_id,
-            tree.options,
+        return TreeRequest(
+            replace(tree.options, alpha=alpha),
             cast(At, row.place),
-            run.params.get("nodes"),
-            run.params.get("context"),
+            model,
+            adapter,
+            nodes=params.get("nodes"),
+            context=params.get("context"),
+            only=(row.conversation_id,),
         )
 
     def grow_on(self, item: TreeItem, node: int | None, alpha: float | None) -> int:
-        """Grows a tree on in the background, below a node to a lower alpha, or everywhere to its own; returns the job
-        id. Raises UsageError when the model that it was grown with is not here."""
+        """Grows a tree on in the background: below a node to a lower alpha, or everywhere to its own.
+
+        Returns:
+            The job id.
+
+        Raises:
+            UsageError: The model that it was grown with is not here.
+        """
         row = item.row
-        model = self._model_of(self._run(row))
+        model = self._runs.model_of(self._run(row))
         below = None if node is None or alpha is None else Below(node, alpha)
         stage = GrowOnStage(self._project, self._process, lambda: model, row, below)
-        return self._begin([stage])
+        return self._runner.start([stage])
 
     def _run(self, row: TreeRow) -> RunRow:
         with self._project.reading() as conn:
@@ -278,29 +253,6 @@ class TreeService:
         if run is None:
             raise UsageError("The run that grew this tree is not recorded.")
         return run
-
-    def _model_of(self, run: RunRow) -> RunnableModel:
-        """The model of a run, as the catalogue has it or as it was before it was tuned, with the adapter of the run; or
-        the endpoints of the run."""
-        context = LoadOptions(context=run.params.get("context"))
-        if self._book and (remote := self._book.that_gave(run.fingerprints, context)):
-            return remote
-        wanted = run.fingerprints.get("adapter_sha256")
-        adapter = None if wanted is None else self._catalog.adapter_with(wanted)
-        found = [] if wanted is not None and adapter is None else self._catalog.entries()
-        for entry in found:
-            for known in (entry, replace(entry, tuning=None)):
-                model = self._catalog.runnable(known, adapter)
-                if model.fingerprints["model_sha256"] == run.fingerprints.get("model_sha256"):
-                    options = replace(model.options, context=run.params.get("context"))
-                    return replace(model, options=options)
-        named = [run.fingerprints.get(key) for key in ("model", "adapter")]
-        named += run.fingerprints.get("endpoints", [])
-        told = " with the adapter ".join(str(name) for name in named if name)
-        raise UsageError(
-            f"The tree was grown with {told}, which the catalogue does not hold.",
-            "Add what is missing with `workbench models add`, or grow new trees.",
-        )
 
     def export(self, item: TreeItem, path: str) -> None:
         """Writes a tree as one JSON line to a new file; raises ProjectError as `ExportFiles.export` does."""
@@ -313,11 +265,6 @@ class TreeService:
         with self._project.reading() as conn:
             frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
         write_file(iter([stored_tree_line(item.name, row, frame)]), target, "jsonl")
-
-
-def tree_options(wish: TreeRequest) -> TreeOptions:
-    """How the trees of a run grow that was asked for on the screen."""
-    return TreeOptions(alpha=wish.alpha, mode=wish.mode, stop=(STEP_STOP,))
 
 
 def _row(rows: Sequence[TreeRow], step: int) -> TreeRow:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from engine.filters import ListQuery
 from engine.records.conversations import Estimate, TreeRow
+from engine.services.run_requests import TreeRequest
 from engine.services.services import Services
-from engine.services.trees.records import TreeItem, TreeRequest
+from engine.services.trees.records import TreeItem
 from engine.stages.trees import tree_row
 from engine.store import trees as stored
 from engine.store.project import Project
@@ -26,7 +26,7 @@ from screens.trees.pane import TreePane
 from screens.trees.scatter import CURSOR
 from screens.trees.screen import TreeScreen
 from tests.screens.driving import lines, opened, press, settle, text, until
-from tests.screens.fakes import project as fake_project
+from tests.screens.project import project as sample_project
 from tests.screens.test_real_store import services
 from tests.screens.trees.tree_project import CONFIG, entry, grown, run_of, store, with_trees
 from workbench.app import WorkbenchApp
@@ -166,55 +166,53 @@ class TestScatter:
 class TestRun:
     async def test_empty_and_the_dialog(self) -> None:
         """Without trees it says what to do; r asks for alpha and the place, tells the cost, starts what was asked."""
-        fake = fake_project()
-        async with opened(fake, mode="4") as pilot:
+        made = sample_project()
+        async with opened(made, mode="4") as pilot:
             assert "No response trees yet" in text(pilot)
             await press(pilot, "r")
             assert "812 conversations" in text(pilot)
             assert "3 h 10 min" in text(pilot)
             await press(pilot, "backspace", "backspace", "backspace", *".005", "down")
             await press(pilot, "right", "enter")
-            await until(pilot, lambda: len(fake.trees.wished) > 0)
-            ((wish, query),) = fake.trees.wished
-            assert (wish.alpha, wish.where, wish.mode) == (0.005, "end", "path")
-            assert not query.filter
+            await until(pilot, lambda: len(made.trees.started) > 0)
+            (request,) = made.trees.started
+            assert request == TreeRequest(replace(TreeRequest().tree, alpha=0.005), "end")
 
     async def test_no_alpha(self) -> None:
         """What is no alpha is said, and starts nothing."""
-        fake = fake_project()
-        async with opened(fake, mode="4") as pilot:
+        made = sample_project()
+        async with opened(made, mode="4") as pilot:
             await press(pilot, "r", *["backspace"] * 4, "2", "enter")
             await until(pilot, lambda: "Alpha is above 0 and at most 1." in text(pilot))
-            assert not fake.trees.wished
+            assert not made.trees.started
 
     async def test_enter_before_the_cost_is_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Enter while it is estimated starts once the cost is known; a change after it takes it back."""
-        fake = fake_project()
-        known, told = threading.Event(), fake.trees.estimate
+        made = sample_project()
+        known, told = threading.Event(), made.trees.estimate
 
-        def late(wish: TreeRequest, query: ListQuery) -> Estimate:
+        def late(request: TreeRequest) -> Estimate:
             known.wait(60)
-            return told(wish, query)
+            return told(request)
 
-        monkeypatch.setattr(fake.trees, "estimate", late)
-        async with opened(fake, mode="4") as pilot:
+        monkeypatch.setattr(made.trees, "estimate", late)
+        async with opened(made, mode="4") as pilot:
             await pilot.press("r", "enter", "down", "right")
             known.set()
             await until(pilot, lambda: "3 h 10 min" in text(pilot))
-            assert not fake.trees.wished
+            assert not made.trees.started
             known.clear()
             await pilot.press("right", "enter")
             await pilot.pause()
-            assert not fake.trees.wished
+            assert not made.trees.started
             known.set()
-            await until(pilot, lambda: len(fake.trees.wished) > 0)
-            assert fake.trees.wished[0][0].where == "every"
+            await until(pilot, lambda: len(made.trees.started) > 0)
+            assert made.trees.started[0].at == "every"
 
     async def test_read_only(self) -> None:
         """A project that cannot be written grows nothing."""
-        fake = fake_project()
-        fake.read_only = "another workbench has it open"
-        async with opened(fake, mode="4") as pilot:
+        made = sample_project(read_only="another workbench has it open")
+        async with opened(made, mode="4") as pilot:
             await press(pilot, "r")
             assert "another workbench has it open" in text(pilot)
             assert "alpha" not in text(pilot)

@@ -9,23 +9,25 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from engine.errors import Cancelled
-from engine.events import Event, JobProgress, Listener
-from engine.filters import ListQuery
+from engine.events import Event, Listener
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, ModelEntry, RunnableModel
 from engine.model.interface import LoadOptions
+from engine.services.jobs import JobService
+from engine.services.run_requests import TreeRequest
+from engine.services.scoring.runs import ScoringRuns
 from engine.services.services import ProjectInfo, Services
-from engine.services.trees.records import TreeRequest
-from engine.services.trees.service import Like, TreeService
+from engine.services.trees.runs import TreeRuns
+from engine.services.trees.service import TreeService
 from engine.stages.trees import TreeStage
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
 from engine.worker.tree_growth import grow_on, grow_trees
 from engine.worker.model_client import ModelClient, OnProgress
 from engine.worker.requests import Grow, GrowOn, Request
-from tests.screens.test_real_store import NoJobs
 from tests.screens.test_real_store import services as stored_services
+from tests.screens.trees.fake_trees import tree_runs
 from tests.screens.trees.tree_project import Spelled
 
 T = TypeVar("T")
@@ -106,17 +108,19 @@ class TwoModels:
         return MODELS[entry.name]
 
 
-class RunnerJobs(NoJobs):
-    """The jobs of a runner."""
+class ToyRuns(TreeRuns):
+    """Grows the trees of a tree that is to be compared with another, with a toy."""
 
-    def __init__(self, runner: JobRunner) -> None:
-        self._runner = runner
+    def stages(self, request: TreeRequest) -> list[Stage]:
+        model, process = MODELS[request.model or "toy"], self._process
+        return [
+            TreeStage(
+                self._project, process, lambda: model, request.tree, request.at, only=request.only
+            )
+        ]
 
-    def active(self) -> list[JobProgress]:
-        return self._runner.active()
-
-    def cancel(self, job_id: int) -> None:
-        self._runner.cancel(job_id)
+    def model_names(self) -> list[str]:
+        return list(MODELS)
 
 
 class Growing:
@@ -131,31 +135,18 @@ class Growing:
             self._emit,
             tables_by_stage={name: frozenset({"tree"}) for name in ("grow", "trees")},
         )
-        self.trees = TreeService(
-            project,
-            cast(ModelProcess, self.process),
-            cast(Catalog, TwoModels()),
-            self._plan,
-            self.runner.start,
-            lambda: None,
-        )
-
-    def _plan(self, wish: TreeRequest, query: ListQuery, like: Like | None) -> list[Stage]:
-        """As `Workspace` plans a tree that is to be compared with another."""
-        assert like is not None
-        process, model = cast(ModelProcess, self.process), MODELS[wish.model or "toy"]
-        options, only = replace(like.options, alpha=wish.alpha), [like.conversation_id]
-        return [TreeStage(self.project, process, lambda: model, options, like.at, only=only)]
+        process = cast(ModelProcess, self.process)
+        runs = tree_runs(project, process, cast(Catalog, TwoModels()), ToyRuns)
+        self.trees = TreeService(project, process, runs, self.runner, lambda: None)
 
     def services(self) -> Services:
         """The real stores, with jobs and trees that work."""
-        s = stored_services(self.project)
-        info = ProjectInfo("trees.wb", self.project.path, self.project.read_only)
-        return Services(
-            info, s.conversations, s.triage, RunnerJobs(self.runner), s.saved, s.exports,
-            s.calibration, self.trees, s.goals, s.training, s.network, s.models,
-            s.validation, s.simulations,
-        )  # fmt: skip
+        return replace(
+            stored_services(self.project),
+            project=ProjectInfo("trees.wb", self.project.path, self.project.read_only),
+            jobs=JobService(self.project, self.runner, cast(ScoringRuns, None)),
+            trees=self.trees,
+        )
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """As `Workspace.subscribe`."""

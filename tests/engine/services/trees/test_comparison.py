@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.model.catalog import embedded_model
 from engine.model.llamacpp import LlamaModel
-from engine.services.trees.records import TreeItem, TreeRequest
+from engine.services.run_requests import TreeRequest
+from engine.services.trees.records import TreeItem
 from engine.services.workspace import Workspace
 from engine.simulate.samples import write_jsonl
 from engine.stages.importing import ImportStage
@@ -51,6 +53,12 @@ def adapter(tmp_path: Path) -> Path:
     return path
 
 
+def requested(alpha: float, adapter: Path | None = None) -> TreeRequest:
+    """Trees of all conversations at the last answer."""
+    default = TreeRequest()
+    return replace(default, tree=replace(default.tree, alpha=alpha), adapter=adapter)
+
+
 def finished(workspace: Workspace) -> None:
     """Waits for the jobs that run."""
     deadline = time.monotonic() + 300
@@ -63,20 +71,20 @@ def test_adapter_on_and_off(workspace: Workspace, adapter: Path) -> None:
     """The tree with an adapter is grown at the same step, of that conversation only, while the set that is shown stays;
     what both hold is not equally probable in the two."""
     trees = workspace.services().trees
-    trees.start(TreeRequest(alpha=0.1), ListQuery())
+    trees.start(requested(0.1))
     finished(workspace)
     shown = trees.shown()
     item: TreeItem = trees.items(ListQuery())[0]
-    wish = TreeRequest(alpha=0.1, adapter=str(adapter))
+    request = trees.request_like(item, 0.1, None, str(adapter))
 
-    cost = trees.estimate_beside(item, wish)
+    cost = trees.estimate(request)
     assert (cost.items, cost.model.endswith("+ turned.gguf")) == (1, True)
     assert cost.seconds is not None
-    trees.grow_beside(item, wish)
+    trees.start(request)
     finished(workspace)
 
     assert trees.shown() == shown
-    assert trees.estimate_beside(item, wish).items == 0
+    assert trees.estimate(request).items == 0
     place = (item.row.conversation_id, item.row.step)
     (other,) = [c for c in trees.configs(place) if c.config_hash != shown]
     assert (other.adapter, other.trees) == ("turned.gguf", 1)
@@ -97,7 +105,7 @@ def test_grows_on_with_its_adapter(workspace: Workspace, adapter: Path) -> None:
     """A tree grows on with the adapter it was grown with, found by its content though nobody added it; when the file is
     gone, the adapter is named as what is missing."""
     trees = workspace.services().trees
-    trees.start(TreeRequest(alpha=0.2, adapter=str(adapter)), ListQuery())
+    trees.start(requested(0.2, adapter))
     finished(workspace)
     item = trees.items(ListQuery())[0]
     trees.grow_on(item, 0, 0.1)

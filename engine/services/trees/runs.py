@@ -1,0 +1,91 @@
+"""Runs that grow response trees: a request becomes stages, with the model that it names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.errors import UsageError
+from engine.filters import ListQuery
+from engine.jobs.contract import Stage
+from engine.model.catalog import Catalog, RunnableModel
+from engine.model.interface import LoadOptions
+from engine.records.conversations import RunRow
+from engine.services.models.endpoints import Endpoints
+from engine.services.models.in_use import ModelsInUse
+from engine.services.models.tuning import ModelTuning
+from engine.services.run_requests import TreeRequest
+from engine.stages.trees import TreeStage
+from engine.store.project import Project
+from engine.worker.client import ModelProcess
+
+
+class TreeRuns:
+    """Makes the runs of one project that grow trees."""
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        catalog: Catalog,
+        endpoints: Endpoints,
+        models: ModelsInUse,
+        tuning: ModelTuning,
+    ) -> None:
+        self._project, self._process, self._catalog = project, process, catalog
+        self._endpoints, self._models, self._tuning = endpoints, models, tuning
+
+    def stages(self, request: TreeRequest) -> list[Stage]:
+        """The stages of a run: tuning if the model was never tuned on this machine, then the trees.
+
+        Raises:
+            ModelFileError: The model or its adapter cannot be read.
+            UsageError: There is no such model or adapter, or it cannot grow trees this way.
+        """
+        model = self._models.resolve(request.model_request)
+        self._endpoints.check_trees(model.model, request.tree)
+        trees = TreeStage(
+            self._project,
+            self._process,
+            model.current,
+            request.tree,
+            request.at,
+            query=ListQuery(request.filter),
+            limit=request.limit,
+            nodes=request.nodes,
+            only=request.only,
+        )
+        return [*self._tuning.before(model), trees]
+
+    def model_names(self) -> list[str]:
+        """Names of the models that can grow a tree, the one that the project uses for trees first."""
+        names = [entry.name for entry in self._catalog.entries()]
+        names += [entry.name for entry in self._endpoints.book.entries()]
+        first = self._models.for_work(None, "trees")
+        return sorted(names, key=lambda name: name != first)
+
+    def model_of(self, run: RunRow) -> RunnableModel:
+        """The model of a recorded run, as the catalogue has it or as it was before it was tuned, with the adapter of
+        the run; or the endpoints of the run.
+
+        Raises:
+            UsageError: The catalogue holds it no more.
+        """
+        context = LoadOptions(context=run.params.get("context"))
+        if remote := self._endpoints.book.that_gave(run.fingerprints, context):
+            return remote
+        wanted = run.fingerprints.get("adapter_sha256")
+        adapter = None if wanted is None else self._catalog.adapter_with(wanted)
+        found = [] if wanted is not None and adapter is None else self._catalog.entries()
+        for entry in found:
+            for known in (entry, replace(entry, tuning=None)):
+                model = self._catalog.runnable(known, adapter)
+                if model.fingerprints["model_sha256"] == run.fingerprints.get("model_sha256"):
+                    options = replace(model.options, context=run.params.get("context"))
+                    return replace(model, options=options)
+        named = [run.fingerprints.get(key) for key in ("model", "adapter")]
+        named += run.fingerprints.get("endpoints", [])
+        words = " with the adapter ".join(str(name) for name in named if name)
+        raise UsageError(
+            f"The tree was grown with {words}, which the catalogue does not hold.",
+            "Add what is missing with `workbench models add`, or grow new trees.",
+        )
