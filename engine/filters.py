@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.errors import WorkbenchError
-from engine.records.conversations import State, Verdict
+from engine.records.scores import State
+from engine.records.triage import Verdict
 
 Op = Literal[":", "<", "<=", ">", ">="]
 Kind = Literal["choice", "text", "number", "date"]

@@ -25,7 +25,7 @@ from engine.events import (
 )
 from engine.jobs.contract import Lane, Progress, Stage, config_hash
 from engine.jobs.rate import Clock, RateMeter
-from engine.records.conversations import RunRow
+from engine.records.runs import RunRow
 from engine.store import runs
 from engine.store.project import Project
 

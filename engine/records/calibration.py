@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.records.conversations import DecisionRule
 from engine.records.interval import Interval
+from engine.records.scores import DecisionRule
 
 ENOUGH = 40
 """Verdicts complete or incomplete, on scored conversations, from which a threshold is calibrated."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from engine.records.calibration import Agreement
-from engine.records.conversations import State
+from engine.records.scores import State
 
 GoalText = Literal["first-user", "all-user", "all", "summary"]
 """What stands for a conversation's goal: its first user message, all of them, what user and assistant wrote, or a

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.records.conversations import Mode
 from engine.records.interval import Interval
+from engine.records.scores import Mode
 
 Curve = tuple[tuple[float, float], ...]
 """Points by their first coordinate."""

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from engine.conversation import Conversation
 from engine.errors import ProjectError
-from engine.records.conversations import JudgedId, ScoredId, State
+from engine.records.scores import ScoredId, State
+from engine.records.triage import JudgedId
 from engine.services.goals import exports as goal_exports
 from engine.services.line_files import write_file
 from engine.services.simulation.exports import transcript_lines

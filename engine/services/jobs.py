@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from engine.events import JobProgress
 from engine.jobs.runner import JobRunner
-from engine.records.conversations import Estimate, Mode, RunRow
+from engine.records.runs import Estimate, RunRow
+from engine.records.scores import Mode
 from engine.services.run_requests import ScoringRequest
 from engine.services.scoring.runs import ScoringRuns
 from engine.stages.importing import ImportStage

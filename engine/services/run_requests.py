@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.filters import Filter
-from engine.records.conversations import Mode
 from engine.records.models import Work
+from engine.records.scores import Mode
 from engine.trees.places import At
 from engine.trees.tree import TreeOptions
 

@@ -12,7 +12,7 @@ from engine.conversation import render_log
 from engine.errors import UsageError
 from engine.jobs.contract import Progress
 from engine.model.catalog import RunnableModel
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 from engine.stages.block_stage import ModelStage
 from engine.stages.model_work import Live
 from engine.stages.trees import ANSWER_KEYS, tree_row

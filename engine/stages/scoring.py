@@ -16,7 +16,7 @@ from engine.filters import ListQuery
 from engine.jobs.contract import Progress
 from engine.model.catalog import RunnableModel
 from engine.model.prompt_files import Prompt
-from engine.records.conversations import Mode
+from engine.records.scores import Mode
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.stages.remaining import RemainingStage

@@ -14,7 +14,7 @@ from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.jobs.contract import Progress
 from engine.model.catalog import RunnableModel
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 from engine.stages.block_stage import BlockStage
 from engine.stages.blocks import blocks
 from engine.store import conversations, trees

@@ -11,17 +11,9 @@ from typing import Any
 from engine.conversation import Conversation, Message, ToolCall, opens_turn
 from engine.errors import ProjectError
 from engine.filters import Filter, ListQuery
-from engine.records.conversations import (
-    ConversationRow,
-    Counts,
-    DecisionRule,
-    Histogram,
-    LeakRow,
-    MessageRow,
-    RemainingRow,
-    ScoreRow,
-    Verdict,
-)
+from engine.records.conversations import ConversationRow, Counts, LeakRow, MessageRow
+from engine.records.scores import DecisionRule, Histogram, RemainingRow, ScoreRow
+from engine.records.triage import Verdict
 from engine.store import counting, imports, listing, scores, settings
 from engine.store.project import Project
 from engine.store.query import matching, ordered

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.filters import ListQuery
-from engine.records.conversations import Counts, Histogram, State
+from engine.records.conversations import Counts
+from engine.records.scores import Histogram, State
 from engine.store import imports, settings
 from engine.store.idset import IdSet
 from engine.store.query import in_state, matching

@@ -7,8 +7,8 @@ import sqlite3
 from statistics import median
 from typing import Literal
 
-from engine.records.conversations import State
 from engine.records.goals import GroupStates
+from engine.records.scores import State
 from engine.store import settings
 from engine.store.scores import state_sql
 from engine.store.sql import snapshot

@@ -17,7 +17,7 @@ from typing import Any
 
 from engine.errors import WorkbenchError
 from engine.filters import ANY, NONE, TEXT, Filter, Op, SortKey, Term
-from engine.records.conversations import DecisionRule, State
+from engine.records.scores import DecisionRule, State
 from engine.store import cjk_index, settings
 from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql

@@ -25,7 +25,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.filters import Filter, ListQuery, Term
-from engine.records.conversations import DecisionRule, QueueOrder, State, TriageItem, TriagePage
+from engine.records.scores import DecisionRule, State
+from engine.records.triage import QueueOrder, TriageItem, TriagePage
 from engine.store import conversations, settings, trees
 from engine.store.idset import IdSet, read_ids
 from engine.store.scores import state_sql

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from engine.records.conversations import RunRow, RunState
+from engine.records.runs import RunRow, RunState
 from engine.store.sql import utc_now
 
 _COLUMNS = (

@@ -8,14 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.records.conversations import (
-    CurvePoint,
-    DecisionRule,
-    Mode,
-    RemainingRow,
-    ScoredId,
-    ScoreRow,
-)
+from engine.records.scores import CurvePoint, DecisionRule, Mode, RemainingRow, ScoredId, ScoreRow
 from engine.store import settings
 from engine.store.sql import chunks, id_pages, placeholders, snapshot
 

@@ -7,7 +7,7 @@ import sqlite3
 from dataclasses import asdict
 from typing import Any
 
-from engine.records.conversations import DecisionRule
+from engine.records.scores import DecisionRule
 from engine.store.sql import to_json
 
 

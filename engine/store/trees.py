@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 from engine.store import settings
 from engine.store.sql import snapshot, to_json
 

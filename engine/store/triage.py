@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from engine.filters import ListQuery
-from engine.records.conversations import QueueOrder, TriagePage, TriagePlace, Verdict, VerdictRow
+from engine.records.triage import QueueOrder, TriagePage, TriagePlace, Verdict, VerdictRow
 from engine.store import queue, settings, verdicts
 from engine.store.project import Project
 

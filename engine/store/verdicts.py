@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from engine.errors import UsageError
-from engine.records.conversations import JudgedId, Verdict, VerdictKind, VerdictRow
+from engine.records.triage import JudgedId, Verdict, VerdictKind, VerdictRow
 from engine.store import scores, settings
 from engine.store.sql import chunks, placeholders, snapshot, utc_now
 

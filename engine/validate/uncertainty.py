@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 
 MEASURES: Mapping[str, str] = {
     "leaves": "leaves of the tree",

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from engine import number_format
 from engine.filters import TEXT, Filter, ListQuery, SortKey
-from engine.records.conversations import Counts, State
+from engine.records.conversations import Counts
+from engine.records.scores import State
 from engine.services.services import ConversationStore
 from engine.text import one_line
 

@@ -11,8 +11,8 @@ from textual.widgets import Input
 
 from engine import number_format
 from engine.errors import WorkbenchError
-from engine.records.conversations import Estimate
 from engine.records.goals import ClusteringRow, Decide, GoalRequest, GoalText
+from engine.records.runs import Estimate
 from engine.services.goals.port import Goals
 from engine.text import one_line
 from screens.shell.run_form import KEYS, RunForm, field_line, whole_number

@@ -9,8 +9,10 @@ from textual.content import Content
 from engine import number_format
 from engine.filters import Filter, FilterError, ListQuery, parse_filter
 from engine.records.calibration import Agreement, CalibrationReport
-from engine.records.conversations import Counts, DecisionRule, Histogram, Mode, Verdict
+from engine.records.conversations import Counts
 from engine.records.goals import ClusteringRow, GoalGroup
+from engine.records.scores import DecisionRule, Histogram, Mode
+from engine.records.triage import Verdict
 from engine.services.services import Services
 from engine.text import one_line
 from screens.goals import formatting

@@ -10,7 +10,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine import number_format
-from engine.records.conversations import DecisionRule
+from engine.records.scores import DecisionRule
 from screens.widgets.states import STATE_LOOKS, TONES
 
 BINS = 40

@@ -9,7 +9,9 @@ from typing import Literal
 
 from engine import number_format
 from engine.records.calibration import ENOUGH
-from engine.records.conversations import Counts, Estimate, RunRow, Verdict
+from engine.records.conversations import Counts
+from engine.records.runs import Estimate, RunRow
+from engine.records.triage import Verdict
 from engine.text import one_line
 
 Kind = Literal["import", "resume", "score", "triage", "calibrate", "merge", "cluster", "wait"]

@@ -18,7 +18,8 @@ from textual.widgets.option_list import Option
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event, JobEnded, JobStarted
 from engine.records.calibration import CalibrationReport
-from engine.records.conversations import Estimate, Mode
+from engine.records.runs import Estimate
+from engine.records.scores import Mode
 from engine.services.services import Services
 from screens.overview.facts import (
     Overview,

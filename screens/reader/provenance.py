@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine import number_format
-from engine.records.conversations import RunRow
+from engine.records.runs import RunRow
 from engine.services.jobs import JobService
 from engine.services.services import ConversationStore
 from engine.text import display_safe, one_line

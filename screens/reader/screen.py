@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine import number_format
-from engine.records.conversations import CurvePoint
+from engine.records.scores import CurvePoint
 from engine.services.services import Services
 from engine.text import one_line
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog

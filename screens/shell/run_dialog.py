@@ -13,7 +13,8 @@ from textual.widgets.option_list import Option
 
 from engine import number_format
 from engine.errors import WorkbenchError
-from engine.records.conversations import Estimate, Mode
+from engine.records.runs import Estimate
+from engine.records.scores import Mode
 from engine.services.jobs import JobService
 from engine.text import one_line
 from screens.shell.dialogs import Dialog, hint_line

@@ -19,7 +19,8 @@ from textual.widgets import Footer
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event
 from engine.filters import Filter
-from engine.records.conversations import Mode, RunRow
+from engine.records.runs import RunRow
+from engine.records.scores import Mode
 from engine.services.network import NetworkService
 from engine.services.services import ProjectInfo, Services
 from engine.text import one_line

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.errors import WorkbenchError
-from engine.records.conversations import Mode
+from engine.records.scores import Mode
 from engine.services.services import Services
 from engine.services.training.records import RunDetail, TrainingChoices, TrainingRun
 from engine.services.training.request import TrainingRequest

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine import number_format
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 from engine.services.trees.records import TreeItem
 from engine.text import one_line
 from screens.trees.turn_line import MEASURES, turn_blocks

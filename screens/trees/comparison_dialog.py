@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 from textual.widgets.option_list import Option
 
-from engine.records.conversations import Estimate
+from engine.records.runs import Estimate
 from engine.services.run_requests import TreeRequest
 from engine.services.trees.records import TreeItem
 from engine.services.trees.service import TreeService

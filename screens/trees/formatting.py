@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from engine import number_format
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 from engine.services.trees.records import Comparison, ConfigRow
 from engine.text import one_line
 

@@ -16,7 +16,7 @@ from textual.widgets import Static
 from engine import number_format
 from engine.errors import WorkbenchError
 from engine.filters import ListQuery
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 from engine.services.run_requests import TreeRequest
 from engine.services.services import Services
 from engine.services.trees.records import ConfigRow, TreeItem

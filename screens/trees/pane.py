@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine import number_format
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 from engine.services.trees.records import OpenTree, PropertyBounds
 from engine.text import one_line
 from screens.trees.formatting import grown_words

@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 
 from engine import number_format
 from engine.filters import ListQuery
-from engine.records.conversations import Estimate
+from engine.records.runs import Estimate
 from engine.services.run_requests import TreeRequest
 from engine.services.trees.service import TreeService
 from engine.text import one_line

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.errors import WorkbenchError
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 from engine.services.run_requests import TreeRequest
 from engine.services.services import Services
 from engine.services.trees.records import (

@@ -12,7 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine import number_format
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 from screens.widgets.curve import block_rows, spread
 from screens.widgets.states import TONES
 

@@ -12,8 +12,8 @@ from engine.records.calibration import (
     CompletionRate,
     Share,
 )
-from engine.records.conversations import Verdict
 from engine.records.interval import Interval
+from engine.records.triage import Verdict
 from engine.text import one_line
 from screens.widgets.agreement import format_agreement
 from screens.widgets.states import VERDICT_LOOKS

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.records.calibration import CalibrationReport
-from engine.records.conversations import DecisionRule
+from engine.records.scores import DecisionRule
 from engine.services.services import Services
 from screens.shell.dialogs import TextDialog
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen

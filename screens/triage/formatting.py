@@ -10,7 +10,8 @@ from textual.content import Content
 from engine import number_format
 from engine.filters import Filter
 from engine.records.calibration import Agreement
-from engine.records.conversations import DecisionRule, QueueOrder, Verdict, VerdictRow
+from engine.records.scores import DecisionRule
+from engine.records.triage import QueueOrder, Verdict, VerdictRow
 from engine.text import one_line
 from screens.widgets.agreement import format_agreement
 from screens.widgets.states import VERDICT_LOOKS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.records.conversations import TriageItem, TriagePage
+from engine.records.triage import TriageItem, TriagePage
 
 FEW_LEFT = 100
 """With fewer items to come the next page of a long queue is read."""

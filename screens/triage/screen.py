@@ -10,7 +10,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from engine.errors import WorkbenchError
-from engine.records.conversations import QueueOrder, TriagePlace, Verdict, VerdictRow
+from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
 from engine.services.services import Services
 from engine.text import display_safe
 from screens.shell.dialogs import ChoiceDialog, TextDialog

@@ -6,15 +6,9 @@ from dataclasses import dataclass
 
 from engine import number_format
 from engine.errors import WorkbenchError
-from engine.records.conversations import (
-    ConversationRow,
-    DecisionRule,
-    LeakRow,
-    MessageRow,
-    RemainingRow,
-    ScoreRow,
-    VerdictRow,
-)
+from engine.records.conversations import ConversationRow, LeakRow, MessageRow
+from engine.records.scores import DecisionRule, RemainingRow, ScoreRow
+from engine.records.triage import VerdictRow
 from engine.services.services import Services
 
 

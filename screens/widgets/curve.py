@@ -12,7 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine import number_format
-from engine.records.conversations import CurvePoint, DecisionRule
+from engine.records.scores import CurvePoint, DecisionRule
 from screens.widgets.reach import reach_words
 from screens.widgets.states import STATE_LOOKS, TONES
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine import number_format
-from engine.records.conversations import CurvePoint
+from engine.records.scores import CurvePoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.records.conversations import State, Verdict
+from engine.records.scores import State
+from engine.records.triage import Verdict
 
 TONES = {
     "tone--complete",

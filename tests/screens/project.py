@@ -21,8 +21,11 @@ from engine.events import DataChanged, Event, JobEnded, JobProgress, Listener
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog
-from engine.records.conversations import ConversationRow, Estimate, Mode, RunRow, VerdictRow
+from engine.records.conversations import ConversationRow
 from engine.records.imports import Leak, Parsed
+from engine.records.runs import Estimate, RunRow
+from engine.records.scores import Mode
+from engine.records.triage import VerdictRow
 from engine.services.exports import ExportFiles
 from engine.services.goals.service import GoalService
 from engine.services.jobs import JobService

@@ -14,8 +14,8 @@ from textual.pilot import Pilot
 
 from engine.conversation import ToolCall, without_surrogates
 from engine.events import JobEnded, JobProgress
-from engine.records.conversations import Verdict
 from engine.records.imports import Leak
+from engine.records.triage import Verdict
 from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard
 from screens.shell.dialogs import ErrorDialog

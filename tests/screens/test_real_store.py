@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from engine.conversation import Conversation, Message
-from engine.records.conversations import Verdict
 from engine.records.imports import Parsed
+from engine.records.triage import Verdict
 from engine.services.services import Services
 from engine.store import imports
 from engine.store.project import Project

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.jobs.runner import JobRunner
-from engine.records.conversations import Verdict
+from engine.records.triage import Verdict
 from engine.stages.importing import ImportStage
 from engine.store import conversations, runs, scores, settings, verdicts
 from engine.store.project import Project

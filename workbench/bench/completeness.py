@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.model.catalog import Catalog
 from engine.model.prompt_files import parse_prompt, prompt_text
-from engine.records.conversations import Mode
+from engine.records.scores import Mode
 from engine.stages.scoring import question_for
 from engine.worker.client import ModelProcess
 from workbench.bench.datasets import long_items, scoring_blocks

@@ -11,8 +11,8 @@ from itertools import accumulate, islice
 from pathlib import Path
 
 from engine.conversation import Conversation, Message, Role
-from engine.records.conversations import Verdict
 from engine.records.imports import Parsed
+from engine.records.triage import Verdict
 from engine.store import imports, runs, scores, settings
 from engine.store.project import Project
 from engine.store.triage import TriageStore

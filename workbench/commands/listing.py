@@ -14,8 +14,8 @@ from rich.cells import cell_len
 from engine.filters import ListQuery, SortKey
 from engine.number_format import probability
 from engine.records.conversations import ConversationRow
-from engine.store.conversations import ConversationStore
 from engine.services.workspace import Workspace
+from engine.store.conversations import ConversationStore
 from engine.text import as_json, one_line
 from workbench.commands.filtering import asked_filter
 from workbench.commands.options import add_filter, positive
@@ -65,7 +65,9 @@ def list_conversations(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _batches(conversations: ConversationStore, ids: Sequence[int]) -> Iterator[list[ConversationRow]]:
+def _batches(
+    conversations: ConversationStore, ids: Sequence[int]
+) -> Iterator[list[ConversationRow]]:
     for start in range(0, len(ids), BATCH):
         yield conversations.rows(ids[start : start + BATCH])
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from engine.errors import UsageError
 from engine.number_format import duration
-from engine.records.conversations import Estimate, Mode
+from engine.records.runs import Estimate
+from engine.records.scores import Mode
 from engine.services.run_requests import ScoringRequest
 from engine.services.training import adapter_in_use
 from engine.services.workspace import Workspace

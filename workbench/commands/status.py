@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.filters import ListQuery
-from engine.records.conversations import Counts, RunRow
+from engine.records.conversations import Counts
+from engine.records.runs import RunRow
 from engine.services.workspace import Workspace
 from engine.store import imports, runs
 from engine.store.project import Project

@@ -12,7 +12,7 @@ from engine.conversation import render_log
 from engine.errors import UsageError
 from engine.filters import Filter, ListQuery, Term
 from engine.number_format import bar, counted
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 from engine.services.trees.export_lines import meanings_line, tree_line
 from engine.services.trees.meanings import AnswerMeanings
 from engine.services.workspace import Workspace

@@ -9,7 +9,7 @@ from typing import get_args
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
-from engine.records.conversations import Mode
+from engine.records.scores import Mode
 from engine.services.validation import (
     all_metrics,
     completeness_report,

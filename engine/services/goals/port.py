@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from engine.records.conversations import Estimate
 from engine.records.goals import (
     ClusteringRow,
     GoalDecision,
@@ -22,6 +21,7 @@ from engine.records.goals import (
     SettleCandidate,
     SplitPart,
 )
+from engine.records.runs import Estimate
 
 
 class Goals(Protocol):

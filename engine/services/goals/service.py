@@ -21,7 +21,6 @@ from engine.goals.embedders.vectors import Numbers
 from engine.goals.merges.merge_state import Ids, MergeState
 from engine.goals.questions.distinctive_words import distinctive_words
 from engine.jobs.contract import Stage
-from engine.records.conversations import Estimate, RunRow
 from engine.records.goals import (
     ClusteringRow,
     GoalDecision,
@@ -38,6 +37,7 @@ from engine.records.goals import (
     SettleCandidate,
     SplitPart,
 )
+from engine.records.runs import Estimate, RunRow
 from engine.services.goals import proposal_decisions
 from engine.services.goals.run_stages import ClusterOptions, GoalStages
 from engine.store import clusterings, conversations, goal_answers, goal_decisions, runs

@@ -11,7 +11,7 @@ from engine.conversation import render_log
 from engine.jobs.contract import Stage
 from engine.model.catalog import RunnableModel
 from engine.model.interface import SPEED_TOKENS
-from engine.records.conversations import Estimate
+from engine.records.runs import Estimate
 from engine.stages.model_work import RunModel
 from engine.stages.scoring import ScoringStage
 from engine.store import conversations

@@ -7,7 +7,7 @@ from pathlib import Path
 from engine.filters import ListQuery
 from engine.model.catalog import Catalog
 from engine.model.prompt_files import prompt_names
-from engine.records.conversations import Estimate
+from engine.records.runs import Estimate
 from engine.services.models.endpoints import Endpoints
 from engine.services.models.in_use import ModelsInUse
 from engine.services.models.tuning import ModelTuning

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 from engine.trees.meaning import Meanings
 from engine.trees.measures import Answer, answers
 from engine.trees.record import TreeRecord, restore

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 
 NodeKind = Literal["frontier", "inner", "ended", "cut", "long"]
 """What a node is; the last three are the kinds of leaves."""

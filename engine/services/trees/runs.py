@@ -9,7 +9,7 @@ from engine.filters import ListQuery
 from engine.jobs.contract import Stage
 from engine.model.catalog import Catalog, RunnableModel
 from engine.model.interface import LoadOptions
-from engine.records.conversations import RunRow
+from engine.records.runs import RunRow
 from engine.services.models.endpoints import Endpoints
 from engine.services.models.in_use import ModelsInUse
 from engine.services.models.tuning import ModelTuning

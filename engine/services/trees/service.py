@@ -12,7 +12,8 @@ from typing import cast
 from engine.errors import ProjectError, UsageError
 from engine.filters import ListQuery
 from engine.jobs.runner import JobRunner
-from engine.records.conversations import Estimate, RunRow, TreeRow
+from engine.records.runs import Estimate, RunRow
+from engine.records.trees import TreeRow
 from engine.services.line_files import write_file
 from engine.services.run_requests import TreeRequest
 from engine.services.trees.export_lines import stored_tree_line

@@ -13,7 +13,8 @@ from engine.completeness import calibration
 from engine.errors import WorkbenchError
 from engine.filters import ListQuery, parse_filter
 from engine.records.calibration import Agreement, CalibrationReport, CompletionRate, FilterRate
-from engine.records.conversations import DecisionRule, RuleSource, State, Verdict
+from engine.records.scores import DecisionRule, RuleSource, State
+from engine.records.triage import Verdict
 from engine.store import conversations, settings, verdicts
 from engine.store.project import Project
 from engine.store.saved import SavedStore

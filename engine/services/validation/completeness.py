@@ -12,7 +12,7 @@ from engine.conversation import Role, render_log
 from engine.errors import UsageError
 from engine.filters import ListQuery
 from engine.model.catalog import Catalog, adapter_name
-from engine.records.conversations import Mode
+from engine.records.scores import Mode
 from engine.records.validation import CompletenessTable, TruncationRow
 from engine.run_directory.events import RunDirectory
 from engine.services.training.run_files import all_runs, held_out_by, manifest_of, run_named

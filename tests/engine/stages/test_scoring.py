@@ -19,7 +19,7 @@ from engine.errors import UsageError
 from engine.filters import ListQuery, parse_filter
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.prompt_files import parse_prompt, prompt_text
-from engine.records.conversations import State
+from engine.records.scores import State
 from engine.stages.scoring import NO_BOUNDARY, question_for
 from engine.store import conversations, runs, scores
 from engine.store.conversations import ConversationStore

@@ -9,7 +9,7 @@ import pytest
 
 from engine.filters import ListQuery, parse_filter
 from engine.jobs.runner import JobDone, JobRunner, RunOutcome
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 from engine.stages.trees import TreeStage
 from engine.store import trees
 from engine.store.project import Project

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from engine.conversation import count_turns
 from engine.errors import ProjectError, WorkbenchError
 from engine.filters import TEXT, Filter, ListQuery, SortKey, Term, parse_filter
-from engine.records.conversations import State, Verdict
 from engine.records.imports import Rejected
+from engine.records.scores import State
+from engine.records.triage import Verdict
 from engine.store import conversations, imports
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.filters import ListQuery, parse_filter
-from engine.records.conversations import Histogram
+from engine.records.scores import Histogram
 from engine.store import listing
 from engine.store.conversations import ConversationStore
 from engine.store.project import Project

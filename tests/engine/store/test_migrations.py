@@ -11,7 +11,8 @@ import pytest
 
 from engine.errors import ProjectError
 from engine.filters import ListQuery, parse_filter
-from engine.records.conversations import State, Verdict
+from engine.records.scores import State
+from engine.records.triage import Verdict
 from engine.store import (
     clusterings,
     goal_answers,

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from engine.conversation import count_turns
 from engine.filters import ANY, NONE, Filter, ListQuery, SortKey, Term, parse_filter
-from engine.records.conversations import DecisionRule, Histogram, State, Verdict
+from engine.records.scores import DecisionRule, Histogram, State
+from engine.records.triage import Verdict
 from engine.store import settings as stored
 from engine.store.conversations import ConversationStore
 from engine.store.idset import IdSet

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.records.conversations import DecisionRule, State
+from engine.records.scores import DecisionRule, State
 from engine.store import runs, scores, settings
 from engine.store.project import Project
 from engine.store.scores import BoundaryEntry, RemainingEntry, ScoreConfig, ScoreEntry

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.filters import ListQuery, parse_filter
-from engine.records.conversations import Verdict
+from engine.records.triage import Verdict
 from engine.store.project import Project
 from engine.store.trees import TreeEntry
 from engine.store.triage import TriageStore

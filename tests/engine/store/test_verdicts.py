@@ -12,13 +12,8 @@ from hypothesis import strategies as st
 
 from engine.errors import ProjectError, ProjectReadOnly, UsageError
 from engine.filters import ListQuery, parse_filter
-from engine.records.conversations import (
-    ConversationRow,
-    QueueOrder,
-    TriagePlace,
-    Verdict,
-    VerdictRow,
-)
+from engine.records.conversations import ConversationRow
+from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
 from engine.store import queue, verdicts
 from engine.store.conversations import ConversationStore
 from engine.store.migrations.schema import migrate

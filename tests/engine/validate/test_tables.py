@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 from engine.stages.trees import tree_row
 from engine.trees.record import leaf_log_probs, record
 from engine.trees.tree import TreeOptions

@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import WorkbenchError
 from engine.events import DataChanged
-from engine.records.conversations import State
+from engine.records.scores import State
 from screens.conversations.screen import ConversationsScreen
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ErrorDialog, TextDialog

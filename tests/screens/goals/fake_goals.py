@@ -8,7 +8,6 @@ from dataclasses import replace
 from engine.errors import UsageError
 from engine.events import DataChanged
 from engine.records.calibration import Agreement, Share
-from engine.records.conversations import Estimate
 from engine.records.goals import (
     LIKELY,
     DecisionKind,
@@ -23,6 +22,7 @@ from engine.records.goals import (
     ReviewProgress,
     SplitPart,
 )
+from engine.records.runs import Estimate
 from tests.screens.goals.fake_groups import Clusters, FakeGroups
 from tests.screens.merge_review.fake_desk import Desk, likeness
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from engine.errors import ProjectReadOnly, WorkbenchError
 from engine.events import Event
-from engine.records.conversations import ConversationRow, State
+from engine.records.conversations import ConversationRow
 from engine.records.goals import (
     ClusteringRow,
     DeskOrder,
@@ -21,6 +21,7 @@ from engine.records.goals import (
     MemberOrder,
     MemberRow,
 )
+from engine.records.scores import State
 from tests.screens.merge_review.fake_desk import Desk, Group, hash_of
 
 Clusters = Sequence[tuple[str, Sequence[int]]]

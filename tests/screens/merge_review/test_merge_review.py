@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from screens.goals.formatting import label_for
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 
 from engine.errors import WorkbenchError
 from engine.events import DataChanged
-from engine.records.conversations import State
 from engine.records.goals import Evidence, MemberRow
-from screens.goals.formatting import label_for
+from engine.records.scores import State
 from screens.goals.members_screen import GoalMembersScreen
 from screens.merge_review.group_pane import SidePane, distinct
 from screens.merge_review.screen import MergeDeskScreen

@@ -6,7 +6,9 @@ import math
 
 import pytest
 
-from engine.records.conversations import Counts, Estimate, RunRow, Verdict
+from engine.records.conversations import Counts
+from engine.records.runs import Estimate, RunRow
+from engine.records.triage import Verdict
 from screens.overview.next_steps import (
     ProjectProgress,
     next_steps,

@@ -9,7 +9,8 @@ from textual.widgets import Static
 
 from engine.errors import WorkbenchError
 from engine.events import DataChanged, JobEnded, JobProgress
-from engine.records.conversations import RunRow, Verdict
+from engine.records.runs import RunRow
+from engine.records.triage import Verdict
 from screens.conversations.screen import ConversationsScreen
 from screens.overview.facts import Overview, load_overview, project_content, rate_content
 from screens.overview.histogram import column_heights

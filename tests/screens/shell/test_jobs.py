@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import WorkbenchError
 from engine.events import JobEnded, JobProgress, JobStarted
-from engine.records.conversations import RunRow
+from engine.records.runs import RunRow
 from screens.shell.dialogs import ErrorDialog
 from screens.shell.run_dialog import RunDialog
 from tests.screens.driving import lines, opened, press, settle, text

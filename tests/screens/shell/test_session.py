@@ -15,7 +15,7 @@ from random import Random
 import pytest
 from textual.pilot import Pilot
 
-from engine.records.conversations import Verdict
+from engine.records.triage import Verdict
 from engine.services.workspace import Workspace
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.store.project import Project

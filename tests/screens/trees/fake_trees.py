@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog
-from engine.records.conversations import Estimate
+from engine.records.runs import Estimate
 from engine.services.models.endpoints import Endpoints
 from engine.services.models.in_use import ModelsInUse
 from engine.services.models.tuning import ModelTuning

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from engine.records.conversations import Estimate, TreeRow
+from engine.records.runs import Estimate
+from engine.records.trees import TreeRow
 from engine.services.run_requests import TreeRequest
 from engine.services.services import Services
 from engine.services.trees.records import TreeItem

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import UsageError
-from engine.records.conversations import TreeRow
+from engine.records.trees import TreeRow
 from engine.services.trees.meanings import AnswerMeanings, Comparison
 from engine.store import trees as stored
 from engine.store.project import Project

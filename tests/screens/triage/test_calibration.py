@@ -6,8 +6,8 @@ import pytest
 
 from engine.completeness.calibration import wilson
 from engine.records.calibration import ReliabilityBin
-from engine.records.conversations import Verdict
 from engine.records.interval import Interval
+from engine.records.triage import Verdict
 from screens.triage.calibration_formatting import estimate_words, threshold_words
 from screens.triage.reliability import axis_line, plot_cells
 from tests.screens.driving import Size, lines, opened, press, text

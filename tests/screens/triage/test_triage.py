@@ -7,7 +7,7 @@ import pytest
 from engine.errors import ProjectError
 from engine.events import DataChanged
 from engine.filters import ListQuery, parse_filter
-from engine.records.conversations import TriageItem, TriagePage, Verdict
+from engine.records.triage import TriageItem, TriagePage, Verdict
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs import ErrorDialog
 from screens.triage.queue import TriageQueue

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.records.conversations import CurvePoint
+from engine.records.scores import CurvePoint
 from screens.widgets.finding import MOST_HITS, Hit, Hits, find, plain_pattern, words_pattern
 from screens.widgets.message_text import Form
 from screens.widgets.pretty_json import DEEPEST, LONGEST, ONE_LINE, pretty_json

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from engine.errors import UsageError
-from engine.records.conversations import DecisionRule, State
 from engine.records.goals import GroupStates
+from engine.records.scores import DecisionRule, State
 from engine.services.goals.service import GoalService
 from engine.store.project import Project
 from tests.engine.services.goals.goal_project import TOPIC, members, stored_goals, texts

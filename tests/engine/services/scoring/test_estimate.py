@@ -11,7 +11,7 @@ import pytest
 from engine.conversation import Conversation, Message
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import RunnableModel
-from engine.records.conversations import Estimate
+from engine.records.runs import Estimate
 from engine.services.scoring.estimate import ScoringRun, estimate_scoring
 from engine.simulate.samples import write_jsonl
 from engine.stages.importing import ImportStage

@@ -11,7 +11,8 @@ import pytest
 
 from engine.events import DataChanged, Event
 from engine.filters import ListQuery, parse_filter
-from engine.records.conversations import DecisionRule, Verdict
+from engine.records.scores import DecisionRule
+from engine.records.triage import Verdict
 from engine.services.triage.calibration import CalibrationService
 from engine.services.workspace import Workspace
 from engine.store.conversations import ConversationStore

@@ -13,8 +13,8 @@ import pytest
 
 from engine.conversation import Conversation, Message
 from engine.model.adapter_files import AdapterOrigin
-from engine.records.conversations import Mode
 from engine.records.imports import Parsed
+from engine.records.scores import Mode
 from engine.run_directory.config import Recipe, TrainConfig
 from engine.run_directory.events import RunDirectory
 from engine.services.training.run_files import runs_folder

@@ -12,10 +12,11 @@ import tempfile
 from array import array
 from pathlib import Path
 
-from engine.records.conversations import TreeRow, Verdict
 from engine.records.goals import GoalDecision
 from engine.records.imports import Rejected
 from engine.records.simulation import PlaySetting, TranscriptLine
+from engine.records.trees import TreeRow
+from engine.records.triage import Verdict
 from engine.store import (
     cjk_index,
     clusterings,

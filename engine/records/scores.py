@@ -1,0 +1,116 @@
+"""Completeness scores, the rule that makes states of them, and remaining tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+RuleSource = Literal["default", "calibrated", "chosen"]
+Mode = Literal["base", "tuned", "judge"]
+
+
+class State(StrEnum):
+    """What the completeness score says of a conversation; `unscored` is never counted as one of the others."""
+
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
+    BORDERLINE = "borderline"
+    UNSCORED = "unscored"
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRule:
+    """How a score becomes a state.
+
+    Attributes:
+        threshold: On the normalised score, in [0, 1].
+        band: Half-width of the borderline band around the threshold.
+        source: Where the threshold is from: the default, the verdicts, or a person who pinned it.
+    """
+
+    threshold: float = 0.5
+    band: float = 0.1
+    source: RuleSource = "default"
+
+    def state(self, p_end_normalised: float | None) -> State:
+        """The state of a conversation whose last boundary has this normalised score; None is unscored."""
+        if p_end_normalised is None:
+            return State.UNSCORED
+        if abs(p_end_normalised - self.threshold) < self.band:
+            return State.BORDERLINE
+        return State.COMPLETE if p_end_normalised >= self.threshold else State.INCOMPLETE
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """`p_end` at one boundary.
+
+    Attributes:
+        message: Index of the message after which the conversation could end.
+        step, turn: Its numbers in the log.
+        p_end: Probability of the end tag there.
+        p_end_normalised: `p_end / (p_end + P(continuation))`.
+    """
+
+    message: int
+    step: int
+    turn: int
+    p_end: float
+    p_end_normalised: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """The completeness score of one conversation under one configuration.
+
+    Attributes:
+        reason: Why it is unscored, or what is special about the score (a window); None otherwise.
+        noise: Largest change of a probability seen on this model when the batch size changes; digits below
+            it mean nothing.
+    """
+
+    conversation_id: int
+    config_hash: str
+    run_id: int
+    state: State
+    reason: str | None
+    p_end: float | None
+    p_end_normalised: float | None
+    curve: tuple[CurvePoint, ...]
+    mode: Mode
+    model: str
+    adapter: str | None
+    noise: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredId:
+    """An imported id with the score of its conversation, None where no run has reached it."""
+
+    external_id: str
+    source: str
+    score: ScoreRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemainingRow:
+    """What a model says is left to do; `text` is empty and `reason` says why when it gave nothing usable."""
+
+    conversation_id: int
+    config_hash: str
+    text: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How the normalised scores of some conversations spread over [0, 1].
+
+    Attributes:
+        bins: Conversations in each of equal parts, lowest first; an inner edge belongs to the part above it.
+        unscored: Conversations without an honest number, which are in no part.
+    """
+
+    bins: tuple[int, ...]
+    unscored: int
