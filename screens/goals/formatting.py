@@ -8,7 +8,6 @@ from dataclasses import replace
 from textual.content import Content
 
 from engine import number_format
-from engine.records.conversations import State
 from engine.records.goals import (
     ClusteringRow,
     DecisionKind,
@@ -21,6 +20,7 @@ from engine.records.goals import (
     ReviewProgress,
     said_yes,
 )
+from engine.records.scores import State
 from engine.text import display_safe, one_line
 from screens.widgets.agreement import format_agreement
 from screens.widgets.states import STATE_LOOKS

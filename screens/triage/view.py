@@ -15,7 +15,7 @@ from engine.errors import WorkbenchError
 from engine.events import DataChanged, Event
 from engine.filters import Filter, FilterError, ListQuery, parse_filter
 from engine.records.calibration import Agreement
-from engine.records.conversations import QueueOrder, TriagePage, TriagePlace
+from engine.records.triage import QueueOrder, TriagePage, TriagePlace
 from engine.services.services import Services
 from engine.text import one_line
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
