@@ -21,7 +21,7 @@ from engine.text import one_line
 from screens.conversations.screen import ConversationsScreen
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.screen import GoalsScreen
-from screens.goals.similar_dialog import AlikeDialog
+from screens.goals.similar_dialog import SimilarDialog
 from screens.merge_review.screen import MergeDeskScreen
 from screens.models.screen import ModelsScreen
 from screens.overview.screen import OverviewScreen
@@ -112,7 +112,7 @@ class WorkbenchApp(Keyed, FaultTellingApp[None], inherit_bindings=False):
             tree=partial(TreeScreen, services, self._feed),
             calibration=partial(CalibrationScreen, services, self._feed),
             members=partial(GoalMembersScreen, services, self._feed),
-            similar=partial(AlikeDialog, services.goals),
+            similar=partial(SimilarDialog, services.goals),
         )
         self.add_mode("overview", lambda: OverviewScreen(services, self._feed, clock))
         self.add_mode("conversations", lambda: ConversationsScreen(services, self._feed))

@@ -1,9 +1,9 @@
-"""The filters that were saved under a name: apply one, or delete it."""
+"""The filters that are saved under a name: save one, apply one, delete one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,9 +13,11 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.errors import WorkbenchError
+from engine.filters import Filter, FilterError, parse_filter
 from engine.services.services import ProjectInfo, SavedStore
-from engine.text import one_line
-from screens.shell.dialogs import Dialog, ErrorDialog, hint_line
+from engine.text import display_safe, one_line
+from screens.shell.dialogs import Dialog, ErrorDialog, TextDialog, hint_line
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 from screens.widgets.choices import Choices
 
@@ -89,3 +91,45 @@ def _line(name: str, text: str) -> Content:
     return Content.assemble(
         (f"{one_line(name, 30):<20}", "bold"), ("  " + one_line(text, 120), "$tone-muted")
     )
+
+
+def ask_filter_name(screen: WorkbenchScreen[Any], wanted: Filter) -> None:
+    """Asks for a name and saves the filter under it."""
+    text = str(wanted)
+    if not text:
+        screen.notify("There is no filter to save; f writes one.", markup=False)
+        return
+    if not screen.may_write():
+        return
+
+    def chosen(name: str | None) -> None:
+        name = one_line(name or "", 60)
+        if name:
+            write_in_order(
+                screen,
+                lambda: screen.services.saved.save_filter(name, text),
+                lambda _: screen.notify(f"Saved as {name}; W lists it.", markup=False),
+                screen.show_error,
+            )
+
+    screen.app.push_screen(TextDialog("Save this filter as", placeholder="a name"), chosen)
+
+
+def choose_filter(screen: WorkbenchScreen[Any]) -> None:
+    """Lists the saved filters; the screen then lists what the chosen one matches."""
+
+    def chosen(text: str | None) -> None:
+        if text is None:
+            return
+        try:
+            wanted = parse_filter(display_safe(text))
+        except FilterError as error:
+            screen.show_error(error)
+        else:
+            screen.filter_by(wanted)
+
+    def show(filters: dict[str, str]) -> None:
+        dialog = SavedFiltersDialog(screen.services.saved, screen.services.project, filters)
+        screen.app.push_screen(dialog, chosen)
+
+    screen.in_background(screen.services.saved.filters, show, group="saved")

@@ -16,46 +16,86 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.errors import WorkbenchError
-from engine.filters import ListQuery
+from engine.filters import Filter, ListQuery
 from engine.records.conversations import ConversationRow
+from engine.services.exports import ExportKind
 from engine.services.services import Services
-from screens.conversations.columns import DEFAULT_COLUMNS, ListColumns
-from screens.conversations.filtering import ASKING_KEYS, AskingScreen
+from screens.conversations.columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED, ListColumns
 from screens.conversations.hit_counts import HitCounts
-from screens.conversations.marking import MARKING_KEYS
+from screens.conversations.marked import ask_tag, copy_names
 from screens.conversations.query import (
+    SORT_TITLES,
     Listing,
     counts_words,
     filter_words,
+    next_state,
     read_counts,
     searched,
+    sort_of_column,
+    toggle_sort,
 )
-from screens.shell.workbench_screen import REFRESH_SECONDS
+from screens.conversations.saved_filters import ask_filter_name, choose_filter
+from screens.shell.dialogs import TicksDialog, ask_order
+from screens.shell.filter_editing import edit_filter
+from screens.shell.marking import Marking
+from screens.shell.save_dialogs import ask_export
+from screens.shell.workbench_screen import REFRESH_SECONDS, WorkbenchScreen
 from screens.widgets.background import write_in_order
 from screens.widgets.conversation_facts import Facts, load_facts
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.evidence import Evidence
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.finding import words_pattern
+from screens.widgets.marks import Marks
 from screens.widgets.row_table import RowTable
 from screens.widgets.states import STATE_LOOKS
 from screens.widgets.transcript import Transcript
 
+EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
+    ("conversations", "conversations, as they can be imported again"),
+    ("scores", "scores, with their curves"),
+    ("verdicts", "verdicts, notes and tags"),
+)
 REFRESH_SHARE = 4
 """A refresh that took long is followed by a pause so many times as long, so that reading never fills the time."""
 CURSOR_REST = 0.5
 """Seconds without a move before the place of the cursor is remembered."""
 
 
-class ConversationsScreen(AskingScreen):
-    """A virtual list with the state of each conversation, and a preview where there is room for one."""
+class ConversationsScreen(Marking, WorkbenchScreen[None]):
+    """A virtual list with the state of each conversation, and a preview where there is room for one.
+
+    Attributes:
+        query_shown: What is listed; changed through `ask` only.
+        columns_shown: Keys of the columns; changed through `show_columns` only.
+    """
 
     MODE = "conversations"
     CSS_PATH = "conversations.tcss"
     AUTO_FOCUS = "#list"
     BINDINGS: ClassVar[list[BindingType]] = [
-        *ASKING_KEYS,
-        *MARKING_KEYS,
+        Binding("f", "edit_filter", "Filter", tooltip="Write a filter"),
+        Binding("slash", "search", "Find", key_display="/", tooltip="Find words in the messages"),
+        Binding("F", "next_state", "State", tooltip="Next state filter", show=False),
+        Binding("s", "sort", "Sort", tooltip="Sort by a column"),
+        Binding("S", "reverse", "Reverse", tooltip="Reverse the order", show=False),
+        Binding("C", "columns", "Columns", tooltip="Choose the columns", show=False),
+        Binding("w", "save_filter", "Save", tooltip="Save this filter under a name", show=False),
+        Binding("W", "saved_filters", "Saved", tooltip="Saved filters", show=False),
+        Binding("escape", "clear", "Clear", tooltip="Clear the filter, then the marks", show=False),
+        Binding("space", "mark", "Mark", tooltip="Mark or unmark, and go on"),
+        Binding("v", "mark_range", "Range", tooltip="Mark from the last mark to here", show=False),
+        Binding("a", "mark_all", "All", tooltip="Mark everything that is listed", show=False),
+        Binding("A", "mark_none", "None", tooltip="Take all marks away", show=False),
+        Binding(
+            "y",
+            "copy_names",
+            "Copy",
+            tooltip="Copy the names of the marked ones or this",
+            show=False,
+        ),
+        Binding("t", "tag", "Tag", tooltip="Tag or untag the marked ones or this"),
+        Binding("X", "export", "Export", tooltip="Export what is marked or listed", show=False),
         Binding("r", "run_scoring", "Score"),
         Binding("i", "import_files", "Import"),
         Binding("q", "app.quit", "Quit"),
@@ -63,6 +103,9 @@ class ConversationsScreen(AskingScreen):
 
     def __init__(self, services: Services, feed: EngineFeed) -> None:
         super().__init__(services, feed)
+        self.query_shown = ListQuery()
+        self.columns_shown: Sequence[str] = DEFAULT_COLUMNS
+        self.marks = Marks()
         self._listing: Listing | None = None
         self._words: Sequence[str] = ()
         self._restored = False
@@ -253,6 +296,103 @@ class ConversationsScreen(AskingScreen):
             write_in_order(
                 self, lambda: saved.save_view(query, place), lambda _: None, self.show_error
             )
+
+    def on_filter_line_asked(self, message: FilterLine.Asked) -> None:
+        """What is written in the filter line is listed."""
+        self.ask(replace(self.query_shown, filter=message.filter))
+
+    def on_filter_line_left(self) -> None:
+        """Back to the list."""
+        self.table.focus()
+
+    def filter_by(self, wanted: Filter) -> None:
+        """Lists what a filter matches."""
+        self.query_one(FilterLine).put(wanted)
+        self.ask(replace(self.query_shown, filter=wanted))
+
+    def action_edit_filter(self) -> None:
+        """Goes into the filter line."""
+        edit_filter(self)
+
+    def action_search(self) -> None:
+        """Goes into the filter line to write words behind what stands there."""
+        edit_filter(self, words=True)
+
+    def action_next_state(self) -> None:
+        """Steps through the state filters."""
+        self.filter_by(next_state(self.query_shown).filter)
+
+    def action_clear(self) -> None:
+        """Takes the filter away, and when there is none the marks."""
+        if self.query_shown.filter:
+            self.filter_by(Filter())
+        elif self.marks:
+            self.action_mark_none()
+
+    def action_reverse(self) -> None:
+        """Turns the order round."""
+        self.ask(replace(self.query_shown, descending=not self.query_shown.descending))
+
+    def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
+        """A click on a column's title sorts by it."""
+        key = sort_of_column(message.key)
+        if key is not None:
+            self.ask(toggle_sort(self.query_shown, key))
+
+    def action_sort(self) -> None:
+        """Asks for the column to sort by."""
+        ask_order(
+            self,
+            list(SORT_TITLES.items()),
+            self.query_shown.sort,
+            lambda key: self.ask(toggle_sort(self.query_shown, key)),
+        )
+
+    def action_columns(self) -> None:
+        """Asks which columns are shown."""
+
+        def chosen(keys: list[str] | None) -> None:
+            if keys is None:
+                return
+            self.show_columns([*keys, FIXED])
+            if self.services.project.read_only is None:
+                saved, columns = self.services.saved, [*keys, FIXED]
+                write_in_order(
+                    self, lambda: saved.save_columns(columns), lambda _: None, self.show_error
+                )
+            else:
+                self.notify("Read-only: the columns are not remembered.", markup=False)
+
+        choices = [(key, title) for key, title in COLUMN_TITLES.items() if key != FIXED]
+        self.app.push_screen(TicksDialog("Columns", choices, self.columns_shown), chosen)
+
+    def action_save_filter(self) -> None:
+        """Asks for a name and saves the filter under it."""
+        ask_filter_name(self, self.query_shown.filter)
+
+    def action_saved_filters(self) -> None:
+        """Lists the saved filters, to apply or delete one."""
+        choose_filter(self)
+
+    # Marked conversations, else the one under the cursor
+
+    def action_copy_names(self) -> None:
+        """Copies their names."""
+        copy_names(self, self._meant())
+
+    def action_tag(self) -> None:
+        """Asks for a tag and gives it to them, or takes it from them."""
+        ask_tag(self, self._meant())
+
+    def action_export(self) -> None:
+        """Asks what to write of the marked conversations, else of all that are listed, and where."""
+        ids = self.marks.chosen(self.table.ids) if self.marks else self.table.ids
+        if not ids:
+            self.notify("There is nothing to export.", markup=False)
+            return
+        which = "marked" if self.marks else "listed"
+        number = f"{number_format.counted(len(ids), 'conversation')} ({which})"
+        ask_export(self, f"Export {number}", EXPORT_KINDS, ids)
 
     # Going on from a conversation
 

@@ -1,4 +1,4 @@
-"""What a clustering run would work on, before it starts."""
+"""The form of a clustering run, with what it costs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine import number_format
 from engine.errors import WorkbenchError
 from engine.records.goals import ClusteringRow, Decide, GoalRequest, GoalText
 from engine.records.runs import Estimate
-from engine.services.goals.port import Goals
+from engine.services.goals.service import GoalService
 from engine.text import one_line
 from screens.shell.run_form import KEYS, RunForm, field_line, whole_number
 from screens.widgets.cycle import Cycle
@@ -21,52 +21,55 @@ from screens.widgets.cycle import Cycle
 TEXTS: dict[GoalText, tuple[str, str]] = {
     "first-user": (
         "the first user message",
-        "It states the goal in many logs. No model reads anything.",
+        "It states the goal in many logs. No model reads the conversations.",
     ),
     "all-user": (
         "all user messages",
-        "For goals that come out bit by bit. No model reads anything.",
+        "For goals that users state bit by bit. No model reads the conversations.",
     ),
     "all": (
         "what both sides wrote",
-        "For goals that the assistant names. No model reads anything.",
+        "For goals that the assistant names. No model reads the conversations.",
     ),
     "summary": (
-        "a summary",
+        "the model's summary",
         "The model writes what the user wants: one reply for each conversation.",
     ),
 }
-"""What a goal is told by, in words and more of them."""
+"""The texts that conversations are clustered by: name and explanation."""
 
 DECIDES: dict[Decide, tuple[str, str]] = {
     "ask": (
-        "you, on the desk",
+        "you, on the merge desk",
         "Every proposed merge waits for your yes or no, with its evidence.",
     ),
-    "auto": ("by probability", "What is probable enough is merged unattended; all can be undone."),
-    "llm": ("by the model alone", "Its word decides, as in the paper; all can be undone."),
-    "none": ("no proposals", "Plain clusters; the model is asked for nothing but labels."),
+    "auto": (
+        "by probability",
+        "Pairs that are probable enough are merged without you; all can be undone.",
+    ),
+    "llm": ("by the model alone", "Its yes or no decides, as in Soroka et al.; all can be undone."),
+    "none": ("no proposals", "Clusters with labels of the model, without merges."),
 }
-"""Who decides on merges, likewise."""
+"""Who decides on merges: name and explanation."""
 
 DEFAULT = GoalRequest()
 HELP = {
     "embedder": "tfidf (words), minilm (meaning, extra embed), mixed (both), a GGUF file, or the URL of an endpoint.",
-    "clusters": "More than there are goals: near ones are proposed as merges afterwards.",
-    "seed": "The same seed clusters the same way.",
+    "clusters": "More than there are goals: similar clusters are proposed for a merge afterwards.",
+    "seed": "The same seed gives the same clusters.",
 }
 
 
 class GoalRunForm(RunForm[GoalRequest, Estimate]):
-    """Asks for text, embedder, number of clusters, seed and who decides; says first how long it takes."""
+    """Asks for text, embedder, clusters, seed and who decides on merges; shows how long the run takes."""
 
     PLACE = "goal-run"
-    ASKS = "Cluster conversations by what was wanted"
+    ASKS = "Cluster conversations by goal"
     FIRST = "text"
     BINDINGS: ClassVar[list[BindingType]] = KEYS
 
-    def __init__(self, goals: Goals, last: ClusteringRow | None) -> None:
-        """`last` is the clustering that is shown: what it was made with stands there already."""
+    def __init__(self, goals: GoalService, last: ClusteringRow | None) -> None:
+        """Begins with the settings of `last`, the clustering that is shown."""
         super().__init__()
         self._goals, self._last = goals, last
 
@@ -75,7 +78,7 @@ class GoalRunForm(RunForm[GoalRequest, Estimate]):
         last = self._last
         text = list(TEXTS).index(last.text if last is not None else DEFAULT.text)
         embedder = one_line(last.embedder) if last is not None else DEFAULT.embedder
-        yield field_line("told by", Cycle([name for name, _ in TEXTS.values()], text, id="text"))
+        yield field_line("text", Cycle([name for name, _ in TEXTS.values()], text, id="text"))
         yield field_line("embedder", Input(embedder, id="embedder"))
         proposed = "proposed from the data"
         if last is not None:
@@ -85,7 +88,7 @@ class GoalRunForm(RunForm[GoalRequest, Estimate]):
         yield field_line("seed", Input(str(DEFAULT.seed), id="seed"))
         yield field_line("merges", Cycle([name for name, _ in DECIDES.values()], id="decide"))
 
-    def wish(self) -> GoalRequest:
+    def request(self) -> GoalRequest:
         """See the base."""
         embedder = self.text("embedder")
         if not embedder:
@@ -99,13 +102,13 @@ class GoalRunForm(RunForm[GoalRequest, Estimate]):
             [*DECIDES][self.at("decide")],
         )
 
-    def cost(self, wish: GoalRequest) -> Estimate:
+    def cost(self, request: GoalRequest) -> Estimate:
         """See the base."""
-        return self._goals.estimate(wish)
+        return self._goals.estimate(request)
 
-    def told(self, wish: GoalRequest, cost: Estimate) -> Content:
+    def cost_text(self, request: GoalRequest, cost: Estimate) -> Content:
         """See the base."""
-        return estimate_content(cost, wish)
+        return estimate_content(cost, request)
 
     def help_of(self, field: str) -> str:
         """See the base."""
@@ -116,8 +119,8 @@ class GoalRunForm(RunForm[GoalRequest, Estimate]):
         return HELP.get(field, "")
 
 
-def estimate_content(estimate: Estimate, wish: GoalRequest) -> Content:
-    """An estimate in words."""
+def estimate_content(estimate: Estimate, request: GoalRequest) -> Content:
+    """The number of conversations, the time, and what the model is asked for."""
     time = (
         "time unknown until the first are done"
         if estimate.seconds is None
@@ -128,7 +131,9 @@ def estimate_content(estimate: Estimate, wish: GoalRequest) -> Content:
         f" · {time}",
     ]
     asked = (
-        ["summaries"] * (wish.text == "summary") + ["labels"] + ["merges"] * (wish.decide != "none")
+        ["summaries"] * (request.text == "summary")
+        + ["labels"]
+        + ["merges"] * (request.decide != "none")
     )
     parts += [f"\n{', '.join(asked)} asked of ", (one_line(estimate.model, 60), "bold")]
     return Content.assemble(*parts)

@@ -20,10 +20,13 @@ from engine.errors import WorkbenchError
 from engine.records.conversations import MessageRow
 from engine.text import display_safe
 
-Outside = Literal["pager", "editor"]
+ProgramKind = Literal["pager", "editor"]
 
-_VARIABLES: Mapping[Outside, Sequence[str]] = {"pager": ("PAGER",), "editor": ("VISUAL", "EDITOR")}
-_USUAL: Mapping[Outside, Sequence[str]] = {
+_VARIABLES: Mapping[ProgramKind, Sequence[str]] = {
+    "pager": ("PAGER",),
+    "editor": ("VISUAL", "EDITOR"),
+}
+_FALLBACKS: Mapping[ProgramKind, Sequence[str]] = {
     "pager": ("less", "more"),
     "editor": ("nano", "vim", "vi"),
 }
@@ -44,7 +47,7 @@ def log_text(messages: Sequence[MessageRow]) -> str:
     return without_surrogates("".join(piece.text for piece in render_log(plain)))
 
 
-def command(kind: Outside, environment: Mapping[str, str]) -> list[str]:
+def find_command(kind: ProgramKind, environment: Mapping[str, str]) -> list[str]:
     """The words of the command that the environment names, else of a usual program that is there.
 
     Raises:
@@ -64,11 +67,11 @@ def command(kind: Outside, environment: Mapping[str, str]) -> list[str]:
                 f"Set ${variable} to a program that is installed, or unset it.",
             )
         return words
-    for name in _USUAL[kind]:
+    for name in _FALLBACKS[kind]:
         if (found := shutil.which(name, path=environment.get("PATH"))) is not None:
             return [found]
     raise WorkbenchError(
-        f"There is no {kind}: neither {', '.join(_USUAL[kind])} is installed.",
+        f"There is no {kind}: neither {', '.join(_FALLBACKS[kind])} is installed.",
         f"Set ${_VARIABLES[kind][-1]} to a program that shows a file.",
     )
 

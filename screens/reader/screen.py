@@ -16,11 +16,12 @@ from engine import number_format
 from engine.records.scores import CurvePoint
 from engine.services.services import Services
 from engine.text import one_line
+from screens.reader.exporting import copy_log, copy_message, open_in_program
+from screens.reader.external_programs import ProgramKind
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
-from screens.reader.taking_text import TAKING_KEYS, TakingText
 from screens.shell.dialogs import TextDialog
 from screens.shell.routes import ReadingOrder
-from screens.shell.workbench_screen import TitleLine
+from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.widgets.conversation_facts import Facts, load_facts
 from screens.widgets.curve import Curve
 from screens.widgets.engine_feed import EngineFeed
@@ -34,7 +35,7 @@ from screens.widgets.states import STATE_LOOKS
 from screens.widgets.transcript import Transcript
 
 
-class ReaderScreen(TakingText):
+class ReaderScreen(WorkbenchScreen[int]):
     """Reads through an order of conversations; answers with the id of the last one read."""
 
     CSS_PATH = "reader.tcss"
@@ -90,7 +91,10 @@ class ReaderScreen(TakingText):
         Binding("w", "why", "Why", tooltip="Where the number comes from"),
         Binding("o", "original", "Original", tooltip="The record as imported"),
         Binding("m", "raw", "Raw", tooltip="Styled and laid out, or as imported"),
-        *TAKING_KEYS,
+        Binding("y", "copy_message", "Copy", tooltip="Copy this message"),
+        Binding("Y", "copy_all", "Copy everything", show=False, tooltip="Copy the conversation"),
+        Binding("P", "outside('pager')", "Pager", show=False, tooltip="Open in $PAGER"),
+        Binding("E", "outside('editor')", "Editor", show=False, tooltip="Open in $EDITOR"),
         Binding("v", "view", "Curve", tooltip="Turns or curve, on a narrow terminal"),
         Binding("escape", "leave", "Back", tooltip="Give up finding, or go back"),
         Binding("q", "close", "Close", show=False, tooltip="Go back"),
@@ -108,6 +112,7 @@ class ReaderScreen(TakingText):
         """Opens the conversation at place `at` of `order`; `words` are highlighted from the start."""
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
+        self._facts: Facts | None = None
         self._order = order
         self._at = at
         self._words = tuple(words)
@@ -338,6 +343,22 @@ class ReaderScreen(TakingText):
     def action_original(self) -> None:
         """Shows the record as imported."""
         self.app.push_screen(OriginalDialog(self.services.conversations, self.conversation_id))
+
+    def action_copy_message(self) -> None:
+        """Copies the current message."""
+        message = self.query_one(Transcript).message
+        if message is not None:
+            copy_message(self, message)
+
+    def action_copy_all(self) -> None:
+        """Copies the conversation as a log."""
+        if self._facts is not None:
+            copy_log(self, self._facts.messages)
+
+    def action_outside(self, kind: ProgramKind) -> None:
+        """Opens the conversation in the person's pager or editor."""
+        if self._facts is not None:
+            open_in_program(self, self._facts.messages, kind)
 
     def action_view(self) -> None:
         """Changes between the turns and the list of boundaries where both have no room."""

@@ -24,7 +24,7 @@ Request = TypeVar("Request")
 Cost = TypeVar("Cost")
 
 TYPING_REST = 0.25
-"""Seconds without a key before it is asked what a run would cost."""
+"""Seconds without a key before the cost of a run is estimated."""
 
 KEYS: list[BindingType] = [
     Binding("escape", "dismiss(None)", "Leave"),
@@ -32,11 +32,11 @@ KEYS: list[BindingType] = [
     Binding("down", "app.focus_next", "Next field", show=False),
     Binding("up", "app.focus_previous", "Field before", show=False),
 ]
-"""Of each such dialog, under its own name in the table of keys."""
+"""Keys of each such dialog; each dialog lists them in its own `BINDINGS`, under its own name in the table of keys."""
 
 
 class RunForm(Dialog[Request | None], Generic[Request, Cost]):
-    """Asks what to run, in lines with a field or two; the cost of it is found out as they change."""
+    """Asks what to run, one or two fields a line, and shows its cost, estimated again after each change."""
 
     ASKS: ClassVar[str]
     """The title."""
@@ -49,29 +49,29 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         self._known: Request | None = None
         self._pressed = False
 
-    # What a dialog is made of
+    # What a subclass defines
 
     def fields(self) -> ComposeResult:
         """Its lines."""
         raise NotImplementedError
 
     def show_lines(self) -> None:
-        """Hides the lines that do not belong to what is chosen."""
+        """Hides the lines that do not apply to what is chosen."""
 
-    def wish(self) -> Request:
-        """What is asked for; raises WorkbenchError for what cannot be understood."""
+    def request(self) -> Request:
+        """The run that the fields describe; raises WorkbenchError where a field cannot be understood."""
         raise NotImplementedError
 
-    def cost(self, wish: Request) -> Cost:
-        """Runs in a thread. What it costs; raises WorkbenchError where it cannot be run."""
+    def cost(self, request: Request) -> Cost:
+        """Estimates the run; called in a thread. Raises WorkbenchError where it cannot be run."""
         raise NotImplementedError
 
-    def told(self, wish: Request, cost: Cost) -> Content:
-        """The cost in words."""
+    def cost_text(self, request: Request, cost: Cost) -> Content:
+        """The estimate as text."""
         raise NotImplementedError
 
     def help_of(self, field: str) -> str:
-        """What the field of an id is for."""
+        """Help text of a field, by its id."""
         raise NotImplementedError
 
     # What its fields hold
@@ -84,7 +84,7 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         """Which of its choices a field is at."""
         return self.query_one(f"#{field}", Cycle).at
 
-    # How it goes on
+    # What happens
 
     def compose(self) -> ComposeResult:
         """Fields, help for the one in focus, cost, keys."""
@@ -97,14 +97,14 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
             yield Static(hint_line(*keys))
 
     def on_mount(self) -> None:
-        """Begins with the cost of what is proposed."""
+        """Estimates the run that is proposed."""
         self.show_lines()
         self.query_one(f"#{self.FIRST}").focus()
         self._forget()
         self._estimate()
 
     def on_input_changed(self) -> None:
-        """Another text is another run; its cost is asked for once the typing rests."""
+        """The text of a field changed: estimates again once no key was pressed for `TYPING_REST`."""
         self._forget()
         if self._timer is not None:
             self._timer.stop()
@@ -112,7 +112,7 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         self._show_help()
 
     def on_cycle_changed(self) -> None:
-        """So is another choice."""
+        """A choice changed: estimates again."""
         self.show_lines()
         self._show_help()
         self._forget()
@@ -123,26 +123,26 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         self._show_help()
 
     def action_start(self) -> None:
-        """Answers with what was asked for, once it is known what it costs; not when that is changed meanwhile."""
+        """Answers with the request, as soon as its cost is known; a change in between cancels that."""
         if self._known is not None:
             self.dismiss(self._known)
         self._pressed = True
 
     def _forget(self) -> None:
-        """What was estimated is not what is asked for now; nothing starts until that is known."""
+        """The estimate no longer fits the fields; nothing starts before the next one."""
         self._known, self._pressed = None, False
         self._tell(Content.styled("estimating …", "$tone-muted"))
 
     def _estimate(self) -> None:
         try:
-            wish = self.wish()
+            request = self.request()
         except WorkbenchError as error:
             self._refuse(error)
             return
         background(
             self,
-            lambda: self.cost(wish),
-            lambda cost: self._show_cost(wish, cost),
+            lambda: self.cost(request),
+            lambda cost: self._show_cost(request, cost),
             self._refuse,
             group="estimate",
         )
@@ -151,19 +151,19 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         self._pressed = False
         self._tell(refusal_content(error))
 
-    def _show_cost(self, wish: Request, cost: Cost) -> None:
-        self._known = wish
-        self._tell(self.told(wish, cost))
+    def _show_cost(self, request: Request, cost: Cost) -> None:
+        self._known = request
+        self._tell(self.cost_text(request, cost))
         if self._pressed:
-            self.dismiss(wish)
+            self.dismiss(request)
 
     def _tell(self, content: Content) -> None:
         self.query_one("#estimate", Static).update(content)
 
     def _show_help(self) -> None:
         at = self.focused.id if self.focused is not None else None
-        told = self.help_of(at or "")
-        self.query_one("#help", Static).update(Content.styled(one_line(told, 400), "$tone-muted"))
+        help_text = one_line(self.help_of(at or ""), 400)
+        self.query_one("#help", Static).update(Content.styled(help_text, "$tone-muted"))
 
 
 def field_line(name: str, first: Widget, second: Widget | None = None, other: str = "") -> Widget:

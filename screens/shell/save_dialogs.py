@@ -46,13 +46,13 @@ def ask_export(
     screen: WorkbenchScreen[Any],
     title: str,
     kinds: Sequence[tuple[ExportKind, str]],
-    ids: Sequence[int],
+    ids: Sequence[int] | None,
 ) -> None:
     """Asks what to export, then for the file.
 
     Args:
         kinds: What may be written, with words for each.
-        ids: Of the conversations it is about; none for what is about all.
+        ids: Of the conversations it is about; None for all.
     """
     exports = screen.services.exports
 

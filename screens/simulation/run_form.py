@@ -16,12 +16,12 @@ from engine.services.simulation.records import (
     Kind,
     SimulationOffers,
     SimulationRequest,
-    Simulations,
     chosen_models,
 )
+from engine.services.simulation.service import SimulationService
 from engine.text import display_safe, one_line
 from screens.shell.run_form import KEYS, RunForm, field_line, whole_number
-from screens.simulation import formatting as words
+from screens.simulation import formatting
 from screens.widgets.cycle import Cycle
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -65,7 +65,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
     FIRST = "kind"
     BINDINGS: ClassVar[list[BindingType]] = KEYS
 
-    def __init__(self, simulations: Simulations, offers: SimulationOffers) -> None:
+    def __init__(self, simulations: SimulationService, offers: SimulationOffers) -> None:
         super().__init__()
         self._simulations, self._offers = simulations, offers
 
@@ -77,7 +77,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         variant = variants.index(last.variants[0]) if len(last.variants) == 1 else 0
         yield field_line(
             "kind",
-            Cycle([words.KINDS[kind] for kind in KINDS], KINDS.index(last.kind), id="kind"),
+            Cycle([formatting.KINDS[kind] for kind in KINDS], KINDS.index(last.kind), id="kind"),
         )
         yield field_line(
             "model", _model("model", f"{models[0]} (the project's)", models, last.model)
@@ -133,7 +133,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
                 raise WorkbenchError(f"{name}: there is no {one!r}.", f"Known: {', '.join(known)}.")
         return tuple(dict.fromkeys(found))
 
-    def wish(self) -> SimulationRequest:
+    def request(self) -> SimulationRequest:
         """See the base."""
         offers = self._offers
         variants = ((), *((one,) for one in offers.variants))
@@ -159,13 +159,13 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
             turns=whole_number("turns", self.text("turns"), 1) or 10,
         )
 
-    def cost(self, wish: SimulationRequest) -> PlayEstimate:
+    def cost(self, request: SimulationRequest) -> PlayEstimate:
         """See the base."""
-        return self._simulations.estimate(wish)
+        return self._simulations.estimate(request)
 
-    def told(self, wish: SimulationRequest, cost: PlayEstimate) -> Content:
+    def cost_text(self, request: SimulationRequest, cost: PlayEstimate) -> Content:
         """See the base."""
-        return words.estimate_content(cost)
+        return formatting.estimate_content(cost)
 
     def help_of(self, field: str) -> str:
         """See the base."""

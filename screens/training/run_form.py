@@ -76,7 +76,7 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
         choices = self._choices[field]
         return choices[self.at(field)] if choices else None
 
-    def wish(self) -> TrainingRequest:
+    def request(self) -> TrainingRequest:
         """The request that the fields say.
 
         Raises:
@@ -97,11 +97,11 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
             raise WorkbenchError(f"The filter: {one_line(error.message)}") from error
         return read_request(texts, self.text("settings").split(), filter)
 
-    def cost(self, wish: TrainingRequest) -> TrainingEstimate:
+    def cost(self, request: TrainingRequest) -> TrainingEstimate:
         """The estimate of a request; runs in a thread."""
-        return self._training.estimate(wish)
+        return self._training.estimate(request)
 
-    def told(self, wish: TrainingRequest, cost: TrainingEstimate) -> Content:
+    def cost_text(self, request: TrainingRequest, cost: TrainingEstimate) -> Content:
         """The estimate as text; also shows the proposed name in its field."""
         self.query_one("#name", Input).placeholder = one_line(cost.name, 60)
         return formatting.estimate_content(cost)

@@ -103,11 +103,11 @@ def threshold_content(report: CalibrationReport) -> Content:
 
 
 def rate_content(rate: CompletionRate) -> Content:
-    """The completion rate without the classifier's errors, or why it cannot be told."""
+    """The completion rate without the classifier's errors, or why it is unknown."""
     covered = rate.scored / rate.conversations if rate.conversations else 0.0
     parts: list[Piece] = []
     if rate.corrected is None:
-        parts.append((one_line(rate.why) or "it cannot be told", "$tone-borderline"))
+        parts.append((one_line(rate.why) or "it is unknown", "$tone-borderline"))
     else:
         parts.append((estimate_words(rate.corrected), "bold $tone-bright"))
         parts.append((" complete, errors taken out", "$tone-muted"))
@@ -127,12 +127,12 @@ def filters_content(report: CalibrationReport, width: int) -> Content:
         covered = rate.scored / rate.conversations if rate.conversations else None
         scored = "–" if covered is None else f"{covered:.0%}"
         apparent = "–" if rate.apparent is None else f"{rate.apparent:.0%}"
-        told = estimate_words(rate.corrected) if rate.corrected else one_line(rate.why) or "–"
+        shown = estimate_words(rate.corrected) if rate.corrected else one_line(rate.why) or "–"
         lines.append(
             Content.assemble(
                 Content(one_line(name, NAME_WIDTH)).truncate(NAME_WIDTH, pad=True),
                 (f" {rate.conversations:>9,} {scored:>6} {apparent:>6}  ", "$tone-muted"),
-                (told, "bold" if rate.corrected else "$tone-borderline"),
+                (shown, "bold" if rate.corrected else "$tone-borderline"),
             ).truncate(max(1, width), ellipsis=True)
         )
     if not report.filters:

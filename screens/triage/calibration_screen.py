@@ -43,7 +43,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
         """Figures beside the plot, filters below."""
         with VerticalScroll(id="page"):
             with Horizontal(id="figures"):
-                with Vertical(id="told"):
+                with Vertical(id="texts"):
                     for name, title in (
                         ("verdicts", "Your verdicts on what is scored"),
                         ("threshold", "Threshold"),
@@ -96,8 +96,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
     def _show_filters(self) -> None:
         if self._report is not None:
             width = self.size.width - 4
-            told = words.filters_content(self._report, width)
-            self.query_one("#filters", Static).update(told)
+            self.query_one("#filters", Static).update(words.filters_content(self._report, width))
 
     def on_resize(self) -> None:
         """The table uses the width there is."""
@@ -132,12 +131,12 @@ class CalibrationScreen(WorkbenchScreen[None]):
     def _pin(self, threshold: float | None) -> None:
         def pinned(rule: DecisionRule) -> None:
             at = words.threshold_words(rule.threshold)
-            told = (
+            message = (
                 f"The threshold is pinned at {at}."
                 if threshold is not None
                 else f"The threshold is {at}."
             )
-            self.notify(told, markup=False)
+            self.notify(message, markup=False)
             self.refresh_data()
 
         write_in_order(

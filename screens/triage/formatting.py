@@ -51,21 +51,21 @@ def tally_pieces(tally: Mapping[Verdict, int]) -> list[Piece]:
     ]
 
 
-def standing_line(
-    standing: TriageStatus, order: QueueOrder, wanted: Filter, *, with_tally: bool
+def status_line(
+    status: TriageStatus, order: QueueOrder, wanted: Filter, *, with_tally: bool
 ) -> Content:
     """Order with its reason, agreement, filter."""
     name, reason = ORDERS[order]
     parts: list[Piece] = []
     if with_tally:
-        parts += [*tally_pieces(standing.tally), ("  ", "")]
+        parts += [*tally_pieces(status.tally), ("  ", "")]
     parts.append((name, "bold"))
     if not with_tally:
         parts.append((f" · {reason}", "$tone-muted"))
-    if standing.model.n:
-        parts.append((f" · model agrees {format_agreement(standing.model)}", ""))
-    if standing.itself.n:
-        parts.append((f" · you with yourself {format_agreement(standing.itself)}", ""))
+    if status.model.n:
+        parts.append((f" · model agrees {format_agreement(status.model)}", ""))
+    if status.itself.n:
+        parts.append((f" · you with yourself {format_agreement(status.itself)}", ""))
     if wanted:
         parts.append((f" · ▽ {one_line(str(wanted))}", "bold $tone-accent"))
     return Content.assemble(*parts)
@@ -107,7 +107,7 @@ def empty_content(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> 
     )
 
 
-def rule_words(rule: DecisionRule) -> str:
+def rule_notice(rule: DecisionRule) -> str:
     """What changed when another rule came into force."""
     threshold = number_format.probability(rule.threshold)
     if rule.source == "calibrated":
@@ -115,7 +115,7 @@ def rule_words(rule: DecisionRule) -> str:
     return f"Too few verdicts to calibrate; the threshold is {threshold} again."
 
 
-def act_words(row: VerdictRow, done: str) -> str:
+def act_notice(row: VerdictRow, done: str) -> str:
     """What an undo or redo concerned: `the tag “late” on 12 conversations`."""
     if row.kind in ("tag", "untag"):
         where = number_format.counted(row.count, "conversation")

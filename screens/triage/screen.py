@@ -7,23 +7,35 @@ from array import array
 from collections.abc import Callable
 from typing import ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.widgets import Static
 
+from engine import number_format
 from engine.errors import WorkbenchError
+from engine.events import DataChanged, Event
+from engine.filters import Filter, FilterError, parse_filter
+from engine.records.calibration import Agreement
 from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
 from engine.services.services import Services
-from engine.text import display_safe
+from engine.text import display_safe, one_line
 from screens.shell.dialogs import ChoiceDialog, TextDialog
 from screens.shell.filter_editing import edit_filter
+from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.triage import formatting
 from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.formatting import ORDERS, TriageStatus
+from screens.triage.loading import LoadedQueue, load_queue, load_status
 from screens.triage.queue import BlindRound, TriageQueue
-from screens.triage.view import TriageDesk
 from screens.widgets.agreement import format_agreement
 from screens.widgets.background import write_in_order
+from screens.widgets.conversation_facts import Facts, load_facts
 from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.evidence import Evidence
 from screens.widgets.filter_line import FilterLine
+from screens.widgets.pace import Pace
 from screens.widgets.transcript import Transcript
 
 BLIND_FROM = 20
@@ -31,9 +43,10 @@ BLIND_FROM = 20
 BLIND_COUNT = 10
 
 
-class TriageScreen(TriageDesk):
+class TriageScreen(WorkbenchScreen[None]):
     """Shows what comes next at once and writes the verdict behind it, in the order given."""
 
+    MODE = "triage"
     PLACE = "triage"
     CSS_PATH = "triage.tcss"
     AUTO_FOCUS = "#text"
@@ -59,8 +72,172 @@ class TriageScreen(TriageDesk):
         feed: EngineFeed,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(services, feed, clock)
-        self._told_of_blind = False
+        super().__init__(services, feed)
+        self.clock = clock
+        self.queue = TriageQueue()
+        self.pace = Pace()
+        self.blind: BlindRound | None = None
+        self.order: QueueOrder = "threshold"
+        self.filter = Filter()
+        self.shown: int | None = None
+        self.status = TriageStatus({}, Agreement(0), Agreement(0))
+        self._place: TriagePlace | None = None
+        self._facts: Facts | None = None
+        self._scored = True
+        self._blind_offered = False
+
+    def compose_body(self) -> ComposeResult:
+        """Summary, status line, turns, evidence; or that nothing is left."""
+        yield Static(id="summary")
+        yield Static(id="status")
+        yield FilterLine(id="filter")
+        with Horizontal(id="main"):
+            yield Transcript(id="text")
+            yield Evidence("Why it is here")
+            yield Static(id="blind", classes="section")
+        yield Static(classes="empty")
+
+    # Reading
+
+    def _heard(self, event: Event) -> None:
+        # What this screen writes itself it shows itself; the queue of a million is not read for each verdict.
+        own = isinstance(event, DataChanged) and event.tables == {"verdict"} and self.is_active
+        if not own:
+            super()._heard(event)
+
+    def refresh_data(self) -> None:
+        """Reads the queue again; what is in front of the person stays."""
+        if self._place is None:
+            self._restore()
+        else:
+            self.read_queue(None)
+
+    def _restore(self) -> None:
+        """Goes back to where the person was when the project was open last."""
+
+        def arrived(place: TriagePlace) -> None:
+            self._place = place
+            self.order = place.order if place.order in ORDERS else "threshold"
+            try:
+                self.filter = parse_filter(place.filter)
+            except FilterError:
+                self.filter = Filter()
+            self.query_one(FilterLine).put(self.filter)
+            self.read_queue(place)
+
+        self.in_background(self.services.triage.place, arrived, group="queue")
+
+    def read_queue(self, place: TriagePlace | None) -> None:
+        """Reads the queue of the order and the filter that are chosen, and goes to a place in it."""
+        order, wanted = self.order, self.filter
+
+        def show(loaded: LoadedQueue) -> None:
+            if (order, wanted) != (self.order, self.filter):
+                return
+            self._scored = loaded.scored
+            self.queue.refresh(loaded.page)
+            if place is not None:
+                self.queue.restore(place.conversation, place.skipped)
+            self.query_one(FilterLine).complain(None)
+            self.show_status(loaded.status)
+            self.show_current()
+
+        def failed(error: WorkbenchError) -> None:
+            if wanted:
+                self.query_one(FilterLine).complain(error)
+            else:
+                self.show_error(error)
+
+        self.in_background(
+            lambda: load_queue(self.services, order, wanted), show, group="queue", failed=failed
+        )
+
+    def show_status(self, status: TriageStatus) -> None:
+        """Shows place, pace, verdicts, agreement, order and filter."""
+        self.status = status
+        narrow = self.size.width < 120
+        parts: list[tuple[str, str]] = []
+        if self.blind is not None:
+            parts.append((f"blind {self.blind.words}", "bold $tone-accent"))
+        elif self.queue.current is not None:
+            parts.append((f"{self.queue.position:,} of {self.queue.total:,}", "bold"))
+        if (rate := self.pace.per_hour) is not None:
+            parts.append((f" · {rate:.0f}/h", "$tone-muted"))
+        if not narrow:
+            parts += formatting.tally_pieces(status.tally)
+        self.query_one(TitleLine).say(Content.assemble(*parts))
+        self.query_one("#status", Static).update(
+            formatting.status_line(status, self.order, self.filter, with_tally=narrow)
+        )
+        narrowed = self._scored and (bool(self.filter) or self.order != "threshold")
+        empty = formatting.empty_content(status.tally, self._scored, narrowed)
+        self.query_one(".empty", Static).update(empty)
+
+    def on_resize(self) -> None:
+        """The counts move to where there is room."""
+        self.show_status(self.status)
+
+    # What is in front
+
+    @property
+    def conversation(self) -> int | None:
+        """What is in front of the person; None when nothing is."""
+        if self.blind is not None:
+            return self.blind.current
+        return None if self.queue.current is None else self.queue.current.conversation_id
+
+    def show_current(self, *, again: bool = False) -> None:
+        """Shows what is in front now, unless it is shown already and nothing about it changed."""
+        conversation = self.conversation
+        self.set_class(conversation is None, "-empty")
+        self.set_class(self.blind is not None, "-blind")
+        if self.blind is not None:
+            self.query_one("#blind", Static).update(formatting.blind_panel(self.blind.words))
+        if conversation is None:
+            self.shown = self._facts = None
+            return
+        if self.focused is None:  # what has the focus was hidden while there was nothing to judge
+            self.query_one(Transcript).focus()
+        if conversation == self.shown and not again:
+            return
+        self.shown = conversation
+        item = self.queue.current
+        why = "" if item is None or self.blind is not None else item.why
+        self.in_background(
+            lambda: load_facts(self.services, conversation),
+            lambda facts: self._show_facts(facts, why),
+            group="facts",
+        )
+
+    def _show_facts(self, facts: Facts, why: str) -> None:
+        same = self._facts is not None and self._facts.row.id == facts.row.id
+        self._facts = facts
+        row = facts.row
+        self.query_one("#summary", Static).update(
+            Content.assemble(
+                (one_line(row.external_id, 40), "bold"),
+                (f" · {number_format.counted(row.turns, 'turn')} · ", "$tone-muted"),
+                one_line(row.opening),
+            )
+        )
+        self.query_one(Evidence).show(facts, why)
+        if not same:
+            self.query_one(Transcript).show(facts.messages, facts.leaks, at_end=True)
+
+    def on_transcript_turn_changed(self, message: Transcript.TurnChanged) -> None:
+        """Marks the turn on the curve."""
+        self.query_one(Evidence).mark(message.message)
+
+    def moved(self) -> None:
+        """Another item is in front: shows it, remembers the place, and reads on when the page runs out."""
+        self.show_status(self.status)
+        self.show_current()
+        if self.blind is None and self.services.project.read_only is None:
+            place = TriagePlace(self.order, str(self.filter), self.conversation, self.queue.skipped)
+            keep = self.services.triage.keep_place
+            write_in_order(self, lambda: keep(place), lambda _: None, self.show_error)
+        if self.queue.wants_more:
+            self.read_queue(None)
 
     # Verdicts
 
@@ -153,19 +330,19 @@ class TriageScreen(TriageDesk):
 
         def settle() -> tuple[str, TriageStatus]:
             rule = self.services.calibration.refresh()
-            told = "" if rule is None else formatting.rule_words(rule)
-            return told, self.read_standing()
+            notice = "" if rule is None else formatting.rule_notice(rule)
+            return notice, load_status(self.services)
 
         def settled(found: tuple[str, TriageStatus]) -> None:
-            told, standing = found
-            self.show_standing(standing)
-            if told:
-                self.notify(told, title="Calibration", markup=False)
+            notice, status = found
+            self.show_status(status)
+            if notice:
+                self.notify(notice, title="Calibration", markup=False)
                 self.refresh_data()
-            if standing.given >= BLIND_FROM and not standing.itself.n and not self._told_of_blind:
-                self._told_of_blind = True
+            if status.given >= BLIND_FROM and not status.itself.n and not self._blind_offered:
+                self._blind_offered = True
                 self.notify(
-                    f"{standing.given} verdicts. b asks ten of them again, blind, to see how sure you are.",
+                    f"{status.given} verdicts. b asks ten of them again, blind, to see how sure you are.",
                     markup=False,
                 )
 
@@ -191,7 +368,7 @@ class TriageScreen(TriageDesk):
                 self.blind.back_to(row.conversation_id)
                 self.moved()
             else:
-                self.notify(formatting.act_words(row, "taken back"), markup=False)
+                self.notify(formatting.act_notice(row, "taken back"), markup=False)
             self._written(row)
 
         write_in_order(self, self.services.triage.undo, undone, self.show_error)
@@ -209,7 +386,7 @@ class TriageScreen(TriageDesk):
                 self.queue.settle(row.conversation_id)
                 self.moved()
             else:
-                self.notify(formatting.act_words(row, "given again"), markup=False)
+                self.notify(formatting.act_notice(row, "given again"), markup=False)
             self._written(row)
 
         write_in_order(self, self.services.triage.redo, redone, self.show_error)
@@ -255,10 +432,10 @@ class TriageScreen(TriageDesk):
             return
 
         def begin(found: tuple[TriageStatus, list[int]]) -> None:
-            standing, conversations = found
-            if standing.given < BLIND_FROM:
-                told = f"Blind repeats begin at {BLIND_FROM} verdicts; there are {standing.given}."
-                self.notify(told, markup=False)
+            status, conversations = found
+            if status.given < BLIND_FROM:
+                early = f"Blind repeats begin at {BLIND_FROM} verdicts; there are {status.given}."
+                self.notify(early, markup=False)
             elif not conversations:
                 self.notify("Everything but your newest verdicts was asked again.", markup=False)
             else:
@@ -266,7 +443,7 @@ class TriageScreen(TriageDesk):
                 self.moved()
 
         self.in_background(
-            lambda: (self.read_standing(), self.services.triage.to_repeat(BLIND_COUNT)),
+            lambda: (load_status(self.services), self.services.triage.to_repeat(BLIND_COUNT)),
             begin,
             group="blind",
         )
@@ -294,13 +471,13 @@ class TriageScreen(TriageDesk):
         self.blind = None
         self.moved()
 
-        def tell(standing: TriageStatus) -> None:
-            words = format_agreement(standing.itself)
+        def tell(status: TriageStatus) -> None:
+            words = format_agreement(status.itself)
             self.notify(f"You agree with yourself: {words}", title="Blind repeats", markup=False)
-            self.show_standing(standing)
+            self.show_status(status)
 
         # In the writing order: after the last answer.
-        write_in_order(self, self.read_standing, tell, self.show_error)
+        write_in_order(self, lambda: load_status(self.services), tell, self.show_error)
 
     # Going elsewhere
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -27,6 +29,26 @@ def one_parse_of_each_style() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", remembered)
+        yield
+
+
+@pytest.fixture(scope="package", autouse=True)
+def short_waits() -> Iterator[None]:
+    """A test goes on as soon as the event loop has nothing left to do. Textual's own wait sleeps for 20 ms, several
+    times a key, until the process uses little processor time, which says nothing on a busy machine."""
+
+    async def wait_for_idle(min_sleep: float = 0.02, max_sleep: float = 1) -> None:
+        loop: Any = asyncio.get_running_loop()
+        start, quiet = monotonic(), 0
+        while quiet < 2 or monotonic() - start < min_sleep:
+            await asyncio.sleep(0.001)
+            quiet = 0 if loop._ready else quiet + 1
+            if monotonic() - start > max_sleep:
+                break
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("textual.app.wait_for_idle", wait_for_idle)
+        patch.setattr("textual.pilot.wait_for_idle", wait_for_idle)
         yield
 
 

@@ -52,35 +52,35 @@ class TestCommand:
         program(tmp_path, "two", "")
         path = {"PATH": str(tmp_path)}
 
-        assert external_programs.command("pager", {**path, "PAGER": "mypager -S 'a b'"}) == [
+        assert external_programs.find_command("pager", {**path, "PAGER": "mypager -S 'a b'"}) == [
             "mypager",
             "-S",
             "a b",
         ]
-        assert external_programs.command("editor", {**path, "VISUAL": "one", "EDITOR": "two"}) == [
-            "one"
-        ]
-        assert external_programs.command("editor", {**path, "VISUAL": " ", "EDITOR": "two"}) == [
-            "two"
-        ]
+        assert external_programs.find_command(
+            "editor", {**path, "VISUAL": "one", "EDITOR": "two"}
+        ) == ["one"]
+        assert external_programs.find_command(
+            "editor", {**path, "VISUAL": " ", "EDITOR": "two"}
+        ) == ["two"]
 
     def test_usual_programs(self, tmp_path: Path) -> None:
         """Without a variable the first usual program that is installed is taken."""
         more = program(tmp_path, "more", "")
-        assert external_programs.command("pager", {"PATH": str(tmp_path)}) == [str(more)]
+        assert external_programs.find_command("pager", {"PATH": str(tmp_path)}) == [str(more)]
         less = program(tmp_path, "less", "")
-        assert external_programs.command("pager", {"PATH": str(tmp_path)}) == [str(less)]
+        assert external_programs.find_command("pager", {"PATH": str(tmp_path)}) == [str(less)]
 
     @pytest.mark.parametrize("named", ["not-installed -x", "'unclosed"])
     def test_what_cannot_be_run(self, tmp_path: Path, named: str) -> None:
         """A variable that names nothing that runs is an error that names the variable."""
         with pytest.raises(WorkbenchError, match=r"\$PAGER names"):
-            external_programs.command("pager", {"PATH": str(tmp_path), "PAGER": named})
+            external_programs.find_command("pager", {"PATH": str(tmp_path), "PAGER": named})
 
     def test_nothing_there(self, tmp_path: Path) -> None:
         """Where no pager is installed the error says which were looked for."""
         with pytest.raises(WorkbenchError, match="neither less, more is installed"):
-            external_programs.command("pager", {"PATH": str(tmp_path)})
+            external_programs.find_command("pager", {"PATH": str(tmp_path)})
 
 
 class TestShow:

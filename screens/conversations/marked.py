@@ -1,0 +1,61 @@
+"""What can be done with the conversations that are marked: copy their names, tag them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine import number_format
+from engine.records.conversations import ConversationRow
+from engine.text import one_line
+from screens.shell.dialogs import TextDialog
+from screens.shell.workbench_screen import WorkbenchScreen
+from screens.widgets.background import write_in_order
+
+MOST_COPIED = 10_000
+"""Names that are put on the clipboard: a terminal takes them as one escape sequence."""
+
+
+def copy_names(screen: WorkbenchScreen[Any], ids: Sequence[int]) -> None:
+    """Puts the names of conversations on the clipboard, a line each, as they were imported."""
+
+    def copy(rows: list[ConversationRow]) -> None:
+        screen.app.copy_to_clipboard("\n".join(row.external_id for row in rows))
+        what = one_line(rows[0].external_id, 60) if len(rows) == 1 else f"{len(rows):,} names"
+        screen.notify(f"Copied {what}.", markup=False)
+
+    if len(ids) > MOST_COPIED:
+        screen.notify(
+            f"{len(ids):,} names are too many for a clipboard; X exports to a file.",
+            severity="warning",
+            markup=False,
+        )
+    elif ids:
+        screen.in_background(lambda: screen.services.conversations.rows(ids), copy, group="copy")
+
+
+def ask_tag(screen: WorkbenchScreen[Any], ids: Sequence[int]) -> None:
+    """Asks for a tag and gives it to conversations; with a minus before it, takes it away."""
+    if not ids or not screen.may_write():
+        return
+    number = number_format.counted(len(ids), "conversation")
+
+    def chosen(text: str | None) -> None:
+        words = " ".join((text or "").split())
+        away, tag = words.startswith("-"), words.removeprefix("-").strip()
+        if not tag:
+            return
+        triage = screen.services.triage
+        write_in_order(
+            screen,
+            lambda: triage.untag(ids, tag) if away else triage.tag(ids, tag),
+            lambda _: screen.notify(
+                f"{'Untagged' if away else 'Tagged'} {number}: {one_line(tag, 60)}.",
+                markup=False,
+            ),
+            screen.show_error,
+        )
+
+    screen.app.push_screen(
+        TextDialog(f"Tag {number}", placeholder="a tag; -tag takes it away"), chosen
+    )

@@ -1,0 +1,36 @@
+"""Reads the queue and what all verdicts amount to, in one go off the UI thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from engine.filters import Filter, ListQuery
+from engine.records.triage import QueueOrder, TriagePage
+from engine.services.services import Services
+from screens.triage.formatting import TriageStatus
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedQueue:
+    """The first page of the queue, the state of all verdicts, and whether anything in the project is scored."""
+
+    page: TriagePage
+    status: TriageStatus
+    scored: bool
+
+
+def load_queue(services: Services, order: QueueOrder, wanted: Filter) -> LoadedQueue:
+    """Reads the queue in an order, of what a filter matches; in the order `list` also of what the list's matches."""
+    query = ListQuery(wanted)
+    if order == "list":
+        listed = services.saved.view()[0]
+        query = replace(listed, filter=Filter((*listed.filter.terms, *wanted.terms)))
+    page = services.triage.queue(order, query)
+    scored = page.total > 0 or services.conversations.counts().scored > 0
+    return LoadedQueue(page, load_status(services), scored)
+
+
+def load_status(services: Services) -> TriageStatus:
+    """Counts the verdicts and compares them with the model and with those given again blind."""
+    model, itself = services.calibration.agreements()
+    return TriageStatus(services.triage.tally(), model, itself)
