@@ -1,4 +1,4 @@
-"""Assigning: conversations that came after the clustering go to the groups that stand; what is new goes to none."""
+"""The stage that assigns conversations that came after the clustering to its current groups, or to none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BATCH = 4_096
 
 
 class AssignStage(CpuStage):
-    """Assigns what has a vector and is neither in the clustering nor in a group yet, in id order."""
+    """Assigns the conversations that have a vector and are neither in the clustering nor assigned, in id order."""
 
     name = "assign"
 
@@ -34,19 +34,19 @@ class AssignStage(CpuStage):
         decision_log: DecisionLog,
         clustering_id: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """Prepares a run; `clustering_id` gives the clustering when its turn has come, None the one that is shown."""
+        """`clustering_id` returns the clustering, called when the stage begins; None is the one that is shown."""
         super().__init__(project)
         self._decision_log, self._clustering_id = decision_log, clustering_id
         self.assigned = self.novel = 0
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """Name of the work, as it is shown."""
         return "Assigning conversations to groups"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
-        """What was asked: which groups, so which decisions."""
+        """The clustering and the newest decision on it, which determine the groups."""
         with self._project.reading() as conn:
             newest = goal_decisions.newest(conn, self._stored.id)
         return {"clustering": self._stored.config_hash, "after": newest}
@@ -57,7 +57,8 @@ class AssignStage(CpuStage):
             return stored_clustering(conn, self._clustering_id())
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Learns from the groups, then assigns batch by batch; each is one transaction, with the run's counter.
+        """Fits the membership of the groups, then assigns batch by batch; each in one transaction with the counter of
+        the run.
 
         Raises:
             UsageError: Nothing was clustered yet.
@@ -68,9 +69,11 @@ class AssignStage(CpuStage):
         with self._project.reading() as conn:
             missing = clusterings.lacking_assignment(conn, stored.id, stored.vector_config)
             before = clusterings.assignments(conn, stored.id)
-        # a group that somebody took back holds nobody: its conversations are assigned anew
+        # conversations in a group whose merge or split was undone are assigned anew
         state = self._decision_log.state(stored.id)
-        lost = [one.conversation_id for one in before if one.group and not state.now(one.group)]
+        lost = [
+            one.conversation_id for one in before if one.group and not state.current_of(one.group)
+        ]
         missing = array("q", sorted([*missing, *lost]))
         done, total = 0, len(missing)
         if not total:
@@ -95,7 +98,7 @@ class AssignStage(CpuStage):
             yield Progress(done, total)
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts."""
+        """The result in one sentence with counts."""
         return f"Assigned {self.assigned:,} conversations; {self.novel:,} are like no group."
 
     def _learn(self, report: OnProgress) -> tuple[list[str], Membership]:

@@ -1,4 +1,4 @@
-"""Clustering: vectors into clusters, with what a person decided on the clustering before taken over."""
+"""The stage that clusters vectors and takes over what a person decided on the clustering before."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from engine.views.goal_inputs import Ids, LazyTexts, TextSource, digest_of, read
 from engine.worker.client import OnProgress
 
 REACH = 0.99
-"""Share of the members that lie within the reach of a cluster."""
+"""Quantile of the distances of members to the centre that is the reach of a cluster."""
 WORDS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """Clusters with all that is stored of them."""
+    """A clustering with the clusters as they are stored."""
 
     ids: Ids
     k: int
@@ -40,7 +40,7 @@ class _Made:
 
 
 class ClusterStage(CpuStage):
-    """Clusters vectors and shows the result; a clustering is one transaction."""
+    """Clusters vectors, stores the result in one transaction and makes it the clustering that is shown."""
 
     name = "cluster"
 
@@ -55,28 +55,28 @@ class ClusterStage(CpuStage):
         seed: int = 0,
         largest: int | None = None,
     ) -> None:
-        """Prepares a run.
+        """Reads nothing yet.
 
         Args:
-            vector_key: Gives the config hash of the vectors when the stage's turn has come.
-            among: Gives the conversations that the clustering is about, in id order.
-            k: Clusters, an overestimate; None proposes one from the data.
-            largest: Clusters of more members are split again; None leaves them.
+            vector_key: Returns the config hash of the vectors; called when the stage begins, like `among`.
+            among: Returns the ids of the conversations to cluster, in id order.
+            k: Number of clusters, an overestimate; None proposes one from the data.
+            largest: Clusters with more members are split again; None splits none.
         """
         super().__init__(project)
         self._decision_log, self._vector_key, self._among = decision_log, vector_key, among
         self._k, self._seed, self._largest = k, seed, largest
         self.clustering_id: int | None = None
-        self._told = "Nothing was clustered."
+        self._summary = "Nothing was clustered."
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """Name of the work, as it is shown."""
         return "Clustering goals"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
-        """What was asked."""
+        """The parameters that determine the result."""
         return {
             "vectors": self._vector_key(),
             "among": digest_of(self._among()),
@@ -86,7 +86,7 @@ class ClusterStage(CpuStage):
         }
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Clusters and stores the result whole, unless the same was clustered before: then that is shown again.
+        """Clusters and stores the result; a clustering with the same parameters is shown again instead.
 
         Raises:
             UsageError: No conversation has a vector.
@@ -99,7 +99,7 @@ class ClusterStage(CpuStage):
         if before is not None:
             self._decision_log.return_to(before)
             self.clustering_id = before
-            self._told = "This was clustered before; it is shown again."
+            self._summary = "This was clustered before; it is shown again."
             return
         made: list[_Made] = []
         for done, note in self._live(self._cluster, made.append):
@@ -111,8 +111,8 @@ class ClusterStage(CpuStage):
         yield Progress(count, count)
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts."""
-        return self._told
+        """The result in one sentence with counts."""
+        return self._summary
 
     def _cluster(self, report: OnProgress) -> _Made:
         with self._project.reading() as conn:
@@ -151,13 +151,13 @@ class ClusterStage(CpuStage):
             members=_members(made.ids, made.found),
         )
         outliers = int((made.found.labels < 0).sum())
-        self._told = (
+        self._summary = (
             f"Clustered {len(made.ids):,} conversations into {made.found.k}, {outliers:,} outliers."
         )
         taken = len(self._decision_log.history(self.clustering_id))
         waiting = len(self._decision_log.unplaced(self.clustering_id))
         if taken or waiting:
-            self._told += f" {taken:,} decisions were taken over, {waiting:,} found no place."
+            self._summary += f" {taken:,} decisions were taken over, {waiting:,} found no place."
 
 
 def _clusters(
@@ -185,7 +185,7 @@ def _clusters(
 
 
 def _members(ids: Ids, found: Clusters) -> Iterator[Member]:
-    """Where each conversation is; an outlier's second is the cluster that it is nearest to."""
+    """The membership of each conversation; `second` of an outlier is its nearest cluster."""
     for at, conversation_id in enumerate(ids.tolist()):
         label = int(found.labels[at])
         inside = label >= 0

@@ -1,4 +1,4 @@
-"""The shape of stages that compute in this process: on a thread of their own, so that a cancel need not wait for it."""
+"""The base of stages that compute in this process, on a thread of their own so that a cancel need not wait for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 class CpuStage(ABC):
-    """A stage that needs no model; a `engine.jobs.runner.Stage` once it has a `title`, a `run` and a `summary`."""
+    """A stage that needs no model; a `engine.jobs.contract.Stage` once it has a `title`, a `run` and a `summary`."""
 
     name: ClassVar[str]
     unit: ClassVar[str] = "conversations"
@@ -31,20 +31,20 @@ class CpuStage(ABC):
     @property
     @abstractmethod
     def params(self) -> Mapping[str, Any]:
-        """What was asked."""
+        """The parameters that determine the result."""
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
-        """Nothing but the parameters determines what comes out."""
+        """Empty: the result depends on nothing but the parameters."""
         return {}
 
     @property
     def config_hash(self) -> str:
-        """The key of what this stage writes."""
+        """The key under which the stage stores its results."""
         return config_hash(self.name, self.params, self.fingerprints)
 
     def interrupt(self) -> None:
-        """Lets go of what is computed; what is not committed is dropped."""
+        """Abandons the computation; what is not committed is dropped."""
         self._interrupted.set()
         if self._wake is not None:
             self._wake(0, "")
@@ -57,24 +57,24 @@ class CpuStage(ABC):
     def _live(
         self, work: Callable[[OnProgress], Result], result: Callable[[Result], None]
     ) -> Iterator[tuple[int, str]]:
-        """Does work on a thread of its own and yields what it reports.
+        """Does work on a thread of its own and yields the (count, note) that it reports.
 
-        Native code cannot be stopped, so after `interrupt` the thread is left alone, and what it finds is nobody's.
+        Native code cannot be stopped, so after `interrupt` the thread runs on and its result is dropped.
 
         Args:
-            work: Gets the callback that it reports (count, note) to, which raises Cancelled after `interrupt`.
-            result: Gets what `work` returned, before the iterator ends.
+            work: Called with the callback to report to, which raises Cancelled after `interrupt`.
+            result: Called with what `work` returned, before the iterator ends.
         """
 
         def begun(report: OnProgress) -> Result:
             self._wake = report
             self._check()
 
-            def told(count: int, note: str) -> None:
+            def checked(count: int, note: str) -> None:
                 self._check()
                 report(count, note)
 
-            return work(told)
+            return work(checked)
 
         running = Live(begun)
         for report in running.reports():

@@ -1,7 +1,8 @@
-"""Deciding without a person: by the merge probability, or by the model's word alone, as in Algorithm 1 of the paper.
+"""Merges without a person: by the merge probability, or by the model's answer alone, as in Algorithm 1 of Soroka et
+al., "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
 
-Each decision is one act on the same desk as a person's, with its author, so it can be looked at and undone there, and
-what a person refused is left alone.
+The decisions are stored with those of people, each with its author, and can be undone like them. Pairs that a person
+refused are left alone.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from engine.views.settle_moves import settle_moves
 Rule = Literal["auto", "llm"]
 THRESHOLD = 0.5
 MARGIN = 0.2
-"""How far from the threshold a pair is still worth asking the model about: what it says may lift it above, or take it
-below. Farther off that is rare, and an answer takes a small model on a CPU half a minute."""
+"""Distance from the threshold within which the model is asked about a pair, because its answer may carry the
+probability across. Farther away that is rare, and an answer takes a small model on a CPU half a minute."""
 
 
 class DecideStage:
-    """Takes the next pair, asks the model about it where there is one, decides, and looks at the desk again.
+    """Takes the next pair, asks the model about it where there is one, decides, and reads the queue again.
 
-    `auto` merges the most probable pair from the threshold on. It ends below that and refuses nothing, so what is
-    unclear is left to a person; then it settles conversations beside most of their neighbours. `llm` does what the
-    model says of the most similar pair, and ends when every pair that stands was refused or lies below the floor.
+    `auto` merges the most probable pair as long as it reaches the threshold. It refuses nothing, so unclear pairs are
+    left to a person; at the end it moves conversations to the group of most of their nearest neighbours. `llm` does
+    what the model says of the most similar pair, and ends when every current pair was refused or lies below the floor.
     """
 
     name = "decide"
@@ -54,15 +55,15 @@ class DecideStage:
         asking: ProposeStage | None = None,
         threshold: float = THRESHOLD,
     ) -> None:
-        """Prepares a run.
+        """Reads nothing yet.
 
         Args:
-            clustering_id: Gives the clustering when the stage's turn has come; None is the one that is shown.
-            asking: Asks the model about pairs; None goes by the vectors alone.
+            clustering_id: Returns the clustering, called when the stage begins; None is the one that is shown.
+            asking: Asks the model about pairs; None decides by the vectors alone.
             threshold: Merge probability from which `auto` merges.
 
         Raises:
-            UsageError: The model's word is to decide, and no model is asked.
+            UsageError: The rule is `llm` and no model is asked.
         """
         if rule == "llm" and asking is None:
             raise UsageError(
@@ -77,14 +78,14 @@ class DecideStage:
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """Name of the work, as it is shown."""
         return (
             "Merging clusters" if self._rule == "auto" else "Merging clusters by the model's word"
         )
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
-        """What was asked."""
+        """The parameters that determine the result."""
         return {
             "clustering": self._key,
             "rule": self._rule,
@@ -94,12 +95,12 @@ class DecideStage:
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
-        """What answered, where something was asked."""
+        """The model, where one is asked."""
         return {} if self._asking is None else self._asking.fingerprints
 
     @property
     def config_hash(self) -> str:
-        """Of what was asked and what answered."""
+        """Hash of the parameters and the model."""
         return config_hash(self.name, self.params, self.fingerprints)
 
     @cached_property
@@ -108,13 +109,13 @@ class DecideStage:
             return stored_clustering(conn, self._clustering_id()).id
 
     def interrupt(self) -> None:
-        """Ends the request in flight; decisions that were given stand."""
+        """Ends the request in flight; the decisions so far stay."""
         self._interrupted.set()
         if self._asking is not None:
             self._asking.interrupt()
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Decides one pair after another; each is one transaction.
+        """Decides pairs one by one, each in a transaction of its own.
 
         Raises:
             ModelError: The model cannot be loaded.
@@ -146,7 +147,7 @@ class DecideStage:
             running.result()
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts."""
+        """The result in one sentence with counts."""
         text = f"Merged {self.merged:,} pairs"
         if self.refused:
             text += f", refused {self.refused:,}"
@@ -157,7 +158,7 @@ class DecideStage:
         return text + "."
 
     def _settle(self, report: Callable[[int, str], None]) -> None:
-        """One act of moves; says what is being done."""
+        """Moves conversations to the groups of their neighbours, as one act."""
         text = "settling conversations by their neighbours"
         report(self.merged, text)
 
@@ -174,12 +175,12 @@ class DecideStage:
         except UsageError:
             if self._decision_log.state(self._key) is view.state:
                 raise
-            return  # a person was quicker
+            return  # a person decided meanwhile
         self.settled = sum(len(move.parts[0]) for move in moves)
 
     def _worth_asking(self, snapshot: QueueSnapshot, left: list[Pair]) -> list[Pair]:
-        """The next pairs that the model is to be asked about before anything is decided; none where the first of all
-        is clear, or was asked about already."""
+        """The pairs to ask the model about before the first is decided; none where the first is clear or was asked
+        about already."""
         if self._asking is None:
             return []
         near = left[: 4 * BLOCK]
@@ -220,6 +221,6 @@ class DecideStage:
         except UsageError:
             if self._decision_log.state(self._key) is snapshot.table.view.state:
                 raise
-            return  # a person was quicker; the desk is looked at again
+            return  # a person decided meanwhile; the queue is read again
         self.merged += merging
         self.refused += not merging

@@ -1,4 +1,5 @@
-"""Embedding: a vector for every goal text. Where the embedder is fitted, it is fitted once and kept in the project."""
+"""The stage that embeds: it computes a vector for every goal text. An embedder that needs fitting is fitted once and
+stored in the project."""
 
 from __future__ import annotations
 
@@ -26,19 +27,19 @@ from engine.views.goal_inputs import TextSource, digest_of
 from engine.worker.client import OnProgress
 
 QUICK_BATCH, SLOW_BATCH = 4_096, 256
-"""Texts of one transaction: for what is fitted here, and for a neural model, which takes a hundred times as long."""
+"""Texts of one transaction: for TF-IDF, and for a neural model, which takes a hundred times as long."""
 NO_KNOWN_WORD = "the embedder knows none of its words"
 
 
 @dataclass(frozen=True, slots=True)
 class Vectoriser:
-    """What makes vectors.
+    """How a stage gets its embedder.
 
     Attributes:
-        name: As it was asked for, e.g. `tfidf`.
-        make: Makes the embedder when the stage's turn has come.
+        name: As the person named it, e.g. `tfidf`.
+        make: Returns the embedder; called when the stage begins.
         lane: `model` when it runs in the model process.
-        cancel: Ends what that process is asked.
+        cancel: Ends a request to that process.
     """
 
     name: str
@@ -48,12 +49,12 @@ class Vectoriser:
 
     @property
     def title(self) -> str:
-        """What a person reads: of a file its name."""
+        """The name as it is shown: of a file without its folder."""
         return Path(self.name).name if self.name.endswith(".gguf") else self.name
 
 
 class EmbedStage(CpuStage):
-    """Embeds the texts that have no vector yet, in id order."""
+    """Embeds the conversations that have no vector under this configuration, in id order."""
 
     name = "embed"
 
@@ -67,14 +68,14 @@ class EmbedStage(CpuStage):
         limit: int | None = None,
         into: Callable[[], str] | None = None,
     ) -> None:
-        """Prepares a run.
+        """Reads nothing yet.
 
         Args:
-            source: Where the texts come from, asked when the stage's turn has come.
-            query: Which conversations; None is all.
-            limit: Only the first so many of them.
-            into: The config hash of vectors that are there already and that others are added to, with the embedder
-                that made them; None makes a set of its own.
+            source: Returns where the texts come from; called when the stage begins.
+            query: Which conversations; None takes all.
+            limit: At most this many of them, the first ones.
+            into: Returns the config hash of stored vectors to add to, with the embedder that made them; None begins a
+                new set.
         """
         super().__init__(project)
         self._vectoriser, self._get_source = vectoriser, source
@@ -84,12 +85,13 @@ class EmbedStage(CpuStage):
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """Name of the work, as it is shown."""
         return f"Embedding goals with {self._vectoriser.title}"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
-        """What was asked. Vectors of an embedder that is fitted depend on all texts, so on which conversations."""
+        """The parameters that determine the vectors. With an embedder that is fitted they depend on all
+        conversations."""
         if self._into is not None:
             return {"into": self._into()}
         asked = {
@@ -101,7 +103,7 @@ class EmbedStage(CpuStage):
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
-        """What made the vectors."""
+        """The recipe of the embedder."""
         return {"embedder": self._embedder.recipe}
 
     @property
@@ -111,7 +113,7 @@ class EmbedStage(CpuStage):
 
     @cached_property
     def ids(self) -> Sequence[int]:
-        """The conversations that the run is about, in id order."""
+        """Ids of the conversations of this run, in id order."""
         with self._project.reading() as conn:
             return conversations.ids(conn, self._query)[: self._limit]
 
@@ -124,15 +126,15 @@ class EmbedStage(CpuStage):
         return self._vectoriser.make()
 
     def interrupt(self) -> None:
-        """Lets go of what is computed; the batch at hand is dropped."""
+        """Drops the batch that is being computed."""
         super().interrupt()
         self._vectoriser.cancel()
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Fits where needed, then embeds batch by batch; each is one transaction, with the run's counter.
+        """Fits where needed, then embeds batch by batch; each in one transaction with the counter of the run.
 
         Raises:
-            UsageError: No conversation has a text with a vector, or the embedder is another one by now.
+            UsageError: No conversation has a text with a vector, or the embedder has changed since the stored vectors.
             Cancelled: `interrupt` was called.
         """
         self._check()
@@ -165,7 +167,7 @@ class EmbedStage(CpuStage):
             entries, rows = found[0]
             done += len(wanted)
             if known is None and not rows.shape[1]:
-                early += entries  # not one text so far; they are stored when the length of a vector is known
+                early += entries  # no text so far; stored once the length of a vector is known
                 continue
             if known is None:
                 known = VectorConfig(
@@ -198,15 +200,15 @@ class EmbedStage(CpuStage):
             raise UsageError("No conversation has a text to go by.", "Choose another --text.")
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts."""
+        """The result in one sentence with counts."""
         text = f"Embedded {self.embedded:,} goals with {self._vectoriser.title}"
         return text + (f"; {self.without:,} have no vector." if self.without else ".")
 
     def _fit(self, embedder: Embedder, report: OnProgress) -> None:
         with self._project.reading() as conn:
-            embedder.fit(self._told(conn, report))
+            embedder.fit(self._texts(conn, report))
 
-    def _told(self, conn: sqlite3.Connection, report: OnProgress) -> Iterator[str]:
+    def _texts(self, conn: sqlite3.Connection, report: OnProgress) -> Iterator[str]:
         for count, entry in enumerate(self._source.each(conn, self.ids)):
             if count % 1_000 == 0:
                 report(count, "")

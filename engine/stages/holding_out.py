@@ -1,4 +1,5 @@
-"""Holding out: the clustering that is shown, made of a part of its conversations, judged on the others."""
+"""The stage that holds out: it repeats the clustering that is shown on a part of its conversations and judges it on the
+others."""
 
 from __future__ import annotations
 
@@ -22,18 +23,18 @@ from engine.worker.client import OnProgress
 
 
 class HoldOutStage(CpuStage):
-    """Measures; keeps nothing but the run's record. An embedder that is fitted is fitted on the part alone."""
+    """Stores nothing but the record of the run. An embedder that needs fitting is fitted on the part alone."""
 
     name = "hold-out"
 
     def __init__(
         self, project: Project, make: Callable[[str, int], Embedder], share: float, seed: int = 0
     ) -> None:
-        """Prepares a run.
+        """Reads nothing yet.
 
         Args:
-            make: Makes an embedder of a name and a seed.
-            share: Held out, between 0 and 1.
+            make: Returns an embedder for a name and a seed.
+            share: Share of the conversations to hold out, between 0 and 1.
         """
         super().__init__(project)
         self._make, self._share, self._seed = make, share, seed
@@ -41,12 +42,12 @@ class HoldOutStage(CpuStage):
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """Name of the work, as it is shown."""
         return f"Clustering without {self._share:.0%} of the conversations"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
-        """What was asked."""
+        """The parameters that determine the result."""
         return {"clustering": self._stored.config_hash, "share": self._share, "seed": self._seed}
 
     @cached_property
@@ -58,7 +59,7 @@ class HoldOutStage(CpuStage):
         """Splits, embeds, clusters and judges.
 
         Raises:
-            UsageError: Nothing was clustered yet, or there is too little to hold out.
+            UsageError: Nothing was clustered yet, or there are too few conversations to hold out.
             Cancelled: `interrupt` was called.
         """
         self._check()
@@ -70,7 +71,7 @@ class HoldOutStage(CpuStage):
         yield Progress(count, count)
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts."""
+        """The result in one sentence with counts."""
         found = self.result
         if found is None:
             return "Nothing was measured."

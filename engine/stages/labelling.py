@@ -1,4 +1,5 @@
-"""Labelling: a short name and a sentence for each cluster, from texts in it and texts near it that are not."""
+"""The stage that labels clusters: a model writes a short name and a sentence for each, from its texts and texts near
+it."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from engine.worker.asker import ProcessAsker
 from engine.worker.client import ModelProcess, OnProgress
 
 BLOCK = 8
-"""Clusters that are asked about together."""
+"""Clusters in one request to the model."""
 
 
 class LabelStage(BlockStage[int, LabelEntry]):
@@ -49,11 +50,11 @@ class LabelStage(BlockStage[int, LabelEntry]):
         near: bool = True,
         clustering_id: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """Prepares a run.
+        """Reads nothing yet.
 
         Args:
             near: Take the texts outside a cluster that are nearest to it, which gives sharper labels; else any.
-            clustering_id: Gives the clustering when the stage's turn has come; None is the one that is shown.
+            clustering_id: Returns the clustering, called when the stage begins; None is the one that is shown.
         """
         super().__init__(project, process, choose)
         self._prompt, self._near = prompt, near
@@ -62,12 +63,12 @@ class LabelStage(BlockStage[int, LabelEntry]):
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """Name of the work, as it is shown."""
         return f"Labelling clusters with {self._work.model.label}"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
-        """What was asked."""
+        """The parameters that determine the result."""
         return {
             "clustering": self._stored.config_hash,
             "prompt": self._prompt.as_params(),
@@ -77,7 +78,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
         }
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Labels block by block; each is one transaction, with the run's counter.
+        """Labels block by block; each in one transaction with the counter of the run.
 
         Raises:
             UsageError: Nothing was clustered yet.
@@ -97,7 +98,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
         yield from self._in_blocks(run_id, planned, missing)
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts."""
+        """The result in one sentence with counts."""
         text = f"Labelled {self.written:,} clusters with {self._work.model.label}"
         if self.without:
             text += f"; {self.without:,} are named after their words"
@@ -115,14 +116,14 @@ class LabelStage(BlockStage[int, LabelEntry]):
 
     @cached_property
     def _members(self) -> tuple[Ids, Ids]:
-        """Conversation ids, rising, and the cluster of each."""
+        """Conversation ids, ascending, and the cluster of each."""
         with self._project.reading() as conn:
             ids, numbers = clusterings.membership(conn, self._stored.id)
         return np.asarray(ids), np.asarray(numbers)
 
     @cached_property
     def _vectors(self) -> Vectors:
-        """Rows in the order of the conversations of the clustering."""
+        """Vectors in the order of `_members`."""
         with self._project.reading() as conn:
             return read_vectors(conn, self._stored.vector_config, self._members[0])[1]
 
@@ -169,8 +170,8 @@ class LabelStage(BlockStage[int, LabelEntry]):
         return label_body(mine, theirs)
 
     def _outside(self, number: int, inside: np.ndarray[Any, np.dtype[np.bool_]]) -> list[int]:
-        """Conversations outside a cluster: the nearest to its centre, found by comparing with all, which for one
-        question a cluster takes less than building an index; or any."""
+        """Conversations outside a cluster: those nearest to its centre, or any. The nearest are found by comparing with
+        all, which takes less than an index for one question a cluster."""
         ids = self._members[0]
         if not self._near:
             return choose(ids[~inside].tolist(), EXAMPLES, self._stored.seed)

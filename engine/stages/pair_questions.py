@@ -1,5 +1,5 @@
-"""What a model is asked about a pair of groups: whether they are one in both orders, how well the texts of one follow
-those of the other, and why, with a name for both together."""
+"""The questions to a model about a pair of groups: whether they are one goal, asked in both orders; how well the texts
+of one continue those of the other; and the reason, with a label for both together."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from engine.store.project import Project
 from engine.views.goal_inputs import TextSource
 
 CALLS = 3
-"""Requests that one pair takes: its yes, its likelihood ratio, its reason."""
+"""Requests for each pair: yes or no, likelihood ratio, reason."""
 
 
 class PairQuestions:
-    """Asks about pairs of groups of one clustering; keeps nothing that another block could change.
+    """Asks about pairs of groups of one clustering.
 
-    Each block is asked in requests of its own, and what is read once for a group in one of its own, so an answer does
-    not depend on what was asked before it.
+    Each block of pairs has requests of its own, and so has what is read once for each group, so no answer depends on
+    the questions before it.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class PairQuestions:
         seed: int,
         model: str,
     ) -> None:
-        """Prepares.
+        """Sends nothing yet.
 
         Args:
             merge, reason: Prompts `merge` and `merge-reason`.
-            seed: Of the texts that are shown.
-            model: What answers, by name.
+            seed: Of the draw of the texts that the model reads.
+            model: Name of the model.
         """
         self._project, self._source = project, source
         self._merge, self._reason = merge, reason
@@ -61,7 +61,7 @@ class PairQuestions:
         self._mixed: dict[tuple[int, ...], list[LogProb]] = {}
 
     def params(self) -> dict[str, Any]:
-        """Everything beside the members that the answers depend on."""
+        """What the answers depend on besides the model and the members."""
         return {
             "text": self._source.kind,
             "goals": self._source.goal_config,
@@ -71,7 +71,7 @@ class PairQuestions:
         }
 
     def ask(self, asker: Asker, state: MergeState, pairs: Sequence[Pair]) -> list[PairAnswer]:
-        """Asks about a block of pairs of groups that stand."""
+        """Asks about a block of pairs of current groups."""
         began = time.monotonic()
         sides = sorted({key for pair in pairs for key in pair})
         chosen = {key: self._some(state.members(key).tolist()) for key in sides}
@@ -111,7 +111,7 @@ class PairQuestions:
         return answers
 
     def given_up(self, state: MergeState, pair: Pair, reason: str) -> PairAnswer:
-        """The answer on a pair that could not be asked about."""
+        """The answer that is stored for a pair that the model could not be asked about."""
         key = state.sides_key(*pair)
         return PairAnswer(key, None, None, None, reason, "", "", self._model, 0, 0.0)
 
@@ -123,7 +123,7 @@ class PairQuestions:
         own: Sequence[str],
         strangers: Sequence[str],
     ) -> list[LogProb]:
-        """How well the texts of a group follow a mixed list, read once for each group."""
+        """Log-probabilities of the texts of a group after a mixed list, read once for each group."""
         known = self._mixed.get(tuple(members))
         if known is None:
             known = read_mixed(asker, {key: strangers}, {key: own})[key]
@@ -134,7 +134,7 @@ class PairQuestions:
         return choose(ids, EXAMPLES, self._seed)
 
     def _outside(self, state: MergeState, but: Sequence[str]) -> list[int]:
-        """Conversations of none of these groups."""
+        """Some conversations outside of these groups."""
         inside = np.concatenate([state.members(key) for key in but])
         return self._some(np.setdiff1d(state.everyone, inside, assume_unique=True).tolist())
 

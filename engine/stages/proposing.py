@@ -1,4 +1,4 @@
-"""Proposing: what a model says of the pairs of groups that are left to decide, the next ones first."""
+"""The stage that asks a model about undecided pairs of groups, in the order of the merge queue."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ BLOCK = 4
 
 
 class ProposeStage(ModelStage):
-    """Asks about the undecided pairs that were not asked about yet, in the order of the desk.
+    """Asks about the undecided pairs that were not asked about yet, in the order of the merge queue.
 
-    Before each block the desk is read again, so what a person decides meanwhile is heeded; what was answered is kept
-    for the members of both sides, and found again when a decision is taken back.
+    The queue is read again before each block, so it follows what a person decides meanwhile. Answers are stored by the
+    members of both groups, so they are found again when a decision is undone.
     """
 
     name = "propose"
@@ -49,13 +49,13 @@ class ProposeStage(ModelStage):
         most: int | None = None,
         clustering_id: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """Prepares a run.
+        """Reads nothing yet.
 
         Args:
-            standing: Says what is left to decide.
+            queue_cache: Gives the merge queue.
             merge, reason: Prompts `merge` and `merge-reason`.
-            most: Ask about so many pairs at most; None asks about all.
-            clustering_id: Gives the clustering when the stage's turn has come; None is the one that is shown.
+            most: Ask about at most this many pairs; None asks about all.
+            clustering_id: Returns the clustering, called when the stage begins; None is the one that is shown.
         """
         super().__init__(project, process, choose)
         self._queue_cache, self._merge, self._reason = queue_cache, merge, reason
@@ -64,16 +64,16 @@ class ProposeStage(ModelStage):
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """Name of the work, as it is shown."""
         return f"Asking {self._work.model.label} about merges"
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What was asked; the answers of groups with the same members are the same in any clustering."""
+        """What the answers depend on besides the model and the members of the groups."""
         return {**self._questions.params(), "context": self._work.model.options.context}
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Asks block by block; each is one transaction, with the run's counter.
+        """Asks block by block, each in a transaction of its own with the counter of the run.
 
         Raises:
             UsageError: Nothing was clustered yet.
@@ -93,7 +93,7 @@ class ProposeStage(ModelStage):
             waiting = self.waiting()
 
     def show_answers(self) -> None:
-        """Lets the desk show the answers of this configuration."""
+        """Makes the answers of this configuration those that the merge queue shows."""
         key, clustering_id = self.config_hash, self._stored.id
         self._project.write(lambda conn: goal_answers.register(conn, clustering_id, key))
 
@@ -102,14 +102,14 @@ class ProposeStage(ModelStage):
         self._work.load()
 
     def waiting(self) -> list[Pair]:
-        """The pairs on the desk that were not asked about, the next first."""
+        """The undecided pairs that were not asked about, the next first."""
         return self._queue_cache.snapshot(self._stored.id).unasked()
 
     def ask(self, run_id: int, block: Sequence[Pair], total: int | None) -> Iterator[Progress]:
-        """Asks about a block of pairs and stores the answers; the model is loaded.
+        """Asks about a block of pairs and stores the answers; the model must be loaded.
 
         Args:
-            total: Pairs of the run; None where the run counts something else.
+            total: Number of pairs of the run; None where the run counts something else.
         """
         state = self._queue_cache.decision_log.state(self._stored.id)
         found: list[PairAnswer] = []
@@ -120,7 +120,7 @@ class ProposeStage(ModelStage):
         yield Progress(self.asked, total)
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts."""
+        """The result in one sentence with counts."""
         text = f"Asked {self._work.model.label} about {self.asked:,} pairs of groups."
         return text + self._work.spent()
 
@@ -172,6 +172,6 @@ class ProposeStage(ModelStage):
             runs.count(conn, run_id, self.asked, total)
 
     def _total(self, waiting: Sequence[Pair]) -> int:
-        """Pairs of this run in all, as far as is known now."""
+        """Number of pairs of this run, as far as is known now."""
         total = self.asked + len(waiting)
         return total if self._most is None else min(self._most, total)

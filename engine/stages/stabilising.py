@@ -1,4 +1,5 @@
-"""Stability: the clustering once more with other seeds and other draws of the conversations, one repetition a batch."""
+"""The stage that measures stability: it repeats the clustering with other seeds and on bootstraps of the
+conversations."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ SEEDS, BOOTSTRAPS = 5, 20
 
 
 class StabilityStage(CpuStage):
-    """Does the repetitions that are not done yet."""
+    """Computes the repetitions that are not stored yet."""
 
     name = "stability"
     unit = "repetitions"
@@ -36,7 +37,7 @@ class StabilityStage(CpuStage):
         seeds: int = SEEDS,
         bootstraps: int = BOOTSTRAPS,
     ) -> None:
-        """Prepares a run; `clustering_id` gives the clustering when its turn has come, None the one that is shown."""
+        """`clustering_id` returns the clustering, called when the stage begins; None is the one that is shown."""
         super().__init__(project)
         self._clustering_id = clustering_id
         self._wanted: list[goal_answers.Repetition] = [
@@ -47,12 +48,12 @@ class StabilityStage(CpuStage):
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """Name of the work, as it is shown."""
         return "Measuring how stable the clusters are"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
-        """What was asked; how many repetitions does not matter to any of them."""
+        """The parameters that determine each repetition; their number does not."""
         return {"clustering": self._stored.config_hash}
 
     @cached_property
@@ -61,7 +62,7 @@ class StabilityStage(CpuStage):
             return stored_clustering(conn, self._clustering_id())
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Clusters anew for each repetition; each is one transaction, with the run's counter.
+        """Clusters anew for each repetition; each in one transaction with the counter of the run.
 
         Raises:
             UsageError: Nothing was clustered yet.
@@ -96,7 +97,7 @@ class StabilityStage(CpuStage):
             yield Progress(self.done, len(left))
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts."""
+        """The result in one sentence with counts."""
         return f"Clustered {self.done:,} times more to see what comes again."
 
     def _read(self, _report: OnProgress) -> tuple[Vectors, Numbers]:

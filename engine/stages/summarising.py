@@ -1,4 +1,4 @@
-"""Summarising: what the user of each conversation wants, in one sentence that a model writes."""
+"""The stage that summarises: a model writes what the user of each conversation wants, in one sentence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Item = tuple[tuple[str, ...], int]
 
 
 class SummariseStage(BlockStage[int, GoalEntry]):
-    """Summarises what has no summary under this configuration yet, in id order."""
+    """Summarises the conversations that have no summary under this configuration, in id order."""
 
     name = "summarise"
 
@@ -38,13 +38,13 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         query: ListQuery | None = None,
         limit: int | None = None,
     ) -> None:
-        """Prepares a run.
+        """Reads nothing yet.
 
         Args:
-            choose: Names the model when the stage's turn has come.
-            prompt: With the project's context paragraph in front.
-            query: Which conversations; None is all.
-            limit: Only the first so many of them.
+            choose: Returns the model; called when the stage begins.
+            prompt: With the context paragraph of the project in front.
+            query: Which conversations; None takes all.
+            limit: At most this many of them, the first ones.
         """
         super().__init__(project, process, choose)
         self._prompt, self._query, self._limit = prompt, query or ListQuery(), limit
@@ -52,17 +52,17 @@ class SummariseStage(BlockStage[int, GoalEntry]):
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """Name of the work, as it is shown."""
         return f"Summarising goals with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What was asked, apart from which conversations."""
+        """The parameters that determine each summary."""
         context = self._work.model.options.context
         return {"prompt": self._prompt.as_params(), "context": context}
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Summarises block by block; each is one transaction, with the run's counter.
+        """Summarises block by block; each in one transaction with the counter of the run.
 
         Raises:
             ModelError: The model cannot be loaded.
@@ -81,7 +81,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         yield from self._in_blocks(run_id, blocks(every, chars), missing)
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts."""
+        """The result in one sentence with counts."""
         text = f"Summarised {self.written:,} conversations with {self._work.model.label}"
         text += f"; the model named no goal for {self.without:,}." if self.without else "."
         return text + self._work.spent()
@@ -110,7 +110,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         ]
 
     def _ask(self, items: Sequence[Item], report: OnProgress) -> list[tuple[str, str, str | None]]:
-        """For each log the goal, the reply as it was written, and why it is no goal."""
+        """(goal, reply as written, reason why it is no goal) for each log."""
         replies = self._work.replies(items, self._prompt, report)
         answers = []
         for reply in replies:
@@ -121,8 +121,8 @@ class SummariseStage(BlockStage[int, GoalEntry]):
 
 
 def summary_item(messages: Sequence[Message]) -> Item:
-    """A log, and how many leading pieces a window of it keeps: people say what they want at the beginning, so the
-    user's first step is kept where it stands first or after the system message."""
+    """(pieces of the log, number of leading pieces that are kept when the middle is cut out). People say what they want
+    at the beginning, so the first step of the user is kept where it comes first or after the system message."""
     pieces = render_log(messages)
     opening = next((at for at, piece in enumerate(pieces[:2]) if piece.role == "user"), None)
     system = int(bool(pieces) and pieces[0].role in ("system", "developer"))

@@ -1,4 +1,4 @@
-"""Clusterings: clusters, their labels, and which conversation is in which, also of those that came later."""
+"""Clusterings: clusters, their labels, their members, and the conversations that were assigned later."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from engine.store.sql import snapshot, to_json, utc_now
 
 _SHOWN = "clustering"
 NONE = -1
-"""Stands for no cluster in arrays: an outlier."""
+"""The cluster number of outliers in arrays."""
 LABEL_WORDS = 3
-"""Words that a cluster without a label is named after."""
+"""Distinctive words that make the name of a cluster without a label."""
 
 
 def word_label(words: Sequence[str]) -> str:
-    """What a cluster without a label is called, of the words that tell it from others."""
+    """The name of a cluster without a label, from its distinctive words."""
     return " · ".join(words[:LABEL_WORDS])
 
 
@@ -30,12 +30,12 @@ class NewCluster:
     """One cluster to store.
 
     Attributes:
-        number: From 0; kept for good, so that `c12` stays what it is.
-        size: Members.
+        number: From 0; it never changes, so that `c12` stays the same cluster.
+        size: Number of members.
         spread, reach: Mean, and a high percentile, of the members' cosine distances to the centre.
-        words: Commonest words that tell it from the others.
-        centre: The mean of its members' unit vectors, not scaled to length 1, float32, little-endian: so the mean
-            of several clusters together follows from theirs.
+        words: Words that distinguish it from the other clusters, most distinctive first.
+        centre: The mean of its members' unit vectors as little-endian float32, not scaled to length 1, so that the mean
+            of several clusters follows from theirs.
     """
 
     number: int
@@ -48,7 +48,7 @@ class NewCluster:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Where one conversation is: `cluster` None is an outlier; `second` is the nearest other cluster."""
+    """The membership of one conversation: `cluster` is None for an outlier; `second` is the nearest other cluster."""
 
     conversation_id: int
     cluster: int | None
@@ -59,7 +59,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class StoredClustering:
-    """A clustering as it was made; `no_text` counts the conversations that had no vector."""
+    """A clustering; `no_text` is the number of conversations that had no vector."""
 
     id: int
     config_hash: str
@@ -80,7 +80,7 @@ class StoredClustering:
 
 @dataclass(frozen=True, slots=True)
 class StoredCluster:
-    """A cluster with the label that is shown; empty, with or without a reason, where it has none."""
+    """A cluster with the label that is shown, which is empty where it has none; see `NewCluster`."""
 
     number: int
     size: int
@@ -100,7 +100,7 @@ class StoredCluster:
 
 @dataclass(frozen=True, slots=True)
 class LabelEntry:
-    """What a model called a cluster; `reason` says why when it gave nothing usable."""
+    """The label that a model gave a cluster; `reason` says why where it gave none that can be used."""
 
     number: int
     label: str
@@ -185,12 +185,12 @@ _CLUSTERING = (
 
 
 def clusterings(conn: sqlite3.Connection) -> list[StoredClustering]:
-    """All that were made, oldest first."""
+    """All clusterings, oldest first."""
     return [StoredClustering(*row) for row in conn.execute(f"{_CLUSTERING} ORDER BY g.id")]
 
 
 def clustering(conn: sqlite3.Connection, clustering_id: int) -> StoredClustering | None:
-    """One of them; None if there is none of this id."""
+    """One clustering; None if there is none of this id."""
     row = conn.execute(f"{_CLUSTERING} WHERE g.id = ?", (clustering_id,)).fetchone()
     return None if row is None else StoredClustering(*row)
 
@@ -210,7 +210,7 @@ def shown(conn: sqlite3.Connection) -> int | None:
 
 
 def show(conn: sqlite3.Connection, clustering_id: int) -> None:
-    """Shows a clustering."""
+    """Makes a clustering the one that is shown."""
     settings.put(conn, _SHOWN, clustering_id)
 
 
@@ -230,7 +230,7 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[StoredCluster
 
 
 def labelled(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int]:
-    """The configuration of the labels that are shown, and how many there are: another pair means other labels."""
+    """(configuration of the labels that are shown, their number); it changes whenever labels do."""
     row = conn.execute(
         "SELECT g.label_config, (SELECT count(*) FROM cluster_label AS l WHERE l.clustering_id = g.id"
         " AND l.config_hash = g.label_config) FROM clustering AS g WHERE g.id = ?",
@@ -240,7 +240,7 @@ def labelled(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, 
 
 
 def register_labels(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> None:
-    """Shows the labels of a configuration, before its first ones."""
+    """Makes the labels of a configuration those that are shown; called before its first ones are stored."""
     conn.execute(
         "UPDATE clustering SET label_config = ? WHERE id = ?", (config_hash, clustering_id)
     )
@@ -276,7 +276,7 @@ def add_labels(
 
 
 def membership(conn: sqlite3.Connection, clustering_id: int) -> tuple[array[int], array[int]]:
-    """Ids of the conversations of a clustering, rising, and the cluster of each; `NONE` for an outlier."""
+    """Ids of the conversations of a clustering, ascending, and the cluster of each; `NONE` for an outlier."""
     with snapshot(conn):
         where = " FROM membership WHERE clustering_id = ? ORDER BY conversation_id"
         return (
@@ -309,8 +309,7 @@ def lacking_assignment(
 def assign(
     conn: sqlite3.Connection, clustering_id: int, run_id: int, entries: Sequence[Assigned]
 ) -> None:
-    """Stores where conversations belong that came after the clustering; those that are assigned anew replace what
-    was."""
+    """Stores the groups of conversations that came after the clustering; an earlier assignment is replaced."""
     conn.executemany(
         "INSERT OR REPLACE INTO assignment (clustering_id, conversation_id, run_id, group_id, after,"
         " score, others, distance) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -343,7 +342,7 @@ def assignments(conn: sqlite3.Connection, clustering_id: int) -> list[Assigned]:
 
 
 def assigned_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[int, int, int]:
-    """How many conversations were assigned, how many of them are novel, and the newest run that assigned any."""
+    """(conversations assigned, those of them in no group, newest run that assigned any)."""
     row = conn.execute(
         "SELECT count(*), count(*) - count(group_id), coalesce(max(run_id), 0) FROM assignment"
         " WHERE clustering_id = ?",

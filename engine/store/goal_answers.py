@@ -1,4 +1,4 @@
-"""What a model answered on pairs of groups, and how stable clusters were under resampling."""
+"""Answers of a model on pairs of groups, and the stability of clusters under resampling."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Repetition = tuple[Literal["seed", "bootstrap"], int]
 
 @dataclass(frozen=True, slots=True)
 class PairAnswer:
-    """What a model answered on two groups; what was not asked is None or empty.
+    """The answer of a model on two groups; None or empty for what was not asked.
 
     Attributes:
-        sides: Key of the pair, see `engine.goals.merges.merge_state.sides_key`: A is its larger side.
+        sides: Key of the pair, see `MergeState.sides_key`; A is the larger group.
         likelihood_ratio, yes, yes_reversed, reason, label, description, model: As in `engine.records.goals.Evidence`.
-        calls, seconds: What the answer took.
+        calls, seconds: Requests and time that the answer took.
     """
 
     sides: str
@@ -41,14 +41,14 @@ _ANSWER = (
 
 
 def register(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> None:
-    """Shows the answers of a configuration on the desk of a clustering, before its first ones."""
+    """Makes the answers of a configuration those that are shown for a clustering; called before its first ones."""
     conn.execute("UPDATE clustering SET pair_config = ? WHERE id = ?", (config_hash, clustering_id))
 
 
 def add(
     conn: sqlite3.Connection, config_hash: str, run_id: int, answers: Sequence[PairAnswer]
 ) -> None:
-    """Stores answers; one that is there already is replaced."""
+    """Stores answers; an earlier answer on the same pair is replaced."""
     conn.executemany(
         f"INSERT OR REPLACE INTO pair_answer (config_hash, run_id, {_ANSWER})"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -83,13 +83,13 @@ def every_answer(conn: sqlite3.Connection, config_hash: str | None) -> dict[str,
 
 
 def count(conn: sqlite3.Connection, config_hash: str | None) -> int:
-    """How many pairs were answered on under a configuration."""
+    """Number of pairs answered on under a configuration."""
     sql = "SELECT count(*) FROM pair_answer WHERE config_hash = ?"
     return int(conn.execute(sql, (config_hash,)).fetchone()[0])
 
 
 def cost(conn: sqlite3.Connection, config_hash: str | None) -> tuple[float, float] | None:
-    """Calls and seconds that a pair took on the average; None before any was asked."""
+    """(requests, seconds) of a pair on average; None before any was asked about."""
     row = conn.execute(
         "SELECT avg(calls), avg(seconds) FROM pair_answer WHERE config_hash = ?", (config_hash,)
     ).fetchone()
@@ -153,7 +153,7 @@ def stability(conn: sqlite3.Connection, clustering_id: int) -> dict[int, float]:
 
 
 def repetitions(conn: sqlite3.Connection, clustering_id: int) -> int:
-    """How many repetitions are stored of a clustering, under any configuration."""
+    """Number of stored repetitions of a clustering, under any configuration."""
     sql = "SELECT count(*) FROM stability WHERE clustering_id = ?"
     return int(conn.execute(sql, (clustering_id,)).fetchone()[0])
 

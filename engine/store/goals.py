@@ -1,4 +1,4 @@
-"""What stands for a conversation's goal: what the user wrote, or a summary that a model wrote."""
+"""The goal text of a conversation: what the user wrote, or a summary that a model wrote."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _JOINED = "\n"
 
 @dataclass(frozen=True, slots=True)
 class GoalEntry:
-    """What a model wrote of one conversation; with a reason, it is no goal and says why."""
+    """The goal text of one conversation; `reason` says why where there is none."""
 
     conversation_id: int
     text: str
@@ -27,7 +27,7 @@ class GoalEntry:
 
 
 def register(conn: sqlite3.Connection, config_hash: str, model: str) -> None:
-    """Makes a configuration of summaries known, before its first ones."""
+    """Stores a configuration of summaries, before its first ones."""
     conn.execute(
         "INSERT INTO goal_config (config_hash, model) VALUES (?, ?)"
         " ON CONFLICT (config_hash) DO NOTHING",
@@ -59,11 +59,10 @@ def add(
 def texts(
     conn: sqlite3.Connection, ids: Sequence[int], kind: GoalText, config_hash: str | None = None
 ) -> dict[int, GoalEntry]:
-    """What stands for the goal of each of these conversations, by id; one that has nothing to go by has a reason and
-    the others have none.
+    """The goal text of each of these conversations by id, or the reason why there is none.
 
     Args:
-        config_hash: Of the summaries; needed for those only.
+        config_hash: Of the summaries; None for the other kinds.
     """
     if kind == "summary":
         return _summaries(conn, ids, config_hash)
@@ -85,7 +84,8 @@ def _summaries(
 
 
 def _written(conn: sqlite3.Connection, conversation_id: int, kind: GoalText) -> GoalEntry:
-    """The first message of the user that says anything, all of them, or what both sides say, as a model reads them."""
+    """The first message of the user with any text, all of them, or the messages of both sides, as a model reads
+    them."""
     parts: list[str] = []
     wanted = False
     for role, content in conn.execute(

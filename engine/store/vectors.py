@@ -1,4 +1,4 @@
-"""Vectors of goal texts: float32 in blocks, each configuration by itself, so that they never mix."""
+"""Vectors of goal texts: float32 in blocks, separately for each configuration."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class VectorConfig:
     """What produced a set of vectors.
 
     Attributes:
-        text: What was embedded; `goal_config` is the config hash of the summaries, for those only.
-        embedder: Its name as it was asked for, such as `tfidf`.
-        fingerprint: Vectors of different ones are not comparable.
-        state: What was fitted; None where nothing is.
+        text: Kind of the texts; `goal_config` is the config hash of the summaries where these were embedded.
+        embedder: Its name as the person gave it, such as `tfidf`.
+        fingerprint: Of the embedder; vectors with different ones are not comparable.
+        state: The fitted embedder; None for one that needs no fitting.
     """
 
     config_hash: str
@@ -37,7 +37,7 @@ class VectorConfig:
 
 @dataclass(frozen=True, slots=True)
 class VectorBlock:
-    """Some vectors: `ids` int64 and `vectors` float32 row by row, both little-endian."""
+    """A block of vectors: `ids` as int64 and `vectors` as float32 row by row, both little-endian."""
 
     count: int
     ids: bytes
@@ -45,7 +45,7 @@ class VectorBlock:
 
 
 def register(conn: sqlite3.Connection, config: VectorConfig) -> None:
-    """Makes a configuration known, before its first vectors; one that is known keeps its state."""
+    """Stores a configuration, before its first vectors; one that is stored already keeps its state."""
     conn.execute(
         "INSERT INTO vector_config (config_hash, text, goal_config, embedder, fingerprint, dimensions,"
         " state) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (config_hash) DO NOTHING",
@@ -62,7 +62,7 @@ def register(conn: sqlite3.Connection, config: VectorConfig) -> None:
 
 
 def config(conn: sqlite3.Connection, config_hash: str) -> VectorConfig | None:
-    """A configuration; None if it is not known."""
+    """A stored configuration; None if there is none."""
     row = conn.execute(
         "SELECT config_hash, text, goal_config, embedder, fingerprint, dimensions, state"
         " FROM vector_config WHERE config_hash = ?",
@@ -93,10 +93,10 @@ def add(
     Args:
         ids: Of the conversations that have a vector.
         vectors: Their vectors in the same order, float32, little-endian.
-        reasons: Conversations that have none, with why.
+        reasons: Why other conversations have none, by id.
 
     Raises:
-        ValueError: The vectors are not as many, or not as long, as they should be.
+        ValueError: The number of bytes does not fit the ids and the dimensions.
     """
     key, dimensions = _key(conn, config_hash), _dimensions(conn, config_hash)
     if len(vectors) != len(ids) * dimensions * WIDTH:
@@ -114,7 +114,7 @@ def add(
 
 
 def count(conn: sqlite3.Connection, config_hash: str) -> int:
-    """How many vectors there are."""
+    """Number of vectors of a configuration."""
     row = conn.execute(
         "SELECT coalesce(sum(count), 0) FROM vector_block WHERE config_id = ?",
         (_key(conn, config_hash),),
@@ -169,7 +169,7 @@ def vector_ids(conn: sqlite3.Connection, config_id: int) -> array[int]:
 
 
 def packed(ids: Sequence[int]) -> bytes:
-    """Ids as they are stored: int64, little-endian."""
+    """Ids as stored bytes: int64, little-endian."""
     return _little(array("q", ids)).tobytes()
 
 
@@ -181,7 +181,7 @@ def unpacked(blob: bytes) -> array[int]:
 
 
 def _little(ids: array[int]) -> array[int]:
-    """Turns the bytes round on a machine of the other order."""
+    """Swaps the bytes on a big-endian machine."""
     if sys.byteorder == "big":
         ids.byteswap()
     return ids

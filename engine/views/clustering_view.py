@@ -1,4 +1,4 @@
-"""One state of a clustering, looked at: who is in which group, where the groups lie, and their figures."""
+"""A clustering with its current groups: their members, centres and figures."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from engine.views.goal_inputs import read_vectors
 
 Floats = npt.NDArray[np.float64]
 
-NOBODY: Ids = np.empty(0, dtype=np.int64)
+NO_IDS: Ids = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Space:
-    """The vectors of a clustering and of what came later: `rows` float32 of length 1, in the order of `ids`, which
-    rise."""
+    """The vectors of the conversations of a clustering and of those that came later: rows of length 1, in the order of
+    `ids`, which ascend."""
 
     ids: Ids
     rows: Vectors
 
     @classmethod
     def read(cls, conn: sqlite3.Connection, vector_config: str) -> Space:
-        """All vectors of a configuration, as one array."""
+        """Reads all vectors of a configuration."""
         return cls(*read_vectors(conn, vector_config))
 
     def of(self, ids: Ids) -> Vectors:
-        """The vectors of those of the conversations that have one, in their order; not to be written to."""
-        if np.array_equal(ids, self.ids):  # without a copy, which of a million takes 1.5 GB
+        """The vectors of those conversations that have one, in the order of `ids`; do not change them."""
+        if np.array_equal(ids, self.ids):  # no copy: it takes 1.5 GB for a million
             return self.rows
         places = np.searchsorted(self.ids, ids)
         places[places == len(self.ids)] = 0
@@ -48,12 +48,13 @@ class Space:
 
 @dataclass(frozen=True, eq=False)
 class ClusteringView:
-    """A clustering with what was decided and assigned, as it stood at one moment. Not to be changed.
+    """A clustering with its decisions and assignments at one moment. Do not change it.
 
     Attributes:
-        clusters: Of the clustering, by number.
-        assigned: What came after it.
-        stability: Mean Jaccard of clusters, by number; empty before it was measured.
+        state: The groups after the decisions.
+        clusters: The original clusters, in the order of their numbers.
+        assigned: Conversations that came after the clustering.
+        stability: Mean Jaccard similarity of each cluster under resampling, by number; empty before it was measured.
     """
 
     stored: StoredClustering
@@ -67,7 +68,7 @@ class ClusteringView:
     def read(
         cls, conn: sqlite3.Connection, stored: StoredClustering, state: MergeState
     ) -> ClusteringView:
-        """Reads what belongs to a desk."""
+        """Reads the view of a clustering whose decisions give `state`."""
         with snapshot(conn):
             return cls(
                 stored,
@@ -78,44 +79,45 @@ class ClusteringView:
             )
 
     @cached_property
-    def guests(self) -> Mapping[str | None, Ids]:
-        """Who was assigned to each group, by what became of it; None has the novel ones and those whose group is no
-        more."""
+    def latecomers(self) -> Mapping[str | None, Ids]:
+        """Conversations that were assigned to each current group after the clustering; None has those in no group."""
         found: dict[str | None, list[int]] = {}
         for one in self.assigned:
-            key = self.state.guests.get(one.conversation_id, one.group)
-            found.setdefault(None if key is None else self.state.now(key), []).append(
+            key = self.state.latecomers.get(one.conversation_id, one.group)
+            found.setdefault(None if key is None else self.state.current_of(key), []).append(
                 one.conversation_id
             )
         return {key: np.array(sorted(ids), dtype=np.int64) for key, ids in found.items()}
 
     def members(self, key: str | None) -> Ids:
-        """Everyone in a group that stands or stood, rising; None gives the outliers and the novel ones."""
-        guests = (
-            self.guests.get(key, NOBODY) if key is None or key in self.state.current else NOBODY
+        """Conversation ids of a current or former group, ascending; None gives those in no group."""
+        latecomers = (
+            self.latecomers.get(key, NO_IDS) if key is None or key in self.state.current else NO_IDS
         )
         return (
-            np.union1d(self.state.members(key), guests) if len(guests) else self.state.members(key)
+            np.union1d(self.state.members(key), latecomers)
+            if len(latecomers)
+            else self.state.members(key)
         )
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
-        """Members of the groups that stand, the largest group first."""
+        """Number of members of the current groups, the largest first."""
         counted = {
-            key: self.state.groups[key].size + len(self.guests.get(key, NOBODY))
+            key: self.state.groups[key].size + len(self.latecomers.get(key, NO_IDS))
             for key in self.state.current
         }
         return dict(sorted(counted.items(), key=lambda item: (-item[1], _by_id(item[0]))))
 
     @property
     def with_text(self) -> int:
-        """Conversations that have a text to go by."""
+        """Number of conversations that have a text to cluster by."""
         return self.stored.conversations + len(self.assigned)
 
     @cached_property
     def map_of_groups(self) -> bytes:
-        """The group of every conversation for `engine.store.goal_counts`: the rank of the group from 1, one more than
-        the last for those in none, 0 for those that the clustering does not know."""
+        """The group of every conversation, as `engine.store.goal_counts` reads it: the rank of the group from 1, one
+        more than the last rank for those in no group, 0 for those that the clustering does not know."""
         groups = [*self.sizes, None]
         members = [self.members(key) for key in groups]
         found = np.zeros(1 + max(int(ids[-1]) for ids in members if len(ids)), dtype=">u2")
@@ -124,8 +126,8 @@ class ClusteringView:
         return found.tobytes()
 
     def mean(self, key: str, space: Space | None = None) -> Floats | None:
-        """The mean of the vectors of a group's members, those assigned later left out, shape (d,). Follows from the
-        clusters where only merges made the group; else it needs `space`, and is None without."""
+        """The mean vector of a group's members without latecomers, shape (d,). It follows from the stored centres where
+        only merges made the group; else it needs `space`, and is None without."""
         if key in self._means:
             return self._means[key]
         group = self.state.groups[key]
@@ -148,17 +150,17 @@ class ClusteringView:
         return np.asarray(rows.mean(axis=0, dtype=np.float64)) if len(rows) else None
 
     def needs_space(self) -> bool:
-        """Whether means of groups that stand do not follow from the clusters."""
+        """Whether the mean of a current group cannot be computed from the stored centres."""
         return any(self.mean(key) is None for key in self.state.current)
 
     def centres(self, keys: Sequence[str], space: Space) -> Vectors:
-        """Directions of the means of groups, shape (groups, d), rows of length 1."""
+        """Mean vectors of groups scaled to length 1, shape (groups, d)."""
         means = [self.mean(key, space) for key in keys]
         return unit_rows(np.array([mean for mean in means if mean is not None], dtype=np.float32))
 
     def stability_of(self, key: str) -> float | None:
-        """Mean Jaccard of a group: of a merged one that of its clusters, weighted by members; None where a split or a
-        move made it another one, or before it was measured."""
+        """Mean Jaccard similarity of a group under resampling, for a merged one the mean over its clusters weighted by
+        members; None where a split or a move changed its members, or before it was measured."""
         total = 0.0
         for part in self.state.parts(key):
             value = self.stability.get(int(part.id[1:])) if self._as_clustered(part) else None
@@ -172,7 +174,7 @@ class ClusteringView:
         return {f"c{cluster.number}": cluster for cluster in self.clusters}
 
     def _as_clustered(self, group: Group) -> bool:
-        """Whether a group has the members that the clustering gave it."""
+        """Whether a group is a cluster with its original members."""
         if group.made_by is not None:
             return False
         return group.size == self._by_key[group.id].size and group.id not in self.state.touched
@@ -180,14 +182,18 @@ class ClusteringView:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """What scores and trees say of the groups that stand, by rank from 1 as in `ClusteringView.map_of_groups`."""
+    """States and response trees of the current groups, by rank from 1 as in `ClusteringView.map_of_groups`.
+
+    Attributes:
+        leaves: Median number of leaves of the trees; groups without trees are absent.
+    """
 
     states: Mapping[int, GroupStates]
     leaves: Mapping[int, float]
 
     @classmethod
     def read(cls, conn: sqlite3.Connection, view: ClusteringView) -> GroupFigures:
-        """Counts in one pass over the scores and one over the trees."""
+        """Reads them in one pass over the scores and one over the trees."""
         sizes = dict(enumerate(view.sizes.values(), 1))
         with snapshot(conn):
             return cls(
@@ -197,7 +203,7 @@ class GroupFigures:
 
 
 def group_figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
-    """What figures depend on beside the view; equal where nothing was scored or grown in between."""
+    """What the figures depend on besides the view; it is equal until something is scored or a tree is grown."""
     with snapshot(conn):
         config = settings.score_config(conn)
         return (
@@ -210,7 +216,7 @@ def group_figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
 
 
 def group_rows(view: ClusteringView, figures: GroupFigures, space: Space | None) -> list[GoalGroup]:
-    """The groups that stand, largest first."""
+    """The current groups, largest first."""
     return [group_row(view, key, space, rank, figures) for rank, key in enumerate(view.sizes, 1)]
 
 
@@ -221,7 +227,7 @@ def group_row(
     rank: int = 0,
     figures: GroupFigures | None = None,
 ) -> GoalGroup:
-    """A group that stands, with its rank and figures, or one that stood, without."""
+    """A current group with its rank and figures, or a former one without."""
     group = view.state.groups[key]
     mean = view.mean(key, space)
     size = view.sizes.get(key, group.size)
@@ -243,7 +249,7 @@ def group_row(
 
 
 def read_space(conn: sqlite3.Connection, vector_config: str, kept: Space | None) -> Space:
-    """The vectors of a configuration; those that were read before where none were added."""
+    """The vectors of a configuration; `kept` again where none were added since it was read."""
     if kept is not None and len(kept.ids) == vectors.count(conn, vector_config):
         return kept
     return Space.read(conn, vector_config)

@@ -1,4 +1,4 @@
-"""What goal stages read of a project: texts, and vectors as one array."""
+"""Texts and vectors of a project as the goal stages read them."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ TEXTS_AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class TextSource:
-    """Where goal texts come from: their kind, and for summaries their config hash."""
+    """The kind of goal texts, and for summaries their configuration."""
 
     kind: GoalText
     goal_config: str | None = None
 
     @property
     def shown(self) -> TextSource:
-        """What people and models are shown of the conversations: of both sides the user, whose goal it is."""
+        """The texts that people and models are shown: where both sides are clustered, only what the user wrote."""
         return replace(self, kind="all-user") if self.kind == "all" else self
 
     def read(self, conn: sqlite3.Connection, ids: Sequence[int]) -> list[goals.GoalEntry]:
-        """The texts, or why there is none, in the order of the ids."""
+        """The text of each conversation, or the reason why there is none, in the order of the ids."""
         found = goals.texts(conn, ids, self.kind, self.goal_config)
         return [found[int(key)] for key in ids]
 
     def each(self, conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[goals.GoalEntry]:
-        """The same one after another, few in memory at a time."""
+        """The same as an iterator, with few texts in memory at a time."""
         for start in range(0, len(ids), TEXTS_AT_ONCE):
             yield from self.read(conn, [int(key) for key in ids[start : start + TEXTS_AT_ONCE]])
 
 
 class LazyTexts(Sequence[str]):
-    """Texts of conversations, each read when it is asked for."""
+    """Texts of conversations; each is read when it is accessed."""
 
     def __init__(self, conn: sqlite3.Connection, source: TextSource, ids: AnyIds) -> None:
         self._conn, self._source, self._ids = conn, source, ids
@@ -60,17 +60,17 @@ class LazyTexts(Sequence[str]):
 
 
 def digest_of(ids: AnyIds) -> str:
-    """16 hex digits over a set of conversations, given in id order."""
+    """Hash of a set of conversations, given in id order: 16 hex digits."""
     return hashlib.sha256(np.asarray(ids, dtype="<i8").tobytes()).hexdigest()[:16]
 
 
 def read_vectors(
     conn: sqlite3.Connection, config_hash: str, among: AnyIds | None = None
 ) -> tuple[Ids, Vectors]:
-    """Vectors of a configuration as one array, rows in the order of the ids, which rise.
+    """(ids, vectors) of a configuration, in ascending order of the ids; vectors have shape (ids, d).
 
     Args:
-        among: Only conversations that are in it; None takes all.
+        among: Only these conversations; None takes all.
 
     Raises:
         UsageError: The configuration is not known.
@@ -93,14 +93,14 @@ def read_vectors(
         rows[at : at + len(own)] = part
         at += len(own)
     ids, rows = ids[:at], rows[:at]
-    if (np.diff(ids) < 0).any():  # blocks of conversations that came in another order
+    if (np.diff(ids) < 0).any():  # blocks are in the order of embedding, which can be another
         order = np.argsort(ids, kind="stable")
         ids, rows = ids[order], rows[order]
     return ids, rows
 
 
 def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> StoredClustering:
-    """A clustering; None is the one that is shown.
+    """A clustering; None gives the one that is shown.
 
     Raises:
         UsageError: There is none.
@@ -113,5 +113,5 @@ def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> St
 
 
 def source_of(stored: StoredClustering) -> TextSource:
-    """Where the texts of a clustering come from."""
+    """The source of the texts of a clustering."""
     return TextSource(stored.text, stored.goal_config)

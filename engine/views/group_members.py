@@ -43,7 +43,7 @@ def group_members(
     keys = list(view.sizes)
     if group_id is not None and group_id not in view.sizes:
         # a former group is compared with the current groups other than the one that it became
-        keys = [group_id, *(key for key in keys if key != view.state.now(group_id))]
+        keys = [group_id, *(key for key in keys if key != view.state.current_of(group_id))]
     distance, doubt, other = _distances(view, space, ids, keys, group_id)
     if order == "name":
         with project.reading() as conn:

@@ -1,4 +1,4 @@
-"""The merge probability of pairs of groups, fit_merge_model from what people decided on this clustering."""
+"""Features of pairs of groups, and the merge probability that is fitted to decisions on them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from engine.views.pair_table import Floats, PairTable
 
 
 def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
-    """What speaks for merging each pair, shape (pairs, features), NaN where it was not asked; see
+    """Features of each pair, shape (pairs, features), NaN where the model was not asked; see
     `engine.goals.merges.features`."""
     places = table.at(pairs)
     first, second = places
     answers = [table.answer(pair) for pair in pairs]
 
-    def said(field: Callable[[PairAnswer], float | None]) -> Floats:
+    def answered(field: Callable[[PairAnswer], float | None]) -> Floats:
         found = [None if answer is None else field(answer) for answer in answers]
         return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
 
@@ -29,17 +29,17 @@ def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
         closeness=table.closeness[places],
         threshold=table.threshold,
         description=table.description[places],
-        usual_description=table.usual_description,
+        description_scale=table.description_scale,
         overlap=table.overlap[places],
-        likelihood=said(lambda answer: answer.likelihood_ratio),
-        yes=said(lambda answer: answer.yes),
-        yes_reversed=said(lambda answer: answer.yes_reversed),
+        likelihood=answered(lambda answer: answer.likelihood_ratio),
+        yes=answered(lambda answer: answer.yes),
+        yes_reversed=answered(lambda answer: answer.yes_reversed),
         sizes=(table.sizes[first], table.sizes[second]),
     )
 
 
 def fit_merge_model(decisions: Sequence[GoalDecision]) -> MergeModel:
-    """The model after what people decided and stands; decisions that no features were kept of teach nothing."""
+    """The merge probability after the decisions of people; decisions without stored features are left out."""
     rows: list[list[float]] = []
     merged: list[bool] = []
     for decision in decisions:

@@ -1,4 +1,4 @@
-"""How alike the groups of a desk are, and what a model answered on them: what its queue and its rules go by."""
+"""Similarities of all pairs of current groups, and what a model answered on them."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ Floats = npt.NDArray[np.float64]
 
 NEIGHBOURS = 10
 SAMPLE = 4_000
-"""Members whose neighbours are looked at, among themselves: more tell little more of how far groups run into each
-other, and so many are compared with each other in a second."""
+"""Members whose nearest neighbours are searched, among themselves. More change the overlap of groups little, and this
+many take a second."""
 SEED = 0
-LIVE_HERE = ("tfidf", "minilm")
-"""Embedders that run in this process; others answer to one caller at a time, who is not disturbed for a few words."""
+IN_PROCESS = ("tfidf", "minilm")
+"""Embedders that run in this process. The others serve one caller at a time, who is not to wait for a few labels."""
 
 
 @dataclass(frozen=True, eq=False)
 class PairTable:
-    """The groups that stand, with square matrices in the order of `keys`.
+    """The current groups with square matrices, rows and columns in the order of `keys`.
 
     Attributes:
-        description: Cosines of what they are called.
-        usual_description: What is usual of these between the clusters that the work began with.
-        member: Cosines of their centres.
-        closeness, threshold: How alike their members are, and from where on they are rather one; see
+        description: Cosines of the vectors of labels and descriptions.
+        description_scale: Median and spread of these cosines over the pairs of the original clusters.
+        member: Cosines of the centres.
+        closeness, threshold: Similarity of members, and the value from which two groups are rather one goal; see
             `engine.goals.clusters.granularity`.
         overlap: Share of the sampled members of one whose neighbours lie in the other; the larger of both ways.
-        sizes: Members.
-        answers: Of the model, by key of the pair (`Desk.sides_key`).
+        sizes: Number of members, shape (groups,).
+        answers: Of the model, by key of the pair (`MergeState.sides_key`).
     """
 
     view: ClusteringView
     keys: tuple[str, ...]
     description: Floats
-    usual_description: RobustScale
+    description_scale: RobustScale
     member: Floats
     closeness: Floats
     threshold: float
@@ -63,16 +63,16 @@ class PairTable:
 
     @cached_property
     def place(self) -> Mapping[str, int]:
-        """Where in the matrices a group is."""
+        """Row of each group in the matrices."""
         return {key: at for at, key in enumerate(self.keys)}
 
     @cached_property
     def open_pairs(self) -> list[Pair]:
-        """Pairs of which nothing was decided, the larger first."""
+        """Undecided pairs, each with the larger group first."""
         return [self.ordered(*pair) for pair in self.view.state.open_pairs()]
 
     def ordered(self, a: str, b: str) -> Pair:
-        """Both in the order of a question."""
+        """Both ids, the larger group first."""
         first, second = self.view.state.sides(a, b)
         return first.id, second.id
 
@@ -82,11 +82,11 @@ class PairTable:
         return first, np.array([self.place[b] for _, b in pairs], dtype=np.int64)
 
     def answer(self, pair: Pair) -> PairAnswer | None:
-        """What the model answered on a pair as its sides are now; None before it was asked."""
+        """What the model answered on a pair with its current members; None where it was not asked."""
         return self.answers.get(self.view.state.sides_key(*pair)) if self.answers else None
 
     def nearest(self, key: str, but: str, count: int) -> tuple[tuple[str, float], ...]:
-        """Labels of the groups nearest to one by their centres, with the cosine, without another one."""
+        """(label, cosine of the centres) of the `count` groups nearest to `key` other than `but`, nearest first."""
         row = self.member[self.place[key]]
         order = [self.keys[int(n)] for n in np.argsort(-row, kind="stable")]
         found = [other for other in order if other not in (key, but)][:count]
@@ -95,19 +95,19 @@ class PairTable:
 
 
 class PairTables:
-    """Makes tables, and keeps what they share from one decision to the next."""
+    """Computes pair tables and caches what they share from one decision to the next."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
         self._guard = threading.Lock()
         self._embedder: tuple[str, Embedder | None] | None = None
-        self._said: dict[str, Vectors] = {}
+        self._label_vectors: dict[str, Vectors] = {}
         self._near: tuple[Space, Indices, Near] | None = None
-        self._grain: tuple[int, Granularity] | None = None
+        self._granularity: tuple[int, Granularity] | None = None
         self._table: tuple[tuple[object, ...], PairTable] | None = None
 
     def table(self, view: ClusteringView, space: Space) -> PairTable:
-        """The table of a view; the one made last where nothing changed.
+        """The table of a view; the last one again where nothing changed.
 
         Raises:
             UsageError: The embedder of the clustering is not installed here.
@@ -124,7 +124,7 @@ class PairTables:
             keys = tuple(view.sizes)
             centres = view.centres(keys, space).astype(np.float64)
             sizes = np.array([view.state.groups[key].size for key in keys], dtype=np.float64)
-            found = self._grain_of(view, space)
+            found = self._granularity_of(view, space)
             sums = np.array([view.mean(key, space) for key in keys]) * sizes[:, None]
             description, usual = self._descriptions(view, keys)
             table = PairTable(
@@ -145,44 +145,45 @@ class PairTables:
     def _descriptions(
         self, view: ClusteringView, keys: Sequence[str]
     ) -> tuple[Floats, RobustScale]:
-        """Cosines of what groups are called, and what is usual of them between the clusters as they were labelled."""
-        begun = [_called(c.label or " ".join(c.words), c.description) for c in view.clusters]
-        # A group that is called by its first words stands for all of them, or it would be compared with less than what
-        # is usual was taken from.
+        """Cosines of labels and descriptions of the groups, and their scale over the original clusters."""
+        cluster_texts = [
+            _as_text(c.label or " ".join(c.words), c.description) for c in view.clusters
+        ]
+        # A group without a label shows its first words only; here it is compared by all of them, as on the scale.
         whole = {
             (cluster.called, cluster.description): text
-            for cluster, text in zip(view.clusters, begun, strict=True)
+            for cluster, text in zip(view.clusters, cluster_texts, strict=True)
         }
         groups = [view.state.groups[key] for key in keys]
         names = [(group.label, group.description) for group in groups]
-        texts = [whole.get(name) or _called(*name) for name in names]
+        texts = [whole.get(name) or _as_text(*name) for name in names]
         embedder = self._own_embedder(view.stored)
         if embedder is None:
             embedder = TfidfEmbedder(seed=SEED)
-            embedder.fit([*begun, *texts])
-            self._said.clear()
-        new = sorted({*texts, *begun}.difference(self._said))
+            embedder.fit([*cluster_texts, *texts])
+            self._label_vectors.clear()
+        new = sorted({*texts, *cluster_texts}.difference(self._label_vectors))
         if new:
-            self._said.update(zip(new, embedder.embed(new), strict=True))
+            self._label_vectors.update(zip(new, embedder.embed(new), strict=True))
         rows, before = (
-            np.array([self._said[text] for text in some], dtype=np.float64)
-            for some in (texts, begun)
+            np.array([self._label_vectors[text] for text in some], dtype=np.float64)
+            for some in (texts, cluster_texts)
         )
         pairs = np.triu_indices(len(before), 1)
         return np.clip(rows @ rows.T, -1, 1), RobustScale.of((before @ before.T)[pairs])
 
-    def _grain_of(self, view: ClusteringView, space: Space) -> Granularity:
-        """How broad goals are among the clusters, which no decision changes."""
-        if self._grain is None or self._grain[0] != view.stored.id:
+    def _granularity_of(self, view: ClusteringView, space: Space) -> Granularity:
+        """The granularity of the original clusters, which no decision changes."""
+        if self._granularity is None or self._granularity[0] != view.stored.id:
             with self._project.reading() as conn:
                 ids, numbers = clusterings.membership(conn, view.stored.id)
             labels = np.full(len(space.ids), clusterings.NONE, dtype=np.int32)
             labels[np.searchsorted(space.ids, np.asarray(ids))] = np.asarray(numbers)
-            self._grain = view.stored.id, granularity(space.rows, labels, view.stored.seed)
-        return self._grain[1]
+            self._granularity = view.stored.id, granularity(space.rows, labels, view.stored.seed)
+        return self._granularity[1]
 
     def _own_embedder(self, stored: StoredClustering) -> Embedder | None:
-        """That which made the vectors, where it runs in this process."""
+        """The embedder that made the vectors, where it runs in this process."""
         if self._embedder is None or self._embedder[0] != stored.vector_config:
             with self._project.reading() as conn:
                 config = vectors.config(conn, stored.vector_config)
@@ -190,12 +191,12 @@ class PairTables:
             try:
                 if config is not None and config.state is not None:
                     found = embedder_from_state(config.embedder, config.state)
-                elif stored.embedder in LIVE_HERE:
+                elif stored.embedder in IN_PROCESS:
                     found = embedder_for(stored.embedder)
             except UsageError:
-                found = None  # made on another machine: words do for words
+                found = None  # not installed here; TF-IDF replaces it
             self._embedder = stored.vector_config, found
-            self._said.clear()
+            self._label_vectors.clear()
         return self._embedder[1]
 
     def _overlaps(self, view: ClusteringView, keys: Sequence[str], space: Space) -> Floats:
@@ -207,7 +208,7 @@ class PairTables:
         return found
 
     def _neighbours(self, view: ClusteringView, space: Space) -> tuple[Indices, Near]:
-        """Rows of sampled members of the clustering, and the neighbours of each among them."""
+        """Rows of a sample of members, and the nearest neighbours of each within the sample."""
         if self._near is None or self._near[0] is not space:
             inside = np.flatnonzero(np.isin(space.ids, view.state.everyone, assume_unique=True))
             if len(inside) > SAMPLE:
@@ -221,5 +222,5 @@ class PairTables:
         return self._near[1], self._near[2]
 
 
-def _called(label: str, description: str) -> str:
+def _as_text(label: str, description: str) -> str:
     return f"{label}. {description}"

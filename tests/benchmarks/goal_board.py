@@ -35,8 +35,8 @@ class Board:
         self, vectors: Vectors, clusters: Clusters, texts: Sequence[str], embedder: Embedder
     ) -> None:
         self.labels = clusters.labels.copy()
-        self._grain = granularity(vectors, self.labels, clusters.seed)
-        self.threshold = self._grain.threshold
+        self._granularity = granularity(vectors, self.labels, clusters.seed)
+        self.threshold = self._granularity.threshold
         k, inside = clusters.k, np.flatnonzero(self.labels >= 0)
         own = self.labels[inside]
         self._sums = np.zeros((k, vectors.shape[1]))
@@ -49,8 +49,8 @@ class Board:
         np.add.at(self._links, (np.repeat(own, near.rows.shape[1]), own[near.rows.ravel()]), 1)
         words = distinctive_words(texts, clusters.labels, WORDS, clusters.seed)
         said = embedder.embed([" ".join(words[number]) + ". " for number in range(k)])
-        self._said = np.asarray(said, dtype=float)
-        self._usual = RobustScale.of((self._said @ self._said.T)[np.triu_indices(k, 1)])
+        self._label_vectors = np.asarray(said, dtype=float)
+        self._usual = RobustScale.of((self._label_vectors @ self._label_vectors.T)[np.triu_indices(k, 1)])
         self._alive = list(range(k))
         self._version = [0] * k
         self._refused: set[tuple[int, int, int, int]] = set()
@@ -85,10 +85,10 @@ class Board:
         shares = links / np.maximum(1, links.sum(axis=1, keepdims=True))
         unknown = np.full(len(a), np.nan)
         return features(
-            closeness=self._grain.closeness(self._sums[alive], self._sizes[alive])[at],
+            closeness=self._granularity.closeness(self._sums[alive], self._sizes[alive])[at],
             threshold=self.threshold,
             description=self.similarity(a, b),
-            usual_description=self._usual,
+            description_scale=self._usual,
             overlap=np.maximum(shares, shares.T)[at],
             likelihood=unknown,
             yes=unknown,
@@ -98,7 +98,7 @@ class Board:
 
     def similarity(self, a: Indices, b: Indices) -> Floats:
         """Cosines of the words that name the groups."""
-        found: Floats = np.einsum("id,id->i", self._said[a], self._said[b])
+        found: Floats = np.einsum("id,id->i", self._label_vectors[a], self._label_vectors[b])
         return found
 
     def masses(self, a: Indices, b: Indices) -> Floats:
@@ -109,7 +109,7 @@ class Board:
     def merge(self, a: int, b: int) -> None:
         """Puts the members of `b` into `a`, which keeps the name of the larger."""
         if self._sizes[b] > self._sizes[a]:
-            self._said[a] = self._said[b]
+            self._label_vectors[a] = self._label_vectors[b]
         self._sums[a] += self._sums[b]
         self._sizes[a] += self._sizes[b]
         self._links[a] += self._links[b]

@@ -43,7 +43,7 @@ def run_assign(arguments: argparse.Namespace) -> int:
         state = workspace.merge_queue_cache.decision_log.state(stored.id)
     counts: Counter[str] = Counter()
     for one in found:
-        became = None if one.group is None else state.now(one.group)
+        became = None if one.group is None else state.current_of(one.group)
         if became is not None:
             counts[became] += 1
     novel = len(found) - counts.total()

@@ -1,8 +1,8 @@
-"""What speaks for merging two groups, as features of the merge probability.
+"""Features of a pair of groups, the inputs of the merge probability.
 
 Each is scaled so that 0 is neither for nor against and a unit is a clear difference, on any data and with any
-embedder: closeness is counted from the threshold that `grain` found for these clusters, cosines of descriptions from
-what is usual among these. The prior weights below were set by hand on public sets and say that closeness decides until
+embedder: closeness is measured from the threshold that `granularity` found for these clusters, cosines of descriptions
+from the median over these. The prior weights below were set by hand on public sets and say that closeness decides until
 people or a model have said something; docs/results/goals.md has what they reach.
 """
 
@@ -22,16 +22,16 @@ PRIOR = Prior(
     deviations=(2.0, 0.4, 0.15, 0.2, 0.3, 0.1, 0.2),
 )
 """The yes of a small model is near chance (AUROC .54 on pairs of clusters of a public set), so it starts with little
-weight, and earns more as it agrees with decisions. Decisions move the threshold first: the intercept is the least sure.
+weight and gains more as it agrees with decisions. The intercept has the widest prior, so decisions move it first.
 """
 
 CLOSENESS_UNIT = 0.1
 NATS_UNIT = 0.1
 OVERLAP_USUAL = 0.1
-"""Share of neighbours in the other group that speaks neither for nor against."""
+"""Share of neighbours in the other group that is neither for nor against a merge."""
 OVERLAP_LEAST = 0.02
 WIDEST = 10.0
-"""Features are cut at so many units: no single piece of evidence may outweigh everything else."""
+"""Features are clipped at so many units, so that no single one outweighs all others."""
 LEAST_SPREAD = 1e-6
 
 Places = npt.NDArray[np.int64]
@@ -39,7 +39,7 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RobustScale:
-    """Middle and robust deviation of a measure over pairs that are mostly of different goals."""
+    """Median and robust deviation of a measure over pairs, most of which are different goals."""
 
     middle: float
     spread: float
@@ -62,19 +62,19 @@ def features(
     closeness: Floats,
     threshold: float,
     description: Floats,
-    usual_description: RobustScale,
+    description_scale: RobustScale,
     overlap: Floats,
     likelihood: Floats,
     yes: Floats,
     yes_reversed: Floats,
     sizes: tuple[Floats, Floats],
 ) -> Floats:
-    """Features of pairs, shape (pairs, len(NAMES)), NaN where a thing was not asked. All arguments have shape (pairs,).
+    """Features of pairs, shape (pairs, len(NAMES)), NaN where an input is NaN. All arrays have shape (pairs,).
 
     Args:
-        closeness, threshold: See `grain`.
+        closeness, threshold: See `engine.goals.clusters.granularity`.
         description: Cosines of the descriptions.
-        usual_description: Over all pairs of the clusters that the work began with, so that merging does not shift it.
+        description_scale: Of these cosines over all pairs of the original clusters, so that merging does not shift it.
         overlap: Share of the members of one whose neighbours lie in the other, the larger of both ways.
         likelihood: Likelihood ratios, nats a token.
         yes, yes_reversed: Probability of the model's yes in both orders.
@@ -82,7 +82,7 @@ def features(
     """
     found = np.empty((len(closeness), len(NAMES)))
     found[:, 0] = (closeness - threshold) / CLOSENESS_UNIT
-    found[:, 1] = (description - usual_description.middle) / usual_description.spread
+    found[:, 1] = (description - description_scale.middle) / description_scale.spread
     found[:, 2] = np.log2((overlap + OVERLAP_LEAST) / (OVERLAP_USUAL + OVERLAP_LEAST))
     found[:, 3] = likelihood / NATS_UNIT
     found[:, 4] = (_logit(yes) + _logit(yes_reversed)) / 2

@@ -1,13 +1,13 @@
-"""The merge probability: a logistic model of few features that starts from a prior and learns from decisions.
+"""The merge probability: logistic regression on few features, with a Gaussian prior, fitted to decisions.
 
-Features come standardised (see `evidence`), so 0 is what is usual and the prior holds for any data and embedder. What
-was not asked yet is NaN and counts as usual. With weights w, prior mean m and prior deviations s, the weights maximise
+Features are standardised (see `features`): 0 is neutral, so the prior fits any data and embedder. NaN, an answer that
+was not asked for, counts as 0. With weights w, prior mean m and prior deviations s, the weights maximise
 
     sum over decisions of log p(decision | w) - sum over i of (w_i - m_i)^2 / (2 s_i^2)
 
 which is strictly concave, so Newton's method finds the one optimum, the same for the same decisions in any order. The
-inverse of the curvature there is how uncertain the weights still are (Laplace); `order` uses it to see what a decision
-would teach.
+inverse of the curvature there is the covariance of the weights (Laplace approximation); `order` computes from it what a
+decision would teach.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLOSE = 1e-10
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What is believed before any decision.
+    """The prior of the weights.
 
     Attributes:
         names: Of the features; the intercept is the first weight and has none.
@@ -40,12 +40,12 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class MergeModel:
-    """Weights as they are now.
+    """The fitted weights.
 
     Attributes:
         weights: The intercept first.
         covariance: Of the weights, shape (1 + features, 1 + features).
-        decisions: How many it was fitted on; 0 is the prior alone.
+        decisions: Number of decisions it was fitted to; 0 is the prior alone.
     """
 
     prior: Prior
@@ -54,11 +54,11 @@ class MergeModel:
     decisions: int
 
     def probabilities(self, features: Floats) -> Floats:
-        """Merge probabilities, shape (...), of features, shape (..., features), NaN where not known."""
+        """Merge probabilities, shape (...), of features, shape (..., features), NaN where unknown."""
         return _sigmoid(design(features) @ np.array(self.weights))
 
     def state(self) -> dict[str, tuple[float, float, float]]:
-        """For each weight, by its name: what it is, its deviation, and the prior's mean."""
+        """(weight, its standard deviation, mean of its prior) by the name of the feature."""
         spread = np.sqrt(np.diag(np.array(self.covariance)))
         rows = zip(self.weights, spread.tolist(), self.prior.means, strict=True)
         return dict(zip(("intercept", *self.prior.names), rows, strict=True))
@@ -68,8 +68,8 @@ def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
     """Fits the merge probability to decisions.
 
     Args:
-        features: As they were when each decision was taken, shape (decisions, features), NaN where not known.
-        merged: What was decided.
+        features: At the time of each decision, shape (decisions, features), NaN where unknown.
+        merged: Whether each decision was to merge.
     """
     mean = np.array(prior.means)
     precision = 1 / np.square(np.array(prior.deviations))
@@ -89,11 +89,11 @@ def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
         curvature = (x.T * (p * (1 - p))) @ x + np.diag(precision)
         step = np.linalg.solve(curvature, slope)
         if float(slope @ step) < CLOSE:
-            # So near the optimum a full step squares what is left of the error.
+            # this near the optimum a full step squares the remaining error
             weights = weights - step
             break
         size, before = 1.0, loss(weights)
-        # Far from the optimum a full step may overshoot; half of the promised gain is too much to ask of it.
+        # far from the optimum a full step may overshoot: halve it until it gains a quarter of what the slope promises
         while (
             size > CLOSE and loss(weights - size * step) > before - size * float(slope @ step) / 4
         ):
@@ -109,7 +109,7 @@ def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
 
 
 def design(features: Floats) -> Floats:
-    """Features with a leading 1 for the intercept; what is not known counts as usual."""
+    """Features with a leading 1 for the intercept; NaN becomes 0."""
     known = np.nan_to_num(features, nan=0.0)
     return np.concatenate([np.ones((*known.shape[:-1], 1)), known], axis=-1)
 

@@ -1,19 +1,18 @@
-"""The merge desk: the groups that stand after a sequence of decisions, as a pure function of it.
+"""The groups after a sequence of decisions, as a pure function of the clusters and the decisions.
 
-Every conversation of the clustering is in exactly one group or is an outlier, whatever was decided. A desk starts from
-the clusters (`of_clusters`) and takes decisions in the order in which they were given (`apply`); taking one back is to
-replay those that still stand. A group that was merged or split away is still known, so that what became of it can be
-told.
+Every conversation of the clustering is in exactly one group or is an outlier, whatever was decided. A state starts from
+the clusters (`of_clusters`) and applies decisions in the order in which they were given (`apply`). A decision is undone
+by replaying those that still stand. Former groups, which were merged or split, stay known, with the group they became.
 
-- *merge* makes a new group of two. What was refused with one of them is open again with the new one, because that is
-  another question; what must never be merged with one of them must not be merged with the new one either.
-- *apart* refuses a pair until one of the two changes into another group; *never* is inherited by what is made of them.
+- *merge* makes a new group of two. A refusal with one of them does not hold for the new group, because that is another
+  question; a *never* with one of them does.
+- *apart* refuses a pair until one of the two becomes another group; *never* passes on to what is made of them.
 - *split* makes new groups of the members it names, and one more of those it does not.
-- *move* changes members but not groups; a group cannot be emptied by it.
-- *pin* takes a group out of the proposals; a merge by hand keeps the pinned one's pin.
+- *move* changes members but not groups; it cannot empty a group.
+- *pin* takes a group out of the proposals; a merge with a pinned group is pinned.
 
-Conversations that were assigned after the clustering are guests: `guests` has those that a person moved, the others are
-where their assignment says, see `now`.
+Conversations that were assigned after the clustering are latecomers: `latecomers` has those that a person moved. The
+others are in the group that `current_of` gives for their assignment.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ Ids = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """A group that stands or stood.
+    """A current or former group.
 
     Attributes:
-        lowest: The least of the conversation ids.
-        own: Conversation ids, rising; None where they are those of `made_of`.
+        lowest: Lowest conversation id.
+        own: Conversation ids, ascending; None where the members are those of `made_of`.
         made_by: The decision that made it; None for a cluster.
         named_by, pinned_by: The decisions that named and pinned it.
     """
@@ -62,35 +61,36 @@ class Group:
 
 @dataclass(slots=True, eq=False)
 class MergeState:
-    """What stands. `apply` changes it; `copy` first where others look at it.
+    """The groups after the decisions so far. `apply` changes it, so copy a state that others read.
 
     Attributes:
-        groups: Every group that stands or stood, by id.
-        current: Ids of those that stand.
-        into: What became of a group that no longer stands; of a split one its largest part.
-        outliers: Conversation ids, rising.
-        refused, forbidden: Pairs in order with the decision that refused them, until they change or for good.
+        groups: All current and former groups by id.
+        current: Ids of the current groups, as an ordered set.
+        outliers: Conversation ids, ascending.
+        everyone: Conversation ids of the clustering, ascending.
+        successor: The group that a former group became; of a split one its largest part.
+        refused, forbidden: Sorted pairs with the decision that refused them, until they change or for good.
         touched: Ids of groups whose members a move changed.
-        guests: Conversations from outside the clustering that a decision put somewhere; None is nowhere.
-        digests: Hashes of members by group, as far as they were asked for.
+        latecomers: Group of each conversation from outside the clustering that a decision moved; None is no group.
+        digests: Cache of the hashes of members, by group.
     """
 
     groups: dict[str, Group]
     current: dict[str, None]
     outliers: Ids
     everyone: Ids
-    into: dict[str, str] = field(default_factory=dict)
+    successor: dict[str, str] = field(default_factory=dict)
     refused: dict[Pair, GoalDecision] = field(default_factory=dict)
     forbidden: dict[Pair, GoalDecision] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
-    guests: dict[int, str | None] = field(default_factory=dict)
+    latecomers: dict[int, str | None] = field(default_factory=dict)
     digests: dict[str, bytes] = field(default_factory=dict)
 
     @classmethod
     def of_clusters(
         cls, members: Mapping[int, Iterable[int]], outliers: Iterable[int] = ()
     ) -> MergeState:
-        """A desk on which nothing was decided: `c12` is cluster 12."""
+        """The state before any decision: group `c12` is cluster 12."""
         groups = {}
         for number, ids in members.items():
             own = _ids(ids)
@@ -102,46 +102,50 @@ class MergeState:
         return cls(groups, dict.fromkeys(groups), outside, everyone)
 
     def named(self, names: Mapping[str, tuple[str, str]]) -> MergeState:
-        """A copy in which clusters have a label and a description."""
+        """A copy in which groups have these labels and descriptions."""
         found = self.copy()
         for key, (label, description) in names.items():
             found.groups[key] = replace(found.groups[key], label=label, description=description)
         return found
 
     def copy(self) -> MergeState:
-        """Another desk with the same on it."""
+        """An independent copy."""
         return MergeState(
             dict(self.groups),
             dict(self.current),
             self.outliers,
             self.everyone,
-            dict(self.into),
+            dict(self.successor),
             dict(self.refused),
             dict(self.forbidden),
             set(self.touched),
-            dict(self.guests),
+            dict(self.latecomers),
             dict(self.digests),
         )
 
     # Looking
 
     def group(self, key: str) -> Group:
-        """A group that stands; raises UsageError for any other."""
+        """A current group.
+
+        Raises:
+            UsageError: It is no current group; the advice says what it became.
+        """
         if key not in self.current:
-            became = self.now(key)
-            told = f"It became “{self.groups[became].label or became}”." if became else ""
-            raise UsageError(f"There is no group {key} any more.", told)
+            became = self.current_of(key)
+            advice = f"It became “{self.groups[became].label or became}”." if became else ""
+            raise UsageError(f"There is no group {key} any more.", advice)
         return self.groups[key]
 
     def members(self, key: str | None) -> Ids:
-        """Conversation ids of a group that stands or stood, rising; None gives the outliers."""
+        """Conversation ids of a current or former group, ascending; None gives the outliers."""
         if key is None:
             return self.outliers
         found = [part.own for part in self.parts(key) if part.own is not None]
         return found[0] if len(found) == 1 else np.sort(np.concatenate(found))
 
     def parts(self, key: str) -> list[Group]:
-        """The groups whose members together are those of a group, itself where it has its own."""
+        """The groups with members of their own that a group consists of."""
         found: list[Group] = []
         left = [key]
         while left:
@@ -152,14 +156,14 @@ class MergeState:
                 found.append(group)
         return found
 
-    def now(self, key: str) -> str | None:
-        """The group that stands and that a group became; None if there never was one of this id."""
-        while key in self.into:
-            key = self.into[key]
+    def current_of(self, key: str) -> str | None:
+        """The current group that a group is or became; None if there never was one of this id."""
+        while key in self.successor:
+            key = self.successor[key]
         return key if key in self.current else None
 
     def numbers(self, ids: Sequence[str]) -> tuple[Ids, npt.NDArray[np.int32]]:
-        """All conversations, rising, and for each the place in `ids` of its group; -1 for an outlier."""
+        """All conversation ids, ascending, and for each the index of its group in `ids`; -1 for an outlier."""
         found = np.full(len(self.everyone), -1, dtype=np.int32)
         for place, key in enumerate(ids):
             found[np.searchsorted(self.everyone, self.members(key))] = place
@@ -171,21 +175,21 @@ class MergeState:
         return pair in self.refused or pair in self.forbidden
 
     def open_pairs(self) -> list[Pair]:
-        """Pairs of groups that stand, are not pinned, and of which nothing was decided."""
+        """Undecided pairs of current groups that are not pinned."""
         free = sorted(key for key in self.current if not self.groups[key].pinned)
         return [
             (a, b) for at, a in enumerate(free) for b in free[at + 1 :] if not self.decided(a, b)
         ]
 
     def sides(self, a: str, b: str) -> tuple[Group, Group]:
-        """Both groups in the order of a question: the larger first, of equal ones that with the lower conversation."""
+        """Both groups, the larger first; of equal ones that with the lowest conversation id."""
         first, second = self.group(a), self.group(b)
         larger = (-first.size, first.lowest) <= (-second.size, second.lowest)
         return (first, second) if larger else (second, first)
 
     def sides_key(self, a: str, b: str) -> str:
-        """A key of a pair by its members, so that it is another one when they change and the same when they are as
-        they were: 32 hex digits."""
+        """A key of a pair by its members, 32 hex digits: another one when they change, the same again when they change
+        back."""
         both = b"".join(self._digest(group.id) for group in self.sides(a, b))
         return hashlib.sha256(both).hexdigest()[:32]
 
@@ -199,10 +203,10 @@ class MergeState:
     # Deciding
 
     def apply(self, decision: GoalDecision) -> None:
-        """Does what a decision says.
+        """Applies a decision.
 
         Raises:
-            UsageError: It cannot be done to what stands; nothing was changed.
+            UsageError: It cannot be applied to the current groups; nothing was changed.
         """
         {
             "merge": self._merge,
@@ -216,8 +220,8 @@ class MergeState:
         }[decision.kind](decision)
 
     def complete(self, decision: GoalDecision) -> GoalDecision:
-        """A decision with what groups are called now, and with a name for everything that it makes: of a merge that of
-        the larger side, a pinned one before the other; of parts of a split the group's with a number."""
+        """The decision with the current labels of its groups, and with a name for each group that it makes: for a merge
+        that of the pinned or else the larger side, for parts of a split that of the group with a number."""
         labels = tuple(self.groups[key].label for key in decision.sides if key in self.groups)
         names = decision.names
         if decision.kind == "merge" and not names:
@@ -281,12 +285,12 @@ class MergeState:
             for key, name, part in zip(part_ids(decision.id, len(parts)), names, parts, strict=True)
         ]
         for part, to in zip(wanted, made, strict=False):
-            for guest in np.setdiff1d(part, self.everyone, assume_unique=True).tolist():
-                self.guests[guest] = to.id
+            for latecomer in np.setdiff1d(part, self.everyone, assume_unique=True).tolist():
+                self.latecomers[latecomer] = to.id
         self._replace((group.id,), made)
 
     def _parts(self, decision: GoalDecision, group: Group) -> tuple[list[Ids], list[Ids]]:
-        """The parts that a split names, and those it makes of the members."""
+        """The parts that a split names, and the groups that it makes of the members."""
         members = self.members(group.id)
         wanted = [np.unique(_ids(part)) for part in decision.parts]
         named = np.concatenate([np.empty(0, np.int64), *wanted])
@@ -334,8 +338,8 @@ class MergeState:
             )
             self.touched.add(key)
             self.digests.pop(key, None)
-        for guest in np.setdiff1d(wanted, moved, assume_unique=True).tolist():
-            self.guests[guest] = None if target is None else target.id
+        for latecomer in np.setdiff1d(wanted, moved, assume_unique=True).tolist():
+            self.latecomers[latecomer] = None if target is None else target.id
 
     def _rename(self, decision: GoalDecision) -> None:
         group = self._one(decision)
@@ -355,7 +359,7 @@ class MergeState:
         self.groups[group.id] = replace(group, label=label, pinned_by=decision if on else None)
 
     def _replace(self, old: Sequence[str], new: Sequence[Group]) -> None:
-        """Lets new groups stand in the place of old ones, and what is forbidden to those be forbidden to these."""
+        """Replaces groups by new ones, which inherit what is forbidden to them."""
         for (a, b), decision in list(self.forbidden.items()):
             for key, other in ((a, b), (b, a)):
                 if key in old and other not in old:
@@ -364,19 +368,19 @@ class MergeState:
         largest = max(new, key=lambda group: group.size)
         for key in old:
             del self.current[key]
-            self.into[key] = largest.id
+            self.successor[key] = largest.id
         for group in new:
             self.groups[group.id] = group
             self.current[group.id] = None
 
 
 def pair_of(a: str, b: str) -> Pair:
-    """The ids of two groups in order."""
+    """The ids of two groups, sorted."""
     return (a, b) if a <= b else (b, a)
 
 
 def replay(base: MergeState, decisions: Iterable[GoalDecision]) -> MergeState:
-    """The desk after decisions that stand, in order; `base` stays as it is."""
+    """The state after decisions, in order; `base` is not changed."""
     state = base.copy()
     for decision in decisions:
         state.apply(decision)

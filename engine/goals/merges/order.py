@@ -1,10 +1,10 @@
-"""Which pair is decided next: the most similar, the most probable, or the one whose answer teaches most.
+"""The order of the merge queue: the most similar pair first, the most probable, or the one whose answer teaches most.
 
-What an answer teaches is measured as expected squared error of merge probabilities that it removes, summed over all
-undecided pairs, each weighted by its mass. Deciding pair i settles i itself, whose error is p_i (1 - p_i) = c_i. It
-also moves the weights: with covariance S of the weights, one more Bernoulli answer at x_i takes
-c_i (x_j' S x_i)^2 / (1 + c_i x_i' S x_i) off the variance of the logit of pair j (the rank-one update of the Laplace
-approximation), and c_j^2 times that off the variance of its probability. So
+What an answer teaches is the expected squared error of merge probabilities that it removes, summed over all undecided
+pairs, each weighted by its mass. Deciding pair i removes its own error p_i (1 - p_i) = c_i. It also changes the
+weights: with covariance S of the weights, one more Bernoulli answer at x_i reduces the variance of the logit of pair j
+by c_i (x_j' S x_i)^2 / (1 + c_i x_i' S x_i) (the rank-one update of the Laplace approximation), and the variance of its
+probability by c_j^2 times that. So
 
     teaches(i) = mass_i c_i + c_i / (1 + c_i x_i' S x_i) * sum over j /= i of mass_j c_j^2 (x_j' S x_i)^2
 
@@ -21,11 +21,11 @@ from engine.records.goals import MergeOrder
 
 
 def teaches(model: MergeModel, features: Floats, masses: Floats) -> Floats:
-    """What deciding each pair would teach, shape (pairs,); see the top of this file.
+    """What deciding each pair would teach, shape (pairs,); the formula is in the docstring of this module.
 
     Args:
-        features: Of the undecided pairs, shape (pairs, features), NaN where not known.
-        masses: How much hangs on each pair, not negative, shape (pairs,).
+        features: Of the undecided pairs, shape (pairs, features), NaN where unknown.
+        masses: Weight of each pair, not negative, shape (pairs,).
     """
     x = design(features)
     p = model.probabilities(features)
@@ -42,7 +42,7 @@ def teaches(model: MergeModel, features: Floats, masses: Floats) -> Floats:
 def ranked(
     order: MergeOrder, model: MergeModel, features: Floats, similarities: Floats, masses: Floats
 ) -> list[int]:
-    """Places of the pairs in the queue, the next to decide first; ties keep the order of the pairs.
+    """Indices of the pairs, the next to decide first; ties keep the order of the pairs.
 
     Args:
         similarities: Of the descriptions, shape (pairs,).

@@ -1,6 +1,6 @@
-"""Taking decisions over to a new clustering by the members of the groups that they were about.
+"""Transfer of decisions to a new clustering, by the members of the groups that they were about.
 
-Numbers of clusters mean nothing from one clustering to the next, members do. Of the conversations that both
+Cluster numbers mean nothing from one clustering to the next; members do. Among the conversations that both
 clusterings know:
 
 - A new group is *in* an old one when more than half of it lies there. A new group is the *home* of an old one when it
@@ -8,12 +8,12 @@ clusterings know:
 - A merge is taken over by merging all new groups that are in the merged one, when together they hold more than half of
   it; else the merges below it are tried.
 - A refusal holds between every new group that is in, or the home of, one side and every one of the other. A refusal for
-  now is taken over only while both sides stand, one for good always.
+  now is taken over only while both sides are current groups, one for good always.
 - Names, pins and moved conversations go to the home.
 - A split needs nothing where the new clusters part its members too.
 
-Only what a person decided is taken over: a rule can decide again. What finds no place is returned with the reason, so
-that it can be told and tried on a later clustering.
+Only decisions of a person are taken over: a rule can decide again. Decisions that cannot be taken over are returned
+with the reason, so that they can be reported and tried on a later clustering.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ from engine.goals.merges.merge_state import Group, Ids, MergeState
 from engine.records.goals import DecisionKind, GoalDecision
 
 SHARE = 0.5
-"""What is more than this share is a majority."""
+"""A share above this is a majority."""
 
 SPREAD = "its members are spread over several groups now"
 GONE = "none of its members are known now"
 TOGETHER = "its sides lie in one group now"
 PARTS_TOGETHER = "its parts lie in one group now"
 
-Carrying = Generator[GoalDecision, None, dict[int, str]]
-"""Yields decisions for the new desk, which must have been applied before the next is asked for; returns the ids of
-those that found no place with why."""
+Transfer = Generator[GoalDecision, None, dict[int, str]]
+"""Yields decisions for the new state; each must be applied before the next is asked for. Returns why each decision, by
+id, could not be taken over."""
 
 
 def transfer_decisions(
     old: MergeState, decisions: Iterable[GoalDecision], new: MergeState
-) -> Carrying:
-    """Takes decisions on an old desk over to a new one.
+) -> Transfer:
+    """Transfers decisions from an old state to a new one.
 
     Args:
-        old: With everything decided that stands.
+        old: The state after all its decisions that stand.
         decisions: Those of them to take over, in order.
-        new: Changed by whoever applies what is yielded.
+        new: The caller applies to it what is yielded.
     """
     wanted = {d.id: d for d in decisions if d.author == "human"}
-    work = _Work(old, new, wanted, {})
-    yield from work.merges()
-    for kind_of_work in (work.names, work.pins, work.moves, work.refusals):
-        yield from kind_of_work()
-    work.splits()
-    return work.lost
+    transfer = _Transfer(old, new, wanted, {})
+    yield from transfer.merges()
+    for step in (transfer.names, transfer.pins, transfer.moves, transfer.refusals):
+        yield from step()
+    transfer.splits()
+    return transfer.unplaced
 
 
 @dataclass(slots=True)
-class _Work:
+class _Transfer:
     old: MergeState
     new: MergeState
     wanted: dict[int, GoalDecision]
-    lost: dict[int, str]
+    unplaced: dict[int, str]
 
     def merges(self) -> Generator[GoalDecision]:
         left = [self.old.groups[key] for key in self.old.current]
@@ -81,7 +81,7 @@ class _Work:
                 continue
             pieces, covered = self.inside(self.old.members(group.id))
             if covered <= SHARE:
-                self.lose(made_by, self.why(self.old.members(group.id)))
+                self.leave_out(made_by, self.why(self.old.members(group.id)))
                 left += below
                 continue
             yield from self.join(group, made_by, pieces)
@@ -89,69 +89,71 @@ class _Work:
     def join(
         self, group: Group, made_by: GoalDecision, pieces: Sequence[str]
     ) -> Generator[GoalDecision]:
-        """Merges new groups into one that is called as the old one was."""
+        """Merges new groups into one with the label of the old one."""
         name = (group.label, group.description)
         so_far = pieces[0]
         if len(pieces) == 1:
             if group.label and name[0] != self.new.group(so_far).label:
-                yield _taken(made_by, "rename", (so_far,), (name,))
+                yield _transferred(made_by, "rename", (so_far,), (name,))
             return
         for piece in pieces[1:]:
-            yield _taken(made_by, "merge", (so_far, piece), (name,))
+            yield _transferred(made_by, "merge", (so_far, piece), (name,))
             so_far = next(
                 k for k in reversed(self.new.current) if piece in self.new.groups[k].made_of
             )
 
     def names(self) -> Generator[GoalDecision]:
-        for group in self.standing():
+        for group in self.groups_by_people():
             decision = group.named_by
             if decision is None or decision.kind != "rename" or decision.id not in self.wanted:
                 continue
             members = self.old.members(group.id)
             home = self.home(members)
             if home is None:
-                self.lose(decision, self.why(members))
+                self.leave_out(decision, self.why(members))
             elif self.new.group(home).label != group.label:
-                yield _taken(decision, "rename", (home,), ((group.label, group.description),))
+                yield _transferred(decision, "rename", (home,), ((group.label, group.description),))
 
     def pins(self) -> Generator[GoalDecision]:
-        for group in self.standing():
+        for group in self.groups_by_people():
             decision = group.pinned_by
             if decision is None or decision.id not in self.wanted:
                 continue
             members = self.old.members(group.id)
             home = self.home(members)
             if home is None:
-                self.lose(decision, self.why(members))
+                self.leave_out(decision, self.why(members))
             elif not self.new.group(home).pinned:
-                yield _taken(decision, "pin", (home,))
+                yield _transferred(decision, "pin", (home,))
 
     def moves(self) -> Generator[GoalDecision]:
         for decision in self.of("move"):
             ids = np.asarray(decision.parts[0], np.int64)
-            to = self.old.now(decision.sides[0]) if decision.sides else None
+            to = self.old.current_of(decision.sides[0]) if decision.sides else None
             where = self.old.members(to) if to else self.old.outliers
             known = np.intersect1d(np.intersect1d(ids, where), self.new.everyone)
             home = self.home(self.old.members(to)) if to else None
             if to and home is None:
-                self.lose(decision, self.why(where))
+                self.leave_out(decision, self.why(where))
                 continue
             left = np.setdiff1d(known, self.new.members(home))
             if not len(left):
                 continue
             part = (array("q", left.tolist()),)
             try:
-                # on a copy: whether it can be done is known by doing it
-                self.new.copy().apply(_taken(decision, "move", (home,) if home else (), parts=part))
+                # tried on a copy, because it may be impossible
+                self.new.copy().apply(
+                    _transferred(decision, "move", (home,) if home else (), parts=part)
+                )
             except UsageError as error:
-                self.lose(decision, error.message)
+                self.leave_out(decision, error.message)
                 continue
-            yield _taken(decision, "move", (home,) if home else (), parts=part)
+            yield _transferred(decision, "move", (home,) if home else (), parts=part)
 
     def refusals(self) -> Generator[GoalDecision]:
-        standing = {group.id for group in self.standing()}
+        current = {group.id for group in self.groups_by_people()}
         for decision in (*self.of("apart"), *self.of("never")):
-            if decision.kind == "apart" and not standing.issuperset(decision.sides):
+            if decision.kind == "apart" and not current.issuperset(decision.sides):
                 continue
             sides = [self.old.members(side) for side in decision.sides]
             first, second = map(self.places, sides)
@@ -160,12 +162,12 @@ class _Work:
                 missing = next(
                     (s for s, found in zip(sides, (first, second), strict=True) if not found), None
                 )
-                self.lose(decision, TOGETHER if missing is None else self.why(missing))
+                self.leave_out(decision, TOGETHER if missing is None else self.why(missing))
             for a, b in pairs:
                 if decision.kind == "never" or not self.new.decided(a, b):
                     if tuple(sorted((a, b))) in self.new.forbidden:
                         continue
-                    yield _taken(decision, decision.kind, (a, b))
+                    yield _transferred(decision, decision.kind, (a, b))
 
     def splits(self) -> None:
         for decision in self.of("split"):
@@ -174,20 +176,20 @@ class _Work:
             ]
             homes = [self.home(self.old.members(group.id)) for group in made]
             if any(a is not None and a == b for a, b in combinations(homes, 2)):
-                self.lose(decision, PARTS_TOGETHER)
+                self.leave_out(decision, PARTS_TOGETHER)
 
     def of(self, kind: DecisionKind) -> list[GoalDecision]:
         return [decision for decision in self.wanted.values() if decision.kind == kind]
 
-    def lose(self, decision: GoalDecision, reason: str) -> None:
-        self.lost[decision.id] = reason
+    def leave_out(self, decision: GoalDecision, reason: str) -> None:
+        self.unplaced[decision.id] = reason
 
     def why(self, members: Ids) -> str:
-        """Why a group has no home."""
+        """The reason why a group has no home."""
         return SPREAD if np.isin(members, self.new.everyone).any() else GONE
 
-    def standing(self) -> list[Group]:
-        """The groups that stand when what rules merged is taken apart again."""
+    def groups_by_people(self) -> list[Group]:
+        """The current groups, those that a rule merged taken apart again."""
         found = []
         left = list(self.old.current)
         while left:
@@ -200,7 +202,7 @@ class _Work:
         return found
 
     def inside(self, members: Ids) -> tuple[list[str], float]:
-        """The new groups that are in an old one, that with most of it first, and what share of it they hold."""
+        """The new groups that are in an old one, that with most of its members first, and the share of it they hold."""
         held, known, total = self.shares(members)
         pieces = [key for key in held if held[key] > SHARE * known[key]]
         pieces.sort(key=lambda key: (-held[key], key))
@@ -217,8 +219,8 @@ class _Work:
         return pieces if home is None or home in pieces else [home, *pieces]
 
     def shares(self, members: Ids) -> tuple[dict[str, int], dict[str, int], int]:
-        """How much of an old group each new one holds, how much of each new one the old clustering knows, and how much
-        of the old group is known now."""
+        """Members of an old group in each new group; members of each new group that the old clustering knows; and
+        members of the old group that the new clustering knows."""
         keys = list(self.new.current)
         ids, places = self.new.numbers(keys)
         known = np.isin(ids, self.old.everyone, assume_unique=True)
@@ -229,14 +231,14 @@ class _Work:
         return held, dict(zip(keys, of_all.tolist(), strict=True)), int(mine.sum())
 
 
-def _taken(
+def _transferred(
     decision: GoalDecision,
     kind: DecisionKind,
     sides: tuple[str, ...],
     names: tuple[tuple[str, str], ...] = (),
     parts: tuple[array[int], ...] = (),
 ) -> GoalDecision:
-    """A decision of the new desk that says what one of the old said."""
+    """A decision on the new state that repeats one on the old."""
     return replace(
         decision, kind=kind, sides=sides, names=names, parts=parts, source_id=decision.id,
         labels=(), evidence=None, id=0, act=0, given_at="",

@@ -297,7 +297,7 @@ class GoalService:
 
         def plan(state: MergeState) -> Iterator[GoalDecision]:
             for decision in listed:
-                first, second = (state.now(key) for key in decision.sides)
+                first, second = (state.current_of(key) for key in decision.sides)
                 if first and second and first != second and not state.decided(first, second):
                     yield replace(decision, sides=(first, second))
 

@@ -91,7 +91,7 @@ class TestDecidingByProbability:
         decision_log.decide(key, lambda state: [GoalDecision("never", first)])
         self.decide(project, decision_log, 0.01)
         state = decision_log.state(key)
-        assert state.now(first[0]) != state.now(first[1])
+        assert state.current_of(first[0]) != state.current_of(first[1])
 
     def test_the_models_word_needs_a_model(
         self, project: Project, decision_log: DecisionLog

@@ -192,7 +192,7 @@ def test_the_models_word_alone(done: Project, process: ModelProcess) -> None:
 
     assert isinstance(outcome, JobDone)
     assert state.open_pairs() == []
-    assert state.now(forbidden[0]) != state.now(forbidden[1])
+    assert state.current_of(forbidden[0]) != state.current_of(forbidden[1])
     given = [d for d in decision_log.active(key) if d.author == "llm"]
     assert len(given) == stage.merged + stage.refused > 0
     for decision in given:

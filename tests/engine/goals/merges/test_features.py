@@ -24,7 +24,7 @@ def of(**changed: float) -> Floats:
     }  # fmt: skip
     given: dict[str, Any] = {name: np.array([value]) for name, value in plain.items()}
     sizes = given.pop("a"), given.pop("b")
-    return features(threshold=0.4, usual_description=RobustScale(0.3, 0.1), sizes=sizes, **given)
+    return features(threshold=0.4, description_scale=RobustScale(0.3, 0.1), sizes=sizes, **given)
 
 
 def test_neutral() -> None:

@@ -74,7 +74,7 @@ class TestMerging:
         }  # fmt: skip
         assert state.groups["d40"].made_of == ("c1", "c2")
         assert state.groups["d40"].label == "both"
-        assert state.now("c2") == "d40"
+        assert state.current_of("c2") == "d40"
         assert state.members("c2").tolist() == [8, 9]
 
     def test_a_name_that_nobody_gave(self) -> None:
@@ -87,7 +87,7 @@ class TestMerging:
     def test_merged_groups_merge_on(self) -> None:
         """What a group became is followed through any number of merges."""
         state = after(decided(1, "merge", "c0", "c1"), decided(2, "merge", "d1", "c2"))
-        assert state.now("c0") == "d2"
+        assert state.current_of("c0") == "d2"
         assert state.members("d2").tolist() == list(range(1, 10))
 
     @pytest.mark.parametrize("sides", [("c0", "c0"), ("c0",), ("c0", "c9"), ("c0", "d5")], ids=str)
@@ -163,7 +163,7 @@ class TestSplitting:
             "c1": [5, 6, 7], "c2": [8, 9], "c3": [10], "d7": [2], "d7.1": [4], "d7.2": [1, 3],
             None: [11, 12],
         }  # fmt: skip
-        assert state.now("c0") == "d7.2"
+        assert state.current_of("c0") == "d7.2"
         assert [state.groups[key].label for key in ("d7", "d7.2")] == ["label 0 (1)", "label 0 (3)"]
 
     @pytest.mark.parametrize(
@@ -207,8 +207,8 @@ class TestMoving:
             decided(2, "split", "c1", parts=[[5, 98]]),
             decided(3, "merge", "c0", "d2"),
         )
-        assert state.guests == {99: "c0", 98: "d2"}
-        assert {state.now(key or "") for key in state.guests.values()} == {"d3"}
+        assert state.latecomers == {99: "c0", 98: "d2"}
+        assert {state.current_of(key or "") for key in state.latecomers.values()} == {"d3"}
         check_partition(state)
 
 
@@ -304,11 +304,11 @@ def test_whatever_is_decided(wanted: list[tuple[DecisionKind, int, int, list[int
     given_: list[GoalDecision] = []
     for number, act in enumerate(wanted, 1):
         decision = tried(state, number, act)
-        before = stands(state), state.open_pairs(), dict(state.guests), dict(state.into)
+        before = stands(state), state.open_pairs(), dict(state.latecomers), dict(state.successor)
         try:
             state.apply(decision)
         except UsageError:
-            assert before == (stands(state), state.open_pairs(), state.guests, state.into)
+            assert before == (stands(state), state.open_pairs(), state.latecomers, state.successor)
             continue
         given_.append(decision)
         check_partition(state)

@@ -1,4 +1,4 @@
-"""GoalService of a project file: what a person does on the desk."""
+"""The goals of a project file: decisions of a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GoalService of a project file: proposals, their order, and what they learn from decisions."""
+"""The goals of a project file: proposals, their order, and what they learn from decisions."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ class TestProposals:
     def test_the_list_that_was_shown_is_decided(
         self, clustered: Project, goals: GoalService
     ) -> None:
-        """An answer that arrives after a list was shown takes no pair off it and adds none; each is stored as it was."""
+        """An answer that arrives after a list was shown takes no pair off it and adds none; all are stored as shown."""
         goals.set_floor(-1)
         listed = goals.below(0.5)
         answer_pair(clustered, goals, listed[0].pair)

@@ -1,4 +1,4 @@
-"""GoalService of a project file: groups, members, the map, drift."""
+"""The goals of a project file: groups, members, the map, drift."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GoalService of a project file over time: what comes later, another clustering, exports."""
+"""The goals of a project file over time: what comes later, another clustering, exports."""
 
 from __future__ import annotations
 
