@@ -28,7 +28,7 @@ from screens.overview.screen import OverviewScreen
 from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard
 from screens.shell.dialogs import ErrorDialog
-from screens.shell.fault_reporting import FaultTellingApp
+from screens.shell.fault_reporting import FaultReportingApp
 from screens.shell.offline import offline_notice
 from screens.shell.recent_projects import Shell
 from screens.shell.routes import Routes
@@ -58,7 +58,7 @@ def _commands() -> type[Provider]:
     return WorkbenchCommands
 
 
-class WorkbenchApp(Keyed, FaultTellingApp[None], inherit_bindings=False):
+class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
     """Works everywhere, unless a dialog is open. Closing the services after the app has quit is the caller's.
 
     Attributes:

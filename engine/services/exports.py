@@ -33,8 +33,8 @@ class ExportFiles:
     def __init__(self, project: Project) -> None:
         self._project = project
 
-    def export(self, kind: ExportKind, ids: Sequence[int], path: str) -> int:
-        """Writes JSON Lines about these conversations, in this order, and returns how many lines.
+    def export(self, kind: ExportKind, ids: Sequence[int] | None, path: str) -> int:
+        """Writes JSON Lines about these conversations, in this order, or with None about all; returns how many lines.
 
         Raises:
             ProjectError: `path` is there already or cannot be written.

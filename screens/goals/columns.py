@@ -1,4 +1,4 @@
-"""The columns and orders of the lists of groups and of their members. Without Textual."""
+"""The columns of the lists of groups and of their members, and the orders of the groups. Without Textual."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from engine import number_format
 from engine.records.goals import GoalGroup, MemberRow
 from engine.text import one_line
-from screens.goals.formatting import GLYPHS, UNSTABLE, UNSTABLE_SIGN, label_of, scored
+from screens.widgets.groups.decisions import GLYPHS
+from screens.widgets.groups.text import UNSTABLE, UNSTABLE_SIGN, label_of
 from screens.widgets.row_table import Column, Piece
 from screens.widgets.states import STATE_LOOKS
 
@@ -17,34 +18,40 @@ TEXT_CHARACTERS = 400
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One order: what a person reads, the value (None stands last), and whether it falls at first."""
+    """An order of the groups.
+
+    Attributes:
+        title: As it is shown.
+        value: What is compared; a group without a value (None) comes last.
+        descending: Whether the largest value comes first when the order is chosen.
+    """
 
     title: str
     value: Callable[[GoalGroup], float | str | None]
-    falling: bool = False
+    descending: bool = False
 
 
 def rate_of(group: GoalGroup) -> float | None:
-    """Share of complete ones among the scored members."""
-    number = scored(group.states)
+    """The share of complete members among those with a score; None where none has one."""
+    number = group.states.scored
     return group.states.complete / number if number else None
 
 
 ORDERS: dict[str, Order] = {
-    "size": Order("size", lambda group: group.size, falling=True),
+    "size": Order("size", lambda group: group.size, descending=True),
     "label": Order("label", lambda group: group.label.lower()),
     "rate": Order("completeness, lowest first", rate_of),
     "leaves": Order(
-        "uncertainty: leaves of the response trees", lambda group: group.leaves, falling=True
+        "leaves of the response trees, most first", lambda group: group.leaves, descending=True
     ),
-    "spread": Order("spread around the centre", lambda group: group.spread, falling=True),
+    "spread": Order("spread around the centre", lambda group: group.spread, descending=True),
     "stability": Order("stability, least first", lambda group: group.stability),
 }
-"""What the list can be ordered by, by column."""
+"""The orders of the list, by the key of their column."""
 
 
 def ordered(groups: Sequence[GoalGroup], key: str, descending: bool) -> list[GoalGroup]:
-    """The groups in an order; those without a value last, equal ones as they were."""
+    """The groups in one of `ORDERS`; those without a value come last, equal ones keep their order."""
     value = ORDERS[key].value
     valued = [(found, group) for group in groups if (found := value(group)) is not None]
     valued.sort(key=lambda pair: pair[0], reverse=descending)
@@ -52,18 +59,18 @@ def ordered(groups: Sequence[GoalGroup], key: str, descending: bool) -> list[Goa
 
 
 Listed = tuple[int, GoalGroup]
-"""A number that stays with a group while the list is shown, and the group."""
+"""A number that identifies a group while the list is open, and the group."""
 
 
-def group_columns(most: Callable[[], float]) -> list[Column[Listed]]:
-    """The columns of the groups; `most` is the largest share, which fills the bar."""
+def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
+    """The columns of the list of groups; `largest` gives the largest share, whose bar is full."""
 
     def label(row: Listed) -> Sequence[Piece]:
         pin = f"{GLYPHS['pin']} " if row[1].pinned else ""
         return [(pin, "tone--accent"), (label_of(row[1], 200), "")]
 
     def share(row: Listed) -> Sequence[Piece]:
-        whole = most()
+        whole = largest()
         return [
             (number_format.bar(row[1].share / whole if whole else 0.0), "tone--accent"),
             (f" {100 * row[1].share:4.1f}%", ""),
@@ -71,7 +78,7 @@ def group_columns(most: Callable[[], float]) -> list[Column[Listed]]:
 
     def rate(row: Listed) -> Sequence[Piece]:
         states = row[1].states
-        number = scored(states)
+        number = states.scored
         if not number:
             return _NONE
         return [
@@ -80,7 +87,7 @@ def group_columns(most: Callable[[], float]) -> list[Column[Listed]]:
         ]
 
     def coverage(row: Listed) -> Sequence[Piece]:
-        number = scored(row[1].states)
+        number = row[1].states.scored
         if not number or not row[1].states.unscored:
             return [("all", "tone--muted")] if number else _NONE
         whole = number + row[1].states.unscored
@@ -113,7 +120,11 @@ _NONE: Sequence[Piece] = [("–", "tone--muted")]
 
 
 def member_columns(*, alike: bool = False) -> list[Column[MemberRow]]:
-    """The columns of conversations in a group; `alike` those of conversations near another one."""
+    """The columns of the members of a group.
+
+    Args:
+        alike: For conversations similar to one instead: without the columns that compare groups.
+    """
 
     def state(row: MemberRow) -> Sequence[Piece]:
         look = STATE_LOOKS[row.state]
@@ -130,7 +141,7 @@ def member_columns(*, alike: bool = False) -> list[Column[MemberRow]]:
         Column("state", "", 1, state),
         Column("name", "conversation", 18, lambda r: [(one_line(r.external_id, 60), "tone--muted")],
                keep=3),
-        Column("text", "goal as told", 20, text, flexible=True),
+        Column("text", "goal as written", 20, text, flexible=True),
         Column("distance", "distance", 8, lambda r: [(f"{r.distance:.2f}", "")], right=True, keep=6),
     ]  # fmt: skip
     if not alike:

@@ -1,4 +1,4 @@
-"""How the shares of the groups changed, month by month or import by import."""
+"""How the shares of the groups changed, by month or by import."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from textual.widgets import Static
 from engine.records.goals import GoalGroup, GroupPeriod, GroupStates
 from engine.services.services import Services
 from engine.text import one_line
-from screens.goals import formatting
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.groups.text import label_of
 from screens.widgets.row_table import Column, Piece, RowTable
 
 LEVELS = "▁▂▃▄▅▆▇█"
 MOST_PERIODS = 24
-"""Periods that the line of a group holds, the latest."""
+"""The latest periods, which the line of a group shows."""
 BY = {"month": "by month", "import": "by import"}
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One group over the periods.
+    """The share of a group over the periods.
 
     Attributes:
-        shares: In each period, oldest first; 0 where it is absent.
+        at: Its row in the list, from 0.
+        shares: Its share of the conversations of each period in [0, 1], oldest period first.
         first, last: States of its conversations in the first and in the last period.
     """
 
@@ -42,14 +43,14 @@ class Drift:
 
     @property
     def change(self) -> float:
-        """Last share minus first share."""
+        """The last share minus the first."""
         return self.shares[-1] - self.shares[0]
 
 
 def drifts(
     periods: Sequence[GroupPeriod], groups: Sequence[GoalGroup]
 ) -> tuple[list[str], list[Drift]]:
-    """The periods, oldest first, and a line for each group, the largest change first."""
+    """The names of the periods, oldest first, and the drift of each group, largest change first."""
     names = list(dict.fromkeys(period.period for period in periods))[-MOST_PERIODS:]
     found = {(period.period, period.group): period for period in periods}
     if not names:
@@ -59,7 +60,7 @@ def drifts(
         rows = [found.get((name, group.id)) for name in names]
         states = [row.states if row is not None else GroupStates() for row in rows]
         shares = tuple(row.share if row is not None else 0.0 for row in rows)
-        lines.append(Drift(0, formatting.label_of(group, 200), shares, states[0], states[-1]))
+        lines.append(Drift(0, label_of(group, 200), shares, states[0], states[-1]))
     lines.sort(key=lambda line: -abs(line.change))
     return names, [
         Drift(at, line.label, line.shares, line.first, line.last) for at, line in enumerate(lines)
@@ -67,7 +68,7 @@ def drifts(
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Values as bars, the largest full; an absent one blank."""
+    """A character for each value, its height relative to the largest value; a blank for 0."""
     most = max(values, default=0.0)
     if not most:
         return " " * len(values)
@@ -78,7 +79,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 class GoalDriftScreen(WorkbenchScreen[None]):
-    """Groups by how much their share changed from the first period to the last."""
+    """Lists the groups by how much their share changed from the first period to the last."""
 
     PLACE = "drift"
     CSS_PATH = "goals.tcss"
@@ -109,13 +110,13 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         )  # fmt: skip
 
     def compose_body(self) -> ComposeResult:
-        """Summary and table, or why there is nothing to compare."""
+        """The summary and the table; or, where there are no periods, why."""
         yield Static(id="summary")
         yield self.table
         yield Static(classes="empty")
 
     def refresh_data(self) -> None:
-        """Reads the shares."""
+        """Reads the shares again."""
         goals, by = self.services.goals, self._by
 
         def read() -> tuple[list[str], list[Drift]]:
@@ -126,13 +127,13 @@ class GoalDriftScreen(WorkbenchScreen[None]):
     def _show(self, names: list[str], found: list[Drift]) -> None:
         self._drifts = found
         self.set_class(not names, "-empty")
-        dated = "m compares months, i imports."
-        self.query_one(".empty", Static).update(f"Nothing to compare {BY[self._by]}.\n\n{dated}")
+        keys = "m compares months, i imports."
+        self.query_one(".empty", Static).update(f"Nothing to compare {BY[self._by]}.\n\n{keys}")
         if names:
             span = f"{one_line(names[0], 40)} to {one_line(names[-1], 40)}"
             count = f"{len(names)} {self._by}{'s' if len(names) != 1 else ''}"
-            told = f"{BY[self._by]} · {count} · {span} · largest change first"
-            self.query_one("#summary", Static).update(told)
+            summary = f"{BY[self._by]} · {count} · {span} · largest change first"
+            self.query_one("#summary", Static).update(summary)
         self.table.show(array("q", range(len(found))))
 
     def action_by(self, by: str) -> None:
@@ -159,7 +160,7 @@ def _change_cell(row: Drift) -> Sequence[Piece]:
 
 def _rate_cell(row: Drift) -> Sequence[Piece]:
     rates = [
-        f"{100 * states.complete / scored:.0f}%" if (scored := formatting.scored(states)) else "–"
+        f"{100 * states.complete / states.scored:.0f}%" if states.scored else "–"
         for states in (row.first, row.last)
     ]
     return [(rates[0], "tone--muted"), (" → ", "tone--muted"), (rates[1], "")]

@@ -1,4 +1,4 @@
-"""The vectors of conversations as dots on a plane, coloured by group, with a letter on each of the largest."""
+"""A map: conversations as dots on a plane, coloured by group, with a letter on each of the largest groups."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from engine.text import one_line
 from screens.widgets.keyed import Keyed
 
 LETTERS = "ABCDEFGH"
-"""One for each group that has a colour."""
+"""A letter for each group that has a colour of its own."""
 _HUES = tuple(f"map--{number}" for number in range(len(LETTERS)))
-_OTHER, _HERE, _MARK, _TOLD = "map--other", "map--here", "map--mark", "map--told"
+_OTHER, _HERE, _MARK, _LABEL = "map--other", "map--here", "map--mark", "map--label"
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""Bits of a braille character, by row and column of its dots."""
+"""Bits of a braille character by row and column of its dots."""
 LEGEND_WIDTH = 30
+"""Cells of an entry of the legend."""
 
 Cell = tuple[str, str]
 """Character and component class."""
@@ -33,7 +34,7 @@ Cell = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A conversation at a place in [-1, 1]; `group` is the id of its group, None for an outlier."""
+    """A conversation on the map; `group` is the id of its group, None for an outlier."""
 
     x: float
     y: float
@@ -43,33 +44,35 @@ class Dot:
 def plot(
     dots: Sequence[Dot], lettered: Sequence[str], here: str | None, width: int, height: int
 ) -> list[list[Cell]]:
-    """Lines of cells, highest first. A cell has the colour of the group with most dots in it, or of `here`.
+    """The map as `height` lines of `width` cells, the top line first. A cell has the colour of the group with most dots
+    in it; each cell has two by four dots.
 
     Args:
         lettered: Ids of the groups that have a colour and a letter, in order.
+        here: Id of the group that stands out in every cell with one of its dots.
     """
     grid: list[list[Cell]] = [[(" ", "")] * width for _ in range(height)]
     if width < 2 or height < 2:
         return grid
     masks: dict[tuple[int, int], int] = defaultdict(int)
-    who: dict[tuple[int, int], Counter[str | None]] = defaultdict(Counter)
-    places: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    groups: dict[tuple[int, int], Counter[str | None]] = defaultdict(Counter)
+    cells: dict[str, list[tuple[int, int]]] = defaultdict(list)
     left, right, low, high = _bounds(dots)
     for dot in dots:
         across = _scaled(dot.x, left, right, 2 * width)
         down = 4 * height - 1 - _scaled(dot.y, low, high, 4 * height)
         at = down // 4, across // 2
         masks[at] |= _DOTS[down % 4][across % 2]
-        who[at][dot.group] += 1
+        groups[at][dot.group] += 1
         if dot.group is not None:
-            places[dot.group].append(at)
+            cells[dot.group].append(at)
     hue = dict(zip(lettered, _HUES, strict=False))
     for (row, column), mask in masks.items():
-        counts = who[row, column]
+        counts = groups[row, column]
         tone = _HERE if here in counts else hue.get(counts.most_common(1)[0][0] or "", _OTHER)
         grid[row][column] = (chr(0x2800 + mask), tone)
     for letter, group in zip(LETTERS, lettered, strict=False):
-        if found := places.get(group):
+        if found := cells.get(group):
             row = median_low([at[0] for at in found])
             column = median_low([at[1] for at in found])
             grid[row][column] = (letter, _MARK if group == here else hue[group])
@@ -87,17 +90,17 @@ def _scaled(value: float, low: float, high: float, cells: int) -> int:
 
 
 class GroupMap(Keyed, Widget, can_focus=True):
-    """Draws the dots and, below them, which letter is which group."""
+    """Draws the dots and a legend of the letters."""
 
     PLACE = "map"
-    COMPONENT_CLASSES: ClassVar[set[str]] = {*_HUES, _OTHER, _HERE, _MARK, _TOLD}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {*_HUES, _OTHER, _HERE, _MARK, _LABEL}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "step(1)", "Next group", show=False),
         Binding("up,k", "step(-1)", "Previous group", show=False),
     ]
     DEFAULT_CSS = """
     GroupMap { height: 1fr; }
-    GroupMap .map--other, GroupMap .map--told { color: $tone-muted; }
+    GroupMap .map--other, GroupMap .map--label { color: $tone-muted; }
     GroupMap .map--here { color: $tone-bright; text-style: bold; }
     GroupMap .map--mark { color: $tone-bright; text-style: bold reverse; }
     GroupMap:dark .map--0 { color: #7fb2ff; }
@@ -126,7 +129,7 @@ class GroupMap(Keyed, Widget, can_focus=True):
     """
 
     class Stepped(Message):
-        """Another group is asked for: the next (1) or the one before (-1)."""
+        """The person asks for the next group (1) or the one before (-1)."""
 
         def __init__(self, by: int) -> None:
             super().__init__()
@@ -140,7 +143,7 @@ class GroupMap(Keyed, Widget, can_focus=True):
         self._drawn: tuple[Size, list[list[Cell]]] | None = None
 
     def show(self, dots: Sequence[Dot], groups: Sequence[tuple[str, str]]) -> None:
-        """Shows other dots; `groups` are ids and labels of the groups, those with a colour first."""
+        """Shows other dots; `groups` are the (id, label) of the groups, those with a colour first."""
         self._dots, self._groups = dots, groups[: len(LETTERS)]
         self._drawn = None
         self.refresh()
@@ -184,9 +187,7 @@ class GroupMap(Keyed, Widget, can_focus=True):
         for at in range(line * across, min((line + 1) * across, len(self._groups))):
             group, label = self._groups[at]
             look = base + self._look(_MARK if group == self._here else _HUES[at])
-            told = one_line(label, width - 4)
-            piece = Strip(
-                [Segment(f" {LETTERS[at]}", look), Segment(f" {told}", base + self._look(_TOLD))]
-            )
-            segments += piece.crop_extend(0, width, base)
+            name = Segment(f" {one_line(label, width - 4)}", base + self._look(_LABEL))
+            entry = Strip([Segment(f" {LETTERS[at]}", look), name])
+            segments += entry.crop_extend(0, width, base)
         return Strip(segments)

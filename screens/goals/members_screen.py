@@ -1,4 +1,4 @@
-"""The conversations of one group: read them, move them, split them off."""
+"""The members of a group: read, move, split off."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from screens.goals.dialogs import GroupPicker, split_group
-from screens.goals.undo import GoalActsScreen
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -17,15 +15,17 @@ from engine import number_format
 from engine.records.goals import GoalDecision, GoalGroup, MemberOrder, MemberRow
 from engine.services.services import Services
 from engine.text import display_safe, one_line
-from screens.goals import formatting
 from screens.goals.columns import member_columns
-from screens.goals.similar_dialog import AlikeDialog
+from screens.goals.similar_dialog import SimilarDialog
 from screens.shell.dialogs import ChoiceDialog
+from screens.shell.group_dialogs import GroupPicker, split_group
 from screens.shell.marking import Marking
 from screens.shell.routes import ReadingOrder
+from screens.shell.undo import UndoScreen
 from screens.widgets.background import write_in_order
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.find_line import FindLine
+from screens.widgets.groups.text import group_line, label_of
 from screens.widgets.marks import Marks
 from screens.widgets.row_table import RowTable
 
@@ -34,11 +34,13 @@ MEMBER_ORDERS: dict[MemberOrder, str] = {
     "doubtful": "most doubtful first: nearer to another group than to this",
     "name": "by name",
 }
+"""The orders of the members, as they are shown."""
 WHOLE_CHARACTERS = 4_000
+"""Characters of a text that are shown below the list."""
 
 
-class GoalMembersScreen(Marking, GoalActsScreen):
-    """Lists the members of a group, or the outliers, with how far each is from the centre."""
+class GoalMembersScreen(Marking, UndoScreen):
+    """Lists the members of a group, or the outliers, with the distance of each to the centre."""
 
     PLACE = "members"
     CSS_PATH = "goals.tcss"
@@ -47,24 +49,32 @@ class GoalMembersScreen(Marking, GoalActsScreen):
         Binding("space", "mark", "Mark", tooltip="Mark or unmark, and go on"),
         Binding("a", "mark_all", "All", tooltip="Mark all that are listed", show=False),
         Binding("A", "mark_none", "None", tooltip="Take all marks away", show=False),
-        Binding("v", "move", "Move", tooltip="Move the marked ones, or this, to another group"),
-        Binding("S", "split", "Split", tooltip="Split the marked ones off, or part by k-means"),
         Binding(
-            "equals_sign", "alike", "Alike", key_display="=", tooltip="Conversations like this one"
+            "v", "move", "Move", tooltip="Move the marked members, or this one, to another group"
+        ),
+        Binding("S", "split", "Split", tooltip="Split the marked members off, or all by k-means"),
+        Binding(
+            "equals_sign",
+            "alike",
+            "Alike",
+            key_display="=",
+            tooltip="Conversations similar to this one",
         ),
         Binding("o", "order", "Order", tooltip="Central, doubtful or by name"),
-        Binding("slash", "find", "Find", key_display="/", tooltip="List only what holds the words"),
+        Binding(
+            "slash", "find", "Find", key_display="/", tooltip="List only members with these words"
+        ),
         Binding("y", "copy_names", "Copy", tooltip="Copy the names", show=False),
         Binding("u", "undo", "Undo", show=False),
         Binding("U", "redo", "Redo", show=False),
-        Binding("escape", "leave", "Back", tooltip="Give up finding, or go back"),
+        Binding("escape", "leave", "Back", tooltip="Leave the search, or go back"),
         Binding("q", "close", "Close", show=False, tooltip="Go back"),
     ]
 
     def __init__(
         self, services: Services, feed: EngineFeed, group_id: str | None, mode: str
     ) -> None:
-        """Lists a group; None is the outliers."""
+        """Lists the members of a group; None lists the outliers."""
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._group_id = group_id
@@ -82,7 +92,7 @@ class GoalMembersScreen(Marking, GoalActsScreen):
         )
 
     def compose_body(self) -> ComposeResult:
-        """What the group is, its members, the text under the cursor."""
+        """The group's figures, its members, the whole text of the member under the cursor."""
         yield Static(id="summary")
         yield self.table
         yield Static(id="whole")
@@ -117,10 +127,8 @@ class GoalMembersScreen(Marking, GoalActsScreen):
         )
         self.table.show(found)
         self.set_class(not found, "-empty")
-        told = (
-            "No member holds these words." if self._words else "Nobody is in this group any more."
-        )
-        self.query_one(".empty", Static).update(told)
+        why = "No member has these words." if self._words else "This group has no members any more."
+        self.query_one(".empty", Static).update(why)
         if self._words:
             self.query_one(FindLine).say(f"{len(found):,} of {len(self._members):,}")
         self._show_summary()
@@ -130,8 +138,8 @@ class GoalMembersScreen(Marking, GoalActsScreen):
         if self.marks:
             parts.append((f"{len(self.marks):,} marked · ", "bold $tone-accent"))
         if self._group is not None:
-            parts += [(formatting.label_of(self._group), "bold"), "  "]
-            parts.append(formatting.group_line(self._group))
+            parts += [(label_of(self._group), "bold"), "  "]
+            parts.append(group_line(self._group))
         elif self._group_id is None:
             count = number_format.counted(len(self._members), "outlier")
             parts += [(count, "bold"), ("  too far from every centre", "$tone-muted")]
@@ -142,13 +150,13 @@ class GoalMembersScreen(Marking, GoalActsScreen):
         return [self._members[row_id] for row_id in ids if row_id in self._members]
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
-        """Shows more of the text than its line has."""
+        """Shows the text of the member under the cursor at length."""
         row = self._members.get(message.row_id)
         text = "" if row is None else display_safe(" ".join(row.text[:WHOLE_CHARACTERS].split()))
         self.query_one("#whole", Static).update(Content.styled(text, "$tone-model"))
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter opens the reader; coming back, the cursor stands on what was read last."""
+        """Enter opens the reader; afterwards the cursor is on the conversation that was read last."""
         self._read(self.table.ids, self.table.cursor_index)
 
     def _read(self, order: array[int], at: int) -> None:
@@ -161,7 +169,7 @@ class GoalMembersScreen(Marking, GoalActsScreen):
     # Marks
 
     def marks_changed(self) -> None:
-        """Tells how many are marked."""
+        """Shows how many are marked."""
         self._show_summary()
 
     # Deciding
@@ -179,7 +187,7 @@ class GoalMembersScreen(Marking, GoalActsScreen):
     def _write_split(
         self, work: Callable[[], GoalDecision], then: Callable[[GoalDecision], None]
     ) -> None:
-        """A group that was split is no more, so there is nothing left to list."""
+        """Writes a split and goes back: the group that was split no longer exists."""
 
         def done(given: GoalDecision) -> None:
             then(given)
@@ -188,42 +196,42 @@ class GoalMembersScreen(Marking, GoalActsScreen):
         write_in_order(self, work, done, self.show_error)
 
     def action_move(self) -> None:
-        """Asks for the group that the marked ones go to."""
-        meant, goals = list(self._meant()), self.services.goals
-        if not meant or not self.may_write():
+        """Asks for the group that the marked members move to."""
+        ids, goals = list(self._meant()), self.services.goals
+        if not ids or not self.may_write():
             return
-        number = number_format.counted(len(meant), "conversation")
+        number = number_format.counted(len(ids), "conversation")
 
         def chosen(group: str | None) -> None:
             if group is not None:
                 self._write(
-                    lambda: goals.move(meant, group or None),
-                    lambda _: self.notify(f"Moved {number}; u takes it back.", markup=False),
+                    lambda: goals.move(ids, group or None),
+                    lambda _: self.notify(f"Moved {number}; u undoes it.", markup=False),
                 )
 
         def pick(groups: list[GoalGroup]) -> None:
             others = [group for group in groups if group.id != self._group_id]
-            none = "" if self._group_id is None else "no group at all"
+            none = "" if self._group_id is None else "no group (outliers)"
             self.app.push_screen(GroupPicker(f"Move {number} to", others, none), chosen)
 
         self.in_background(goals.groups, pick, group="groups")
 
     def action_split(self) -> None:
-        """Splits the marked ones off; without marks shows how k-means would part the group."""
+        """Splits the marked members off; without marks shows how k-means would split the group."""
         group, goals = self._group, self.services.goals
         if group is None or not self.may_write():
             return
         if not self.marks:
             split_group(self, goals, group, self._write_split)
             return
-        meant = list(self._meant())
-        number = number_format.counted(len(meant), "conversation")
+        ids = list(self._meant())
+        number = number_format.counted(len(ids), "conversation")
         self._write_split(
-            lambda: goals.split(group.id, [meant]),
-            lambda _: self.notify(f"Split {number} off; u takes it back.", markup=False),
+            lambda: goals.split(group.id, [ids]),
+            lambda _: self.notify(f"Split {number} off; u undoes it.", markup=False),
         )
 
-    # Asking differently
+    # Order and search
 
     def action_order(self) -> None:
         """Asks for the order."""
@@ -241,7 +249,7 @@ class GoalMembersScreen(Marking, GoalActsScreen):
         self.query_one(FindLine).open()
 
     def on_find_line_changed(self, message: FindLine.Changed) -> None:
-        """Lists only what holds the words."""
+        """Lists only members with these words."""
         self._words = message.text.lower().split()
         self._list()
 
@@ -256,7 +264,7 @@ class GoalMembersScreen(Marking, GoalActsScreen):
     # Going elsewhere
 
     def action_alike(self) -> None:
-        """Shows the conversations nearest to the one under the cursor."""
+        """Lists the conversations most similar to the one under the cursor."""
         at = self.table.cursor_id
         if at is None:
             return
@@ -266,18 +274,18 @@ class GoalMembersScreen(Marking, GoalActsScreen):
                 self._read(*answer)
 
         name = self._members[at].external_id
-        self.app.push_screen(AlikeDialog(self.services.goals, at, name), chosen)
+        self.app.push_screen(SimilarDialog(self.services.goals, at, name), chosen)
 
     def action_copy_names(self) -> None:
-        """Copies the names of the marked ones, or of this one."""
+        """Copies the names of the marked members, or of this one."""
         names = [self._members[i].external_id for i in self._meant() if i in self._members]
         if names:
             self.app.copy_to_clipboard("\n".join(names))
-            told = one_line(names[0], 60) if len(names) == 1 else f"{len(names):,} names"
-            self.notify(f"Copied {told}.", markup=False)
+            what = one_line(names[0], 60) if len(names) == 1 else f"{len(names):,} names"
+            self.notify(f"Copied {what}.", markup=False)
 
     def action_leave(self) -> None:
-        """Gives up finding, and goes back when nothing is looked for."""
+        """Leaves the search; goes back where there is none."""
         if not self.is_attached or self._pruning:
             return  # a second key while it closes
         line = self.query_one(FindLine)

@@ -1,4 +1,4 @@
-"""Merging two groups by hand, away from the desk: what speaks for it, and under which label."""
+"""The dialog that merges two groups by hand: both groups, the evidence, the label."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from textual.widgets import Input, Static
 
 from engine.records.goals import Proposal
 from engine.text import one_line
-from screens.goals import formatting
 from screens.shell.dialogs import Dialog, hint_line
+from screens.widgets.groups.evidence import NARROW, evidence_content, proposed_label
+from screens.widgets.groups.text import group_line, label_of
 
 
 class MergeDialog(Dialog[str | None]):
-    """Shows two groups and what they would be as one; answers with the label of the merged group."""
+    """Shows two groups and the evidence for merging them; answers with the label of the merged group."""
 
     PLACE = "merge"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
@@ -27,24 +28,24 @@ class MergeDialog(Dialog[str | None]):
         self._proposal = proposal
 
     def compose(self) -> ComposeResult:
-        """Both groups, the label, the evidence, keys."""
+        """Both groups, the label, the evidence, the keys."""
         proposal = self._proposal
         with Vertical(classes="dialog") as box:
             box.border_title = "Merge by hand"
             lines = [
                 Content.assemble(
-                    (f"{letter}  {formatting.label_of(group, 60)}  ", "bold"),
-                    formatting.group_line(group),
+                    (f"{letter}  {label_of(group, 60)}  ", "bold"),
+                    group_line(group),
                 )
                 for letter, group in (("A", proposal.a), ("B", proposal.b))
             ]
             yield Static(Content("\n").join(lines))
-            yield Input(one_line(formatting.label_for(proposal)), placeholder="label of both")
-            yield Static(formatting.evidence_content(proposal, None, formatting.NARROW))
+            yield Input(one_line(proposed_label(proposal)), placeholder="label of both")
+            yield Static(evidence_content(proposal, None, NARROW))
             yield Static(hint_line(("enter", "merges; u undoes it"), ("escape", "leaves it")))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter answers; not without a label."""
+        """Enter answers, unless the label is empty."""
         label = " ".join(event.value.split())
         if label:
             self.dismiss(label)

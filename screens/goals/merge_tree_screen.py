@@ -1,4 +1,4 @@
-"""What became of what: each group with those that decisions made it of."""
+"""The tree of merges: each group with the groups that decisions made it of."""
 
 from __future__ import annotations
 
@@ -14,48 +14,53 @@ from textual.widgets import Static
 from engine import number_format
 from engine.records.goals import GoalDecision, GoalGroup
 from engine.services.services import Services
-from screens.goals import formatting
 from screens.goals.columns import rate_of
-from screens.goals.members_screen import GoalMembersScreen
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.groups.decisions import GLYPHS
+from screens.widgets.groups.text import label_of
 from screens.widgets.row_table import Column, Piece, RowTable
 
 MOST_LINES = 20_000
-"""Groups that are looked up; a desk of ten thousand decisions has fewer."""
+"""Lines that the tree has at most; ten thousand decisions make fewer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TreeLine:
     """A group in the tree of merges.
 
     Attributes:
-        at: Its place in the tree.
-        rails: What leads to it from the group that it is a part of.
-        act: The decision that made it; None for a cluster.
+        at: Its line in the tree, from 0.
+        rails: The lines drawn from the group that it is a part of; empty for one that exists now.
+        decision: What made it; None for a cluster.
     """
 
     at: int
     rails: str
     group: GoalGroup
-    act: GoalDecision | None
+    decision: GoalDecision | None
 
 
 def tree_lines(
     groups: Sequence[GoalGroup],
     found: Callable[[str], GoalGroup | None],
-    acts: dict[int, GoalDecision],
-) -> list[Line]:
-    """The groups that stand, those made of several first, each followed by its parts."""
-    lines: list[Line] = []
+    decisions: dict[int, GoalDecision],
+) -> list[TreeLine]:
+    """The lines of the tree: the groups that exist now, those made by decisions first, each followed by its parts.
+
+    Args:
+        found: Gives a group by id, also one that was merged away.
+        decisions: By id.
+    """
+    lines: list[TreeLine] = []
     left = [
         ("", "", group)
         for group in sorted(groups, key=lambda group: (not group.made_of, -group.size))[::-1]
     ]
     while left and len(lines) < MOST_LINES:
         rails, below, group = left.pop()
-        act = acts.get(group.made_by) if group.made_by is not None else None
-        lines.append(Line(len(lines), rails, group, act))
+        decision = decisions.get(group.made_by) if group.made_by is not None else None
+        lines.append(TreeLine(len(lines), rails, group, decision))
         parts = [part for name in group.made_of if (part := found(name)) is not None]
         for at, part in enumerate(reversed(parts)):
             last = at == 0
@@ -64,7 +69,7 @@ def tree_lines(
 
 
 class GoalTreeScreen(WorkbenchScreen[None]):
-    """Groups with their parts, and who made them when; enter opens the members."""
+    """Lists groups with their parts, and who made them when; enter opens the members."""
 
     PLACE = "merges"
     CSS_PATH = "goals.tcss"
@@ -76,8 +81,8 @@ class GoalTreeScreen(WorkbenchScreen[None]):
     def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
-        self._lines: list[Line] = []
-        self.table = RowTable[Line](
+        self._lines: list[TreeLine] = []
+        self.table = RowTable[TreeLine](
             [
                 Column("label", "goal and what it was made of", 24, _label_cell, flexible=True),
                 Column("size", "size", 8, lambda r: [(f"{r.group.size:,}", "")], right=True),
@@ -90,32 +95,32 @@ class GoalTreeScreen(WorkbenchScreen[None]):
         )
 
     def compose_body(self) -> ComposeResult:
-        """Summary and tree."""
+        """The summary and the tree."""
         yield Static(id="summary")
         yield self.table
 
     def refresh_data(self) -> None:
-        """Reads the groups, their parts and the acts."""
+        """Reads the groups, their parts and the decisions again."""
         goals = self.services.goals
 
-        def read() -> list[Line]:
-            acts = {act.id: act for act in goals.history() if act.stands}
-            return tree_lines(goals.groups(), goals.group, acts)
+        def read() -> list[TreeLine]:
+            decisions = {given.id: given for given in goals.history() if given.stands}
+            return tree_lines(goals.groups(), goals.group, decisions)
 
         self.in_background(read, self._show, group="merges")
 
-    def _show(self, lines: list[Line]) -> None:
+    def _show(self, lines: list[TreeLine]) -> None:
         self._lines = lines
         roots = sum(not line.rails for line in lines)
         made = sum(bool(line.group.made_of) for line in lines if not line.rails)
-        told = f"{number_format.counted(roots, 'group')} · {made:,} made by decisions"
-        self.query_one("#summary", Static).update(told)
+        summary = f"{number_format.counted(roots, 'group')} · {made:,} made by decisions"
+        self.query_one("#summary", Static).update(summary)
         self.table.show(array("q", range(len(lines))))
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter opens the members, also of a group that was merged away."""
         group = self._lines[message.row_id].group
-        self.app.push_screen(GoalMembersScreen(self.services, self.feed, group.id, self.MODE))
+        self.app.push_screen(self.routes.members(group.id, self.MODE))
 
     def action_close(self) -> None:
         """Goes back."""
@@ -123,26 +128,24 @@ class GoalTreeScreen(WorkbenchScreen[None]):
             self.dismiss(None)
 
 
-def _label_cell(row: Line) -> Sequence[Piece]:
+def _label_cell(row: TreeLine) -> Sequence[Piece]:
     tone = "tone--muted" if row.rails else "tone--bright"
-    return [(row.rails, "tone--muted"), (formatting.label_of(row.group, 200), tone)]
+    return [(row.rails, "tone--muted"), (label_of(row.group, 200), tone)]
 
 
-def _rate_cell(row: Line) -> Sequence[Piece]:
+def _rate_cell(row: TreeLine) -> Sequence[Piece]:
     rate = rate_of(row.group)
     if rate is None:
         return [("–", "tone--muted")]
-    return [
-        (number_format.rate(row.group.states.complete, formatting.scored(row.group.states)), "")
-    ]
+    return [(number_format.rate(row.group.states.complete, row.group.states.scored), "")]
 
 
-def _act_cell(row: Line) -> Sequence[Piece]:
-    if row.act is None:
+def _act_cell(row: TreeLine) -> Sequence[Piece]:
+    if row.decision is None:
         return [("the clustering", "tone--muted")] if not row.group.made_of else []
-    who = {"human": "you", "auto": "the rule", "llm": "the model"}[row.act.author]
-    when = row.act.given_at[:16].replace("T", " ")
+    who = {"human": "you", "auto": "the rule", "llm": "the model"}[row.decision.author]
+    when = row.decision.given_at[:16].replace("T", " ")
     return [
-        (f"{formatting.GLYPHS[row.act.kind]} ", "tone--accent"),
+        (f"{GLYPHS[row.decision.kind]} ", "tone--accent"),
         (f"{who}, {when}", "tone--muted"),
     ]

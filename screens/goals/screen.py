@@ -2,79 +2,215 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar, TypeVar
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Static
 
 from engine import number_format
-from engine.records.goals import ClusteringRow, GoalDecision, GoalRequest, Proposal
+from engine.records.goals import (
+    ClusteringRow,
+    GoalDecision,
+    GoalGroup,
+    GoalRequest,
+    MapPoint,
+    Proposal,
+)
 from engine.services.exports import ExportKind
+from engine.services.services import Services
 from engine.text import one_line
-from screens.goals import formatting
-from screens.goals.columns import ORDERS
-from screens.goals.dialogs import GroupPicker, split_group
+from screens.goals.columns import ORDERS, Listed, group_columns, ordered
+from screens.goals.detail_pane import DetailPane, read_detail
 from screens.goals.drift_screen import GoalDriftScreen
-from screens.goals.group_map import GroupMap
+from screens.goals.group_map import LETTERS, Dot, GroupMap
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.merge_dialog import MergeDialog
 from screens.goals.merge_tree_screen import GoalTreeScreen
-from screens.goals.run_form import GoalRunForm
-from screens.goals.view import GoalsView
+from screens.goals.run_form import TEXTS, GoalRunForm
 from screens.shell.clipboard import copy
-from screens.shell.dialogs import ChoiceDialog, TextDialog, ask_order
+from screens.shell.dialogs import ChoiceDialog, ask_order
+from screens.shell.group_dialogs import GroupPicker, ask_label, split_group
 from screens.shell.save_dialogs import ask_export
+from screens.shell.undo import UndoScreen
 from screens.widgets.background import write_in_order
+from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.find_line import FindLine
+from screens.widgets.groups.decisions import decision_text
+from screens.widgets.groups.text import UNSTABLE, UNSTABLE_SIGN, label_of
 from screens.widgets.row_table import RowTable
 
 T = TypeVar("T")
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
-    ("clusters", "groups, with what they were made of"),
+    ("clusters", "groups, with the groups that they were made of"),
     ("assignments", "conversations, with their groups"),
-    ("decisions", "every act on the desk"),
+    ("decisions", "every decision on the merge desk"),
 )
 
 
-class GoalsScreen(GoalsView):
-    """A table of groups with size, share, completeness and stability; enter opens the members."""
+class GoalsScreen(UndoScreen):
+    """Lists the groups with size, share, completeness and stability; enter opens the members."""
 
+    MODE = "goals"
     PLACE = "goals"
     CSS_PATH = "goals.tcss"
     AUTO_FOCUS = "#groups"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "run_clustering", "Cluster", tooltip="Cluster; says first how long it takes"),
         Binding(
-            "slash", "find", "Find", key_display="/", tooltip="List only labels with the words"
+            "slash", "find", "Find", key_display="/", tooltip="List only groups with these words"
         ),
         Binding("s", "sort", "Sort", tooltip="Sort by a column"),
         Binding("S", "reverse", "Reverse", tooltip="Reverse the order", show=False),
         Binding("m", "merge", "Merge", tooltip="Merge this group with another"),
         Binding("e", "rename", "Label", tooltip="Edit the label", show=False),
-        Binding("p", "pin", "Pin", tooltip="Pin, or unpin: it is not proposed", show=False),
-        Binding("D", "split", "Divide", tooltip="Split by k-means, after a look", show=False),
+        Binding(
+            "p", "pin", "Pin", tooltip="Pin or unpin: a pinned group is not proposed", show=False
+        ),
+        Binding("D", "split", "Divide", tooltip="Split by k-means, after a preview", show=False),
         Binding("u", "undo", "Undo", show=False),
         Binding("U", "redo", "Redo", show=False),
         Binding("M", "map", "Map", tooltip="The map alone, or the list again"),
         Binding("v", "view", "Detail", tooltip="List or detail, on a narrow terminal"),
-        Binding("t", "merges", "Merges", tooltip="What became of what"),
+        Binding("t", "merges", "Merges", tooltip="Which groups were made of which"),
         Binding("d", "drift", "Drift", tooltip="How shares changed over time"),
         Binding("O", "outliers", "Outliers", tooltip="Conversations in no group", show=False),
-        Binding(
-            "a", "assign", "Assign", tooltip="Assign conversations that came later", show=False
-        ),
+        Binding("a", "assign", "Assign", tooltip="Assign conversations imported later", show=False),
         Binding(
             "b", "stability", "Stability", tooltip="Measure stability by resampling", show=False
         ),
         Binding("c", "clustering", "Set", tooltip="Choose another clustering", show=False),
         Binding("X", "export", "Export", tooltip="Export groups, members or decisions", show=False),
         Binding("y", "copy_list", "Copy", tooltip="Copy the list as text", show=False),
-        Binding("escape", "leave", "Back", tooltip="Give up finding, leave the map", show=False),
+        Binding("escape", "leave", "Back", tooltip="Leave the search or the map", show=False),
         Binding("q", "app.quit", "Quit", show=False),
     ]
 
-    # Looking
+    def __init__(self, services: Services, feed: EngineFeed) -> None:
+        super().__init__(services, feed)
+        self.goals = services.goals
+        self.clustering: ClusteringRow | None = None
+        self.groups: Sequence[GoalGroup] = ()
+        self.sort = ("size", True)
+        self._words: list[str] = []
+        self._keys: dict[
+            str, int
+        ] = {}  # by group id; a group keeps its number while others come and go
+        self._by_key: dict[int, GoalGroup] = {}
+        self.table = RowTable[Listed](
+            group_columns(lambda: max((group.share for group in self.groups), default=0.0)),
+            self._fetch,
+            lambda row: row[0],
+            id="groups",
+        )
+
+    def compose_body(self) -> ComposeResult:
+        """The summary, the list, detail and map, the search line; or how to make a first clustering."""
+        yield Static(id="summary")
+        with Horizontal(id="main"):
+            yield self.table
+            with Vertical(id="side"):
+                yield DetailPane(id="detail", classes="section")
+                yield GroupMap(id="map")
+        yield FindLine()
+        yield Static(classes="empty")
+
+    # Reading
+
+    def refresh_data(self) -> None:
+        """Reads the groups again, then the map."""
+        goals = self.goals
+
+        def read() -> tuple[ClusteringRow | None, list[GoalGroup]]:
+            shown = goals.shown()
+            return shown, [] if shown is None else goals.groups()
+
+        self.in_background(read, lambda found: self._show(*found), group="goals")
+
+    def _show(self, shown: ClusteringRow | None, groups: list[GoalGroup]) -> None:
+        self.clustering, self.groups = shown, groups
+        for group in groups:
+            self._keys.setdefault(group.id, len(self._keys))
+        self._by_key = {self._keys[group.id]: group for group in groups}
+        self.set_class(shown is None, "-empty")
+        if shown is None:
+            self.query_one(".empty", Static).update(_empty_content())
+            self.query_one("#summary", Static).update("")
+            return
+        self.show_order()
+        if self.focused is None:  # the list was hidden while it was empty
+            self.table.focus()
+        self.in_background(self.goals.map, self._show_map, group="map")
+
+    def show_order(self) -> None:
+        """Lists the groups with the words that are searched for, in the chosen order."""
+        found = [
+            group
+            for group in ordered(self.groups, *self.sort)
+            if all(word in f"{group.label} {group.description}".lower() for word in self._words)
+        ]
+        self.table.show(array("q", (self._keys[group.id] for group in found)), self.sort)
+        if self._words:
+            self.query_one(FindLine).say(f"{len(found):,} of {len(self.groups):,}")
+        if self.clustering is not None:
+            summary = summary_content(self.clustering, self.groups)
+            self.query_one("#summary", Static).update(summary)
+        self._read_detail()
+
+    def _fetch(self, ids: Sequence[int]) -> list[Listed]:
+        return [(key, self._by_key[key]) for key in ids if key in self._by_key]
+
+    @property
+    def group(self) -> GoalGroup | None:
+        """The group under the cursor."""
+        key = self.table.cursor_id
+        return None if key is None else self._by_key.get(key)
+
+    # Beside the list
+
+    def _show_map(self, points: list[MapPoint]) -> None:
+        largest = sorted(self.groups, key=lambda group: -group.size)[: len(LETTERS)]
+        names = [(group.id, label_of(group)) for group in largest]
+        self.query_one(GroupMap).show([Dot(p.x, p.y, p.group) for p in points], names)
+
+    def on_row_table_highlighted(self) -> None:
+        """Shows the group under the cursor."""
+        self._read_detail()
+
+    def _read_detail(self) -> None:
+        group, goals = self.group, self.goals
+        self.query_one(GroupMap).point_to(None if group is None else group.id)
+        if group is None:
+            return
+        self.in_background(
+            lambda: read_detail(goals, group), self.query_one(DetailPane).show, group="detail"
+        )
+
+    # Search
+
+    def action_find(self) -> None:
+        """Opens the search line."""
+        self.query_one(FindLine).open()
+
+    def on_find_line_changed(self, message: FindLine.Changed) -> None:
+        """Lists only groups with these words in label or description."""
+        self._words = message.text.lower().split()
+        self.show_order()
+
+    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
+        """Moves the cursor while typing."""
+        self.table.action_move(message.delta)
+
+    def on_find_line_left(self) -> None:
+        """Puts the focus back on the list."""
+        self.table.focus()
+
+    # Views
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter opens the members."""
@@ -98,11 +234,11 @@ class GoalsScreen(GoalsView):
         if key not in ORDERS:
             return
         same = self.sort[0] == key
-        self.sort = (key, not self.sort[1] if same else ORDERS[key].falling)
+        self.sort = (key, not self.sort[1] if same else ORDERS[key].descending)
         self.show_order()
 
     def action_reverse(self) -> None:
-        """Turns the order round."""
+        """Reverses the order."""
         self._sort_by(self.sort[0])
 
     def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
@@ -110,7 +246,7 @@ class GoalsScreen(GoalsView):
         self._sort_by({"share": "size", "coverage": "rate"}.get(message.key, message.key))
 
     def action_view(self) -> None:
-        """Changes between list and detail where both have no room."""
+        """Changes between list and detail on a terminal too narrow for both."""
         self.toggle_class("-detail")
 
     def action_map(self) -> None:
@@ -123,12 +259,12 @@ class GoalsScreen(GoalsView):
         self.table.action_move(message.by)
 
     def action_merges(self) -> None:
-        """Shows what each group was made of."""
+        """Opens the tree of merges."""
         if self.clustering is not None:
             self.app.push_screen(GoalTreeScreen(self.services, self.feed, self.MODE))
 
     def action_drift(self) -> None:
-        """Shows how shares changed."""
+        """Opens the drift of the shares."""
         if self.clustering is not None:
             self.app.push_screen(GoalDriftScreen(self.services, self.feed, self.MODE))
 
@@ -144,20 +280,20 @@ class GoalsScreen(GoalsView):
                 self.notify("No clustering was made yet; r makes one.", markup=False)
                 return
             now = self.clustering.id if self.clustering is not None else None
-            choices = [(row.id, clustering_words(row)) for row in found]
+            choices = [(row.id, clustering_line(row)) for row in found]
             self.app.push_screen(ChoiceDialog("Clustering", choices, now), chosen)
 
         self.in_background(self.goals.clusterings, ask, group="clusterings")
 
     def action_leave(self) -> None:
-        """Gives up finding, or leaves the map."""
+        """Leaves the search, or the map."""
         line = self.query_one(FindLine)
         if line.is_open:
             line.close()
         elif self.has_class("-map"):
             self.action_map()
 
-    # Deciding
+    # Decisions
 
     def _write(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
         def done(result: T) -> None:
@@ -172,12 +308,10 @@ class GoalsScreen(GoalsView):
         if group is None or not self.may_write():
             return
 
-        def answered(text: str | None) -> None:
-            label = " ".join((text or "").split())
-            if label:
-                self._write(lambda: self.goals.rename(group.id, label), lambda _: None)
+        def rename(label: str) -> None:
+            self._write(lambda: self.goals.rename(group.id, label), lambda _: None)
 
-        self.app.push_screen(TextDialog("Label", value=group.label), answered)
+        ask_label(self, "Label", group, rename)
 
     def action_pin(self) -> None:
         """Pins the group under the cursor, or unpins it."""
@@ -187,17 +321,17 @@ class GoalsScreen(GoalsView):
         self._write(lambda: self.goals.pin(group.id, on=not group.pinned), lambda _: None)
 
     def action_split(self) -> None:
-        """Parts the group under the cursor, after a look at the parts."""
+        """Splits the group under the cursor, after a preview of the parts."""
         if self.group is not None and self.may_write():
             split_group(self, self.goals, self.group, self._write)
 
     def action_merge(self) -> None:
-        """Asks with which group this one is merged, and shows what speaks for it."""
+        """Asks for a second group, shows the evidence, and merges the two."""
         group = self.group
         if group is None or not self.may_write():
             return
 
-        def look(other: str | None) -> None:
+        def read(other: str | None) -> None:
             if other:
                 self.in_background(lambda: self.goals.pair(group.id, other), ask, group="pair")
 
@@ -209,31 +343,31 @@ class GoalsScreen(GoalsView):
                 self._write(lambda: self.goals.merge(proposal, label), self._merged)
 
         others = [other for other in self.groups if other.id != group.id]
-        title = f"Merge “{formatting.label_of(group, 40)}” with"
-        self.app.push_screen(GroupPicker(title, others), look)
+        title = f"Merge “{label_of(group, 40)}” with"
+        self.app.push_screen(GroupPicker(title, others), read)
 
-    def _merged(self, given: GoalDecision) -> None:
-        self.notify(formatting.act_words(given, "Done"), markup=False)
+    def _merged(self, decision: GoalDecision) -> None:
+        self.notify(f"Done: {decision_text(decision)}.", markup=False)
 
     # Jobs
 
     def action_run_clustering(self) -> None:
-        """Asks what to cluster by, says how long it takes, and starts it."""
+        """Opens the form of a clustering run, and starts the run."""
         if not self.may_write():
             return
 
-        def chosen(wish: GoalRequest | None) -> None:
-            if wish is not None:
-                self._start(lambda: self.goals.start(wish))
+        def chosen(request: GoalRequest | None) -> None:
+            if request is not None:
+                self._start(lambda: self.goals.start(request))
 
         self.app.push_screen(GoalRunForm(self.goals, self.clustering), chosen)
 
     def action_assign(self) -> None:
-        """Assigns conversations that came later to the groups."""
+        """Assigns conversations that were imported after the clustering to the groups."""
         self._start_on_clustering(self.goals.start_assign)
 
     def action_stability(self) -> None:
-        """Measures how stable the clusters are."""
+        """Measures the stability of the clusters by resampling."""
         self._start_on_clustering(self.goals.start_stability)
 
     def _start_on_clustering(self, start: Callable[[], int]) -> None:
@@ -242,13 +376,13 @@ class GoalsScreen(GoalsView):
         elif self.may_write():
             self._start(start)
 
-    # Taking it elsewhere
+    # Export
 
     def action_copy_list(self) -> None:
-        """Copies the list as it stands, a line for each group with tabs between the columns."""
+        """Copies the list as shown: a line for each group, with tabs between the columns."""
         rows = ["goal\tsize\tshare\tcomplete\tscored\tstable"]
         for _, group in self._fetch(self.table.ids):
-            number = formatting.scored(group.states)
+            number = group.states.scored
             rate = f"{group.states.complete / number:.4f}" if number else ""
             stable = "" if group.stability is None else f"{group.stability:.4f}"
             label = " ".join(group.label.split())
@@ -257,17 +391,55 @@ class GoalsScreen(GoalsView):
             copy(self, "\n".join(rows), f"the list, {number_format.counted(len(rows) - 1, 'goal')}")
 
     def action_export(self) -> None:
-        """Asks what to write and where, and writes it."""
+        """Asks what to export and where to, and writes it."""
         if self.clustering is None:
             self.notify("There is nothing to export.", markup=False)
             return
 
-        ask_export(self, "Export", EXPORT_KINDS, ())
+        ask_export(self, "Export", EXPORT_KINDS, None)
 
 
-def clustering_words(row: ClusteringRow) -> str:
-    """When and of what a clustering was made."""
+def clustering_line(row: ClusteringRow) -> str:
+    """When a clustering was made, with which settings, and its number of groups."""
     return one_line(
         f"{row.created_at[:16].replace('T', ' ')} · {row.text} · {row.embedder} · k {row.k}"
         f" · seed {row.seed} · {number_format.counted(row.groups, 'group')}"
+    )
+
+
+def summary_content(shown: ClusteringRow, groups: Sequence[GoalGroup]) -> Content:
+    """The number of groups, the conversations in none, how many groups are unstable, the settings."""
+    parts: list[Content | tuple[str, str] | str] = [
+        (number_format.counted(len(groups), "goal"), "bold"),
+        f" of {number_format.counted(shown.conversations, 'conversation')}",
+    ]
+    outside = [
+        text
+        for number, text in (
+            (shown.outliers, number_format.counted(shown.outliers, "outlier")),
+            (shown.novel, f"{shown.novel:,} assigned to no group"),
+            (shown.without, f"{shown.without:,} without a text"),
+        )
+        if number
+    ]
+    if outside:
+        parts.append((" · " + " · ".join(outside), "$tone-muted"))
+    known = [group.stability for group in groups if group.stability is not None]
+    if known:
+        unstable = sum(value < UNSTABLE for value in known)
+        parts.append(
+            (f" · {UNSTABLE_SIGN} {unstable:,} unstable", "$tone-borderline")
+            if unstable
+            else (" · all stable", "$tone-muted")
+        )
+    text, embedder = TEXTS[shown.text][0], one_line(shown.embedder, 30)
+    parts.append((f" · {text} · {embedder} · k {shown.k} · seed {shown.seed}", "$tone-muted"))
+    return Content.assemble(*parts)
+
+
+def _empty_content() -> Content:
+    return Content.assemble(
+        "No goals yet: what users wanted, as groups of conversations.\n\n",
+        ("r", "bold $tone-accent"),
+        " clusters the conversations, and says first how many and how long it takes.",
     )

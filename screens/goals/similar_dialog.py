@@ -1,4 +1,4 @@
-"""More like this: the conversations whose goals are nearest to that of one."""
+"""The dialog that lists the conversations most similar to one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from engine.errors import WorkbenchError
 from engine.records.goals import MemberRow
-from engine.services.goals.port import Goals
+from engine.services.goals.service import GoalService
 from engine.text import one_line
 from screens.goals.columns import member_columns
 from screens.shell.dialogs import Dialog, ErrorDialog, hint_line
@@ -23,36 +23,38 @@ from screens.widgets.background import background
 from screens.widgets.row_table import RowTable
 
 NEAREST = 50
+"""Conversations that are listed."""
 
 
-class AlikeDialog(Dialog[ReadingOrder | None]):
-    """Lists the conversations nearest to one; answers with them and with the one to read."""
+class SimilarDialog(Dialog[ReadingOrder | None]):
+    """Lists the conversations with the nearest goals; answers with them and the one to read."""
 
     PLACE = "alike"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss(None)", "Leave")]
 
-    def __init__(self, goals: Goals, conversation_id: int, name: str) -> None:
+    def __init__(self, goals: GoalService, conversation_id: int, external_id: str) -> None:
         super().__init__()
-        self._goals, self._conversation, self._told = goals, conversation_id, name
+        self._goals = goals
+        self._conversation_id, self._external_id = conversation_id, external_id
         self._found: dict[int, MemberRow] = {}
         self.table = RowTable[MemberRow](
             member_columns(alike=True), self._fetch, lambda row: row.conversation_id
         )
 
     def compose(self) -> ComposeResult:
-        """Table, why it is empty, keys."""
+        """The table, why it is empty, the keys."""
         with Vertical(classes="dialog tall") as box:
-            box.border_title = Content(f"More like {one_line(self._told, 60)}")
+            box.border_title = Content(f"More like {one_line(self._external_id, 60)}")
             yield self.table
-            yield Static("looking …", id="none")
+            yield Static("searching …", id="none")
             yield Static(hint_line(("enter", "reads it"), ("escape", "leaves")))
 
     def on_mount(self) -> None:
-        """Looks for them."""
+        """Reads them."""
         self.table.focus()
         background(
             self,
-            lambda: self._goals.more_like(self._conversation, NEAREST),
+            lambda: self._goals.more_like(self._conversation_id, NEAREST),
             self._show,
             self._failed,
             group="alike",
@@ -63,7 +65,7 @@ class AlikeDialog(Dialog[ReadingOrder | None]):
         self.table.show(array("q", self._found))
         nothing = self.query_one("#none", Static)
         nothing.display = not found
-        nothing.update("There is none: this conversation has no vector. 5 and then r makes them.")
+        nothing.update("None: this conversation has no vector yet. Press 5, then r to cluster.")
 
     def _failed(self, error: WorkbenchError) -> None:
         self.app.push_screen(ErrorDialog(error))

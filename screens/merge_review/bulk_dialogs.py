@@ -1,4 +1,4 @@
-"""Dialogs that decide on a whole list of pairs as one act: merge what is surely one, refuse what is surely not."""
+"""Dialogs that decide on all pairs above or below a merge probability as one act."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 
 from engine import number_format
 from engine.records.goals import LIKELY, Proposal
-from engine.services.goals.port import Goals
+from engine.services.goals.service import GoalService
 from engine.text import one_line
 from screens.shell.dialogs import Dialog, hint_line
 from screens.shell.run_dialog import refusal_content
@@ -34,58 +34,61 @@ class ListedPairs:
     probability: float
 
 
-class SweepDialog(Dialog[ListedPairs | None]):
-    """Lists the pairs on one side of a merge probability; answers with the list when all of it is to be decided."""
+class BulkDialog(Dialog[ListedPairs | None]):
+    """Lists the pairs on one side of a merge probability; answers with the list when it is accepted."""
 
-    TITLE_LINE = ""
-    FROM = 0.5
-    """The probability that stands there first."""
-    OUTCOME = ""
-    NONE = ""
-    DOES = ""
+    TITLE_LINE: ClassVar[str]
+    FROM: ClassVar[float]
+    """The probability at first."""
+    OUTCOME: ClassVar[str]
+    """What happens to the pairs, after their number."""
+    NONE: ClassVar[str]
+    """Shown where the list is empty."""
+    DOES: ClassVar[str]
+    """What enter does."""
 
-    def __init__(self, goals: Goals) -> None:
+    def __init__(self, goals: GoalService) -> None:
         super().__init__()
         self._goals, self._probability = goals, self.FROM
         self._pairs: Sequence[Proposal] = ()
 
     def listed(self, probability: float) -> Sequence[Proposal]:
-        """The pairs that would be decided on; takes its time."""
+        """The pairs that would be decided on; not quick."""
         raise NotImplementedError
 
     def compose(self) -> ComposeResult:
-        """Probability, pairs, keys."""
+        """The probability, the pairs, the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = self.TITLE_LINE
             yield Input(number_format.probability(self._probability), placeholder=".90")
             yield Static(id="count")
             yield Choices(markup=False)
-            keys = (("enter", f"{self.DOES}; u undoes it as one"), ("escape", "leaves it"))
+            keys = (("enter", f"{self.DOES}; u undoes all of it"), ("escape", "leaves"))
             yield Static(hint_line(*keys))
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Lists what another probability would decide."""
+        """Lists the pairs for another probability."""
         self._pairs = ()
         p = probability_from(event.value)
         if p is None:
-            self._tell(
-                Content.styled("A probability lies above 0, at most at 1.", "$tone-incomplete")
+            self._show_count(
+                Content.styled("A probability is above 0 and at most 1.", "$tone-incomplete")
             )
             self.query_one(Choices).set_options([])
             return
         self._probability = p
-        self._tell(Content.styled("looking …", "$tone-muted"))
+        self._show_count(Content.styled("searching …", "$tone-muted"))
         background(
             self,
             lambda: self.listed(p),
             self._list,
-            lambda error: self._tell(refusal_content(error)),
+            lambda error: self._show_count(refusal_content(error)),
             group="listed",
         )
 
     def _list(self, found: Sequence[Proposal]) -> None:
         self._pairs = found
-        self._tell(
+        self._show_count(
             Content(f"{number_format.counted(len(found), 'pair')} {self.OUTCOME}")
             if found
             else Content.styled(self.NONE, "$tone-muted")
@@ -102,15 +105,15 @@ class SweepDialog(Dialog[ListedPairs | None]):
             ]
         )
 
-    def _tell(self, content: Content) -> None:
+    def _show_count(self, content: Content) -> None:
         self.query_one("#count", Static).update(content)
 
     def action_list(self) -> None:
-        """From the line of the probability the arrow keys lead to the pairs."""
+        """Moves the focus from the probability to the pairs."""
         self.query_one(Choices).focus()
 
     def action_accept(self) -> None:
-        """Answers, once the pairs are listed and there are some."""
+        """Answers if there are pairs on the list."""
         if self._pairs:
             self.dismiss(ListedPairs(self._pairs, self._probability))
 
@@ -119,8 +122,8 @@ class SweepDialog(Dialog[ListedPairs | None]):
         event.stop()
 
 
-class AcceptDialog(SweepDialog):
-    """Lists the pairs that are at least so probable, to merge them all."""
+class MergeAllDialog(BulkDialog):
+    """Lists the pairs with at least a merge probability, to merge them all."""
 
     PLACE = "accept"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -130,17 +133,17 @@ class AcceptDialog(SweepDialog):
     ]
     TITLE_LINE = "Merge all pairs whose merge probability is at least"
     FROM = 0.9
-    OUTCOME = "of groups become one each"
-    NONE = "No pair is so probable."
+    OUTCOME = "will be merged"
+    NONE = "No pair has so high a probability."
     DOES = "merges all"
 
     def listed(self, probability: float) -> Sequence[Proposal]:
-        """The most probable first."""
+        """The pairs to merge, most probable first."""
         return self._goals.above(probability)
 
 
-class RefuseDialog(SweepDialog):
-    """Lists the pairs that are less probable, to refuse them all; those nearest to it come first."""
+class RefuseAllDialog(BulkDialog):
+    """Lists the pairs below a merge probability, to refuse them all."""
 
     PLACE = "refuse"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -150,17 +153,17 @@ class RefuseDialog(SweepDialog):
     ]
     TITLE_LINE = "Refuse all pairs whose merge probability is under"
     FROM = LIKELY
-    OUTCOME = "of groups are kept apart"
-    NONE = "No pair is so improbable."
+    OUTCOME = "will be kept apart"
+    NONE = "No pair has so low a probability."
     DOES = "refuses all"
 
     def listed(self, probability: float) -> Sequence[Proposal]:
-        """The most probable first: where to look twice."""
+        """The pairs to refuse, most probable first, because those deserve a second look."""
         return self._goals.below(probability)
 
 
 def probability_from(text: str) -> float | None:
-    """The probability that was typed, also as a percentage; None when it is none."""
+    """The probability in (0, 1] that was typed, `.9` or `90%`; None where the text is none."""
     text = text.strip()
     try:
         value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)

@@ -1,4 +1,4 @@
-"""Where a person is on the merge desk: what is in front, what comes after it, what was passed over. Pure."""
+"""The proposal that a person sees on the merge desk, those read ahead, and those that were skipped. Pure."""
 
 from __future__ import annotations
 
@@ -14,144 +14,149 @@ from engine.records.goals import (
     Proposal,
     ReviewProgress,
 )
-from engine.services.goals.port import Goals
-from screens.goals.formatting import folded
+from engine.services.goals.service import GoalService
+from screens.widgets.groups.decisions import folded
 
 AHEAD = 3
-"""Pairs that are read ahead, so that the next is there when a key is pressed."""
+"""Proposals that are read ahead, so that the next is there when a key is pressed."""
 MEMBERS = 24
-"""Members of a side that are read in either order: what `swap evidence` goes through."""
+"""Members of a side that are read in each order; space goes through them."""
 RECENT = 12
+"""Decisions that are shown beside the proposal on a wide terminal."""
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """Members of one side of a proposal, the most central and the most doubtful."""
+class SideMembers:
+    """Members of one group of a proposal: the most central and the most doubtful."""
 
     central: tuple[MemberRow, ...]
     doubtful: tuple[MemberRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """A proposal with the members that are its evidence."""
+class ShownProposal:
+    """A proposal with the members of both groups that are shown beside it."""
 
     proposal: Proposal
-    a: Side
-    b: Side
+    a: SideMembers
+    b: SideMembers
 
-    def touches(self, pair: Pair) -> bool:
-        """Whether one of these groups is part of it, so that it is gone when they are merged."""
+    def shares_group(self, pair: Pair) -> bool:
+        """Whether one of its groups is in `pair`; such a proposal is void once the pair is merged."""
         return bool({*self.proposal.pair} & {*pair})
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """One look at the desk.
+class ReviewSnapshot:
+    """The merge desk as it was read at one moment.
 
     Attributes:
-        front: None when nothing is left.
-        ahead: What comes when the front is refused or skipped, in order.
-        again: The skipped pairs begin again, because only they are left.
-        recent: The newest acts.
+        front: The proposal to show; None when none is left.
+        ahead: What follows when the front is refused or skipped, in order.
+        again: The skipped pairs start over, because only they are left.
+        recent: The latest decisions, newest first.
     """
 
-    shown: ClusteringRow | None = None
+    clustering: ClusteringRow | None = None
     progress: ReviewProgress | None = None
-    front: Page | None = None
-    ahead: tuple[Page, ...] = ()
+    front: ShownProposal | None = None
+    ahead: tuple[ShownProposal, ...] = ()
     again: bool = False
     recent: tuple[GoalDecision, ...] = ()
 
 
 @dataclass
 class ReviewCursor:
-    """Goes on at once to what was read ahead, where that still stands.
+    """The proposal in front and those read ahead; a key goes on to the next before the desk is read again.
 
     Attributes:
-        label: What the person wrote for the pair in front; None leaves it to the proposal.
-        turn: Goes up whenever something else is in front; an answer to an older one is not shown.
+        skipped: The pairs that the person skipped.
+        label: The label that the person wrote for the pair in front; None leaves the proposed one.
+        turn: Rises whenever another pair comes to the front; a snapshot read in an older turn is not shown.
     """
 
-    front: Page | None = None
-    ahead: tuple[Page, ...] = ()
-    passed: list[Pair] = field(default_factory=list)
+    front: ShownProposal | None = None
+    ahead: tuple[ShownProposal, ...] = ()
+    skipped: list[Pair] = field(default_factory=list)
     label: str | None = None
     turn: int = 0
 
     @property
     def pair(self) -> Pair | None:
-        """Ids of what is in front."""
+        """Ids of the two groups in front."""
         return None if self.front is None else self.front.proposal.pair
 
-    def put(self, page: Page | None) -> None:
-        """Puts something in front; nothing moves when it is there already."""
-        if page is None or self.front is None or self.pair != page.proposal.pair:
+    def put(self, shown: ShownProposal | None) -> None:
+        """Puts a proposal in front. The pair that is there already keeps its label, and why it was proposed."""
+        if shown is None or self.front is None or self.pair != shown.proposal.pair:
             self.turn += 1
             self.label = None
-        else:  # why it came first does not change while it is looked at
+        else:
             why = self.front.proposal.why
-            page = replace(page, proposal=replace(page.proposal, why=why))
-        self.front = page
+            shown = replace(shown, proposal=replace(shown.proposal, why=why))
+        self.front = shown
 
     def decide(self, *, merged: bool) -> None:
-        """The pair in front is decided: a merge takes its two groups out of what comes next."""
+        """Goes on after a decision; a merge drops the proposals read ahead that share a group with it."""
         ahead = list(self.ahead)
         if merged and self.pair is not None:
-            ahead = [page for page in ahead if not page.touches(self.pair)]
+            ahead = [shown for shown in ahead if not shown.shares_group(self.pair)]
         following = ahead.pop(0) if ahead else None
         self.ahead = tuple(ahead)
         self.put(following)
 
     def skip(self) -> None:
-        """Passes over the pair in front until nothing else is left."""
+        """Skips the pair in front; it comes again when only skipped pairs are left."""
         if self.pair is not None:
-            self.passed.append(self.pair)
+            self.skipped.append(self.pair)
             self.decide(merged=False)
 
 
-def read_desk(goals: Goals, passed: Sequence[Pair], wanted: Pair | None) -> Reading:
-    """Reads the desk with `wanted` in front as long as it stands, else the next; takes its time."""
-    shown = goals.shown()
-    if shown is None:
-        return Reading()
+def read_review(goals: GoalService, skipped: Sequence[Pair], wanted: Pair | None) -> ReviewSnapshot:
+    """Reads the merge desk.
+
+    Args:
+        skipped: Pairs that come only when no other is left.
+        wanted: The pair to put in front, as long as both of its groups exist.
+    """
+    clustering = goals.shown()
+    if clustering is None:
+        return ReviewSnapshot()
     again = False
-    proposal = _standing(goals, wanted)
+    proposal = _proposal_of(goals, wanted)
     if proposal is None:
-        proposal = goals.proposal(passed)
-        if proposal is None and passed:
-            again, passed = True, ()
+        proposal = goals.proposal(skipped)
+        if proposal is None and skipped:
+            again, skipped = True, ()
             proposal = goals.proposal(())
-    members: dict[str, Side] = {}
-    pages: list[Page] = []
-    asked = list(passed)
-    while proposal is not None and len(pages) <= AHEAD:
-        pages.append(read_page(goals, proposal, members))
-        asked.append(proposal.pair)
-        proposal = goals.proposal(asked)
-    recent = tuple(folded(goals.history())[:RECENT])
-    front = pages[0] if pages else None
-    return Reading(
-        shown, goals.progress(), front, tuple(pages[1:]), again and front is not None, recent
+    members: dict[str, SideMembers] = {}
+    found: list[ShownProposal] = []
+    left_out = list(skipped)
+    while proposal is not None and len(found) <= AHEAD:
+        for group in (proposal.a, proposal.b):
+            if group.id not in members:
+                members[group.id] = SideMembers(
+                    tuple(goals.members(group.id, "central", MEMBERS)),
+                    tuple(goals.members(group.id, "doubtful", MEMBERS)),
+                )
+        found.append(ShownProposal(proposal, members[proposal.a.id], members[proposal.b.id]))
+        left_out.append(proposal.pair)
+        proposal = goals.proposal(left_out)
+    return ReviewSnapshot(
+        clustering,
+        goals.progress(),
+        found[0] if found else None,
+        tuple(found[1:]),
+        again and bool(found),
+        tuple(folded(goals.history())[:RECENT]),
     )
 
 
-def read_page(goals: Goals, proposal: Proposal, known: dict[str, Side]) -> Page:
-    """The members of both sides; those in `known` are not read again."""
-    for group in (proposal.a, proposal.b):
-        if group.id not in known:
-            known[group.id] = Side(
-                tuple(goals.members(group.id, "central", MEMBERS)),
-                tuple(goals.members(group.id, "doubtful", MEMBERS)),
-            )
-    return Page(proposal, known[proposal.a.id], known[proposal.b.id])
-
-
-def _standing(goals: Goals, wanted: Pair | None) -> Proposal | None:
-    """A pair that is asked for, unless one of its groups is gone."""
-    if wanted is None:
+def _proposal_of(goals: GoalService, pair: Pair | None) -> Proposal | None:
+    """The proposal of a pair; None where one of its groups no longer exists."""
+    if pair is None:
         return None
     try:
-        return goals.pair(*wanted)
+        return goals.pair(*pair)
     except UsageError:
         return None

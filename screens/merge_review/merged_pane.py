@@ -1,4 +1,4 @@
-"""What two groups would be as one: the label, edited where it stands, and what speaks for and against."""
+"""The merged group of a proposal: its label, which can be edited in place, and the evidence."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from textual.widgets import Input, Static
 
 from engine.records.goals import Pair, Proposal, ReviewProgress
 from engine.text import one_line
-from screens.goals import formatting
+from screens.widgets.groups.evidence import evidence_content, label_is_models, proposed_label
 from screens.widgets.keyed import Keyed
 
 
 class LabelInput(Keyed, Input):
-    """The proposed label while it is edited, where it stands."""
+    """The line in which the label of the merged group is edited."""
 
     PLACE = "label"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Leave", tooltip="Leave the label as it was")
+        Binding("escape", "leave", "Leave", tooltip="Keep the label as it was")
     ]
 
     class Left(Message):
-        """The label stays as it was."""
+        """The edit was cancelled."""
 
     def action_leave(self) -> None:
-        """Gives up."""
+        """Cancels the edit."""
         self.post_message(self.Left())
 
 
 class MergedPane(VerticalScroll):
-    """Shows a proposal; what is written as its label is told by `Labelled`."""
+    """Shows the evidence of a proposal under the label of the merged group; posts `Labelled` after an edit."""
 
     DEFAULT_CSS = """
     MergedPane { height: 1fr; }
@@ -43,7 +43,7 @@ class MergedPane(VerticalScroll):
     """
 
     class Labelled(Message):
-        """The label was written, for the pair that it was asked for; None when it was left as it was."""
+        """The label of a pair was edited; `label` is None where it stays as it was."""
 
         def __init__(self, pair: Pair, label: str | None) -> None:
             super().__init__()
@@ -54,7 +54,7 @@ class MergedPane(VerticalScroll):
         self._proposal: Proposal | None = None
         self._progress: ReviewProgress | None = None
         self._own: str | None = None
-        self._edited: Pair | None = None
+        self._editing: Pair | None = None
 
     def compose(self) -> ComposeResult:
         """Label, its input, evidence."""
@@ -63,15 +63,15 @@ class MergedPane(VerticalScroll):
         yield Static(id="evidence")
 
     def on_mount(self) -> None:
-        """Nothing is edited yet."""
+        """Hides the input until the label is edited."""
         self.query_one(LabelInput).display = False
 
     def show(self, proposal: Proposal, progress: ReviewProgress | None, own: str | None) -> None:
-        """Shows a proposal, under the person's own label if there is one; the place in the text stays."""
+        """Shows a proposal and keeps the scroll position; `own` is the label that the person wrote."""
         self._proposal, self._progress, self._own = proposal, progress, own
-        label = formatting.label_for(proposal) if own is None else own
-        whose = "yours" if own is not None else "the larger one's"
-        if own is None and formatting.named_by_model(proposal):
+        label = proposed_label(proposal) if own is None else own
+        whose = "yours" if own is not None else "that of the larger group"
+        if own is None and label_is_models(proposal):
             whose = "the model's"
         self.border_title = Content(f"Merged · label: {whose}")
         tone = "bold $tone-bright" if own is not None else "bold"
@@ -84,42 +84,42 @@ class MergedPane(VerticalScroll):
         self.query_one("#label", Static).update(waiting)
 
     def on_resize(self) -> None:
-        """Breaks the lines again."""
+        """Breaks the lines for the new width."""
         self._show_evidence()
 
     def _show_evidence(self) -> None:
         if self._proposal is not None:
             width = self.scrollable_content_region.width
-            evidence = formatting.evidence_content(self._proposal, self._progress, width)
+            evidence = evidence_content(self._proposal, self._progress, width)
             self.query_one("#evidence", Static).update(evidence)
 
     # The label
 
     def edit_label(self) -> None:
-        """Puts the cursor into the label."""
+        """Begins to edit the label."""
         proposal = self._proposal
         if proposal is None:
             return
-        self._edited = proposal.pair
+        self._editing = proposal.pair
         line = self.query_one(LabelInput)
-        line.value = one_line(self._own or formatting.label_for(proposal))
+        line.value = one_line(self._own or proposed_label(proposal))
         line.display = True
         self.query_one("#label").display = False
         self.scroll_home(animate=False)
         line.focus()
 
     def _leave(self, label: str | None) -> None:
-        pair, self._edited = self._edited, None
+        pair, self._editing = self._editing, None
         self.query_one(LabelInput).display = False
         self.query_one("#label").display = True
         if pair is not None:
             self.post_message(self.Labelled(pair, label))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter takes the label; an empty one leaves it as it was."""
+        """Enter takes the label, unless it is empty."""
         event.stop()
         self._leave(" ".join(event.value.split()) or None)
 
     def on_label_input_left(self) -> None:
-        """Escape leaves it as it was."""
+        """Escape keeps the label as it was."""
         self._leave(None)

@@ -1,4 +1,4 @@
-"""What stood after each act on the desk, told from what stands now. Pure."""
+"""The groups after each decision, computed from the groups that exist now. Pure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from engine.records.goals import GoalDecision, GoalGroup
 
 @dataclass(frozen=True, slots=True)
 class ReplayedState:
-    """The groups after one act: their labels then, by id, and which of them the act made or concerned."""
+    """The groups after a decision.
+
+    Attributes:
+        labels: By id, as they were then.
+        touched: Ids of the groups that the decision made, or changed where it made none.
+    """
 
     labels: Mapping[str, str]
     touched: frozenset[str]
 
 
 def replay(groups: Sequence[GoalGroup], history: Sequence[GoalDecision]) -> list[ReplayedState]:
-    """What stood after each act, in the order of `history`, which is newest first.
+    """The groups after each decision, in the order of `history`, which is newest first.
 
-    Undone acts changed nothing of what stands now, so they leave the groups as they are. Goes backwards: takes away
-    what an act made and puts back what it was made of, under the labels that the act remembers.
+    Goes backwards from `groups`: removes what a decision made and restores what it was made of, with the labels that
+    the decision stores. Decisions that were undone changed nothing.
     """
     labels = {group.id: group.label for group in groups}
     found = []

@@ -4,48 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.widgets import Static
 
 from engine import number_format
-from engine.records.goals import DeskOrder, GoalDecision, GoalGroup, Proposal
-from engine.text import one_line
-from screens.goals import formatting
-from screens.goals.dialogs import (
-    GroupPicker,
-    Letter,
-    SideDialog,
-    split_group,
+from engine.errors import WorkbenchError
+from engine.records.goals import (
+    ClusteringRow,
+    GoalDecision,
+    GoalGroup,
+    MergeOrder,
+    Pair,
+    Proposal,
+    ReviewProgress,
 )
+from engine.services.services import Services
+from engine.text import one_line
+from screens.merge_review import formatting
 from screens.merge_review.bulk_dialogs import (
-    AcceptDialog,
+    BulkDialog,
     ListedPairs,
-    RefuseDialog,
-    SweepDialog,
+    MergeAllDialog,
+    RefuseAllDialog,
     probability_from,
 )
+from screens.merge_review.cursor import ReviewCursor, ReviewSnapshot, ShownProposal, read_review
 from screens.merge_review.group_pane import SidePane
-from screens.merge_review.history_screen import DeskHistoryScreen
+from screens.merge_review.history_screen import MergeHistoryScreen
 from screens.merge_review.merged_pane import MergedPane
 from screens.merge_review.settle_dialog import SettleDialog
-from screens.merge_review.view import DeskView
+from screens.merge_review.side_dialog import Letter, SideDialog
 from screens.shell.dialogs import ChoiceDialog, TextDialog
+from screens.shell.group_dialogs import GroupPicker, ask_label, split_group
+from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from screens.widgets.background import write_in_order
+from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.groups.decisions import decision_text
+from screens.widgets.groups.evidence import proposed_label
+from screens.widgets.groups.text import label_of
+
+T = TypeVar("T")
 
 
-class MergeDeskScreen(DeskView):
-    """Shows the next pair at once, writes the decision behind it, and fills the model's word in as it comes."""
+class MergeDeskScreen(WorkbenchScreen[None]):
+    """Two groups side by side with the evidence for merging them; a decision is stored while the next pair is shown."""
 
+    MODE = "desk"
     PLACE = "desk"
     CSS_PATH = "merge_review.tcss"
     AUTO_FOCUS = "#side-a VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "merge", "Merge", tooltip="One group of both, under the label shown"),
+        Binding("y", "merge", "Merge", tooltip="Merge both under the label shown"),
         Binding("n", "apart", "Apart", tooltip="Keep them apart"),
-        Binding("N", "never", "Never", tooltip="Never merge these, in later clusterings neither"),
+        Binding(
+            "N", "never", "Never", tooltip="Never merge these, not in later clusterings either"
+        ),
         Binding("s", "skip", "Skip", tooltip="Skip; it comes again at the end"),
         Binding("e", "edit", "Label", tooltip="Edit the label of the merged group"),
-        Binding("space", "swap", "More", tooltip="Show other members of both sides"),
+        Binding("space", "swap", "More", tooltip="Show other members of both groups"),
         Binding(
             "a", "open('a')", "Open", key_display="a b", tooltip="Members of A", id="desk.open-a"
         ),
@@ -61,7 +82,7 @@ class MergeDeskScreen(DeskView):
             "t",
             "settle",
             "Settle",
-            tooltip="Move conversations to their neighbours' groups",
+            tooltip="Move conversations to the group of their nearest neighbours",
             show=False,
         ),
         Binding("m", "pick", "Any two", tooltip="Merge any two groups by hand", show=False),
@@ -75,69 +96,229 @@ class MergeDeskScreen(DeskView):
         Binding("q", "app.quit", "Quit", show=False),
     ]
 
-    # Decisions
+    def __init__(self, services: Services, feed: EngineFeed) -> None:
+        super().__init__(services, feed)
+        self.goals = services.goals
+        self.cursor = ReviewCursor()
+        self.progress: ReviewProgress | None = None
+        self._clustering: ClusteringRow | None = None
+        self._recent: tuple[GoalDecision, ...] = ()
+        self._unwritten = 0
+        self._wanted: Pair | None = None
+
+    def compose_body(self) -> ComposeResult:
+        """Counts, status, both groups, the evidence; or why there is no proposal."""
+        yield Static(id="summary")
+        yield Static(id="status")
+        with Container(id="main"):
+            yield SidePane("A", id="side-a")
+            yield SidePane("B", id="side-b")
+            with Vertical(id="right"):
+                yield MergedPane(id="merged")
+                recent = Static(id="recent", classes="section")
+                recent.border_title = "Latest decisions"
+                yield recent
+        yield Static(classes="empty")
+
+    # Reading and writing
+
+    def refresh_data(self) -> None:
+        """Reads the desk again; the pair in front stays."""
+        self.read(None)
+
+    def read(self, wanted: Pair | None) -> None:
+        """Reads the desk, with `wanted` in front if both groups exist; waits for decisions that are being written."""
+        self._wanted = wanted or self._wanted
+        if self._unwritten:
+            return
+        asked = self._wanted or self.cursor.pair
+        turn, skipped = self.cursor.turn, tuple(self.cursor.skipped)
+
+        def arrived(found: ReviewSnapshot) -> None:
+            if turn == self.cursor.turn:
+                self._wanted = None
+                self._show(found)
+            else:  # the person went on meanwhile
+                self.read(None)
+
+        def failed(error: WorkbenchError) -> None:
+            self._wanted = None
+            self.show_error(error)
+
+        self.in_background(
+            lambda: read_review(self.goals, skipped, asked), arrived, group="desk", failed=failed
+        )
+
+    def write(
+        self,
+        work: Callable[[], T],
+        then: Callable[[T], None] = lambda _: None,
+        back: Pair | None = None,
+    ) -> None:
+        """Stores a decision after those before it, and reads the desk again.
+
+        Args:
+            then: Gets what `work` returned.
+            back: The pair to put in front when the decision cannot be stored.
+        """
+        self._unwritten += 1
+
+        def done(result: T) -> None:
+            self._unwritten -= 1
+            then(result)
+            self.read(None)
+
+        def failed(error: WorkbenchError) -> None:
+            self._unwritten -= 1
+            self.show_error(error)
+            self.read(back)
+
+        write_in_order(self, work, done, failed)
+
+    # Showing
+
+    def _show(self, found: ReviewSnapshot) -> None:
+        if found.again:
+            self.cursor.skipped.clear()
+            self.notify("Only skipped pairs are left; they come again.", markup=False)
+        self._clustering, self.progress = found.clustering, found.progress
+        self._recent = found.recent
+        self.cursor.put(found.front)
+        self.cursor.ahead = found.ahead
+        self.show_front(complete=True)
+
+    def show_front(self, *, complete: bool = False) -> None:
+        """Shows the proposal in front, or why there is none: none is left (`complete`), or it is still being read."""
+        shown = self.cursor.front
+        self.set_class(complete and shown is None, "-empty")
+        self.set_class(shown is None, "-waiting")
+        self._show_progress()
+        if shown is not None:
+            self._show_proposal(shown)
+        elif complete:
+            empty = formatting.empty_content(self._clustering, self.progress)
+            self.query_one(".empty", Static).update(empty)
+        else:
+            self.query_one(MergedPane).wait()
+        if self.focused is None and shown is not None:
+            self.query_one("#side-a VerticalScroll").focus()
+
+    def _show_proposal(self, shown: ShownProposal) -> None:
+        proposal = shown.proposal
+        a, b = proposal.a, proposal.b
+        self.query_one("#side-a", SidePane).show(a, shown.a, proposal.near_a, b.label)
+        self.query_one("#side-b", SidePane).show(b, shown.b, proposal.near_b, a.label)
+        self.query_one(MergedPane).show(proposal, self.progress, self.cursor.label)
+
+    def _show_progress(self) -> None:
+        progress = self.progress
+        summary, status = self.query_one("#summary", Static), self.query_one("#status", Static)
+        if progress is None:
+            summary.update("")
+            status.update("")
+            return
+        number = progress.merged + progress.refused + 1
+        title = f"proposal {number:,}" if self.cursor.front is not None else ""
+        self.query_one(TitleLine).say(Content.styled(title, "bold"))
+        summary.update(formatting.counts_content(progress, len(self.cursor.skipped)))
+        status.update(formatting.status_content(progress))
+        self.query_one("#recent", Static).update(formatting.recent_content(self._recent))
+
+    # Decisions on the pair in front
 
     def _decide(
-        self, write: Callable[[Proposal], Callable[[], GoalDecision]], *, merged: bool
+        self, decision: Callable[[Proposal], Callable[[], GoalDecision]], *, merged: bool
     ) -> None:
-        """Decides on what is in front, and goes on; nothing is decided on what is not in sight."""
-        page = self.place.front
-        if page is None:
+        """Decides on the proposal as it is shown and goes on; where none is shown, says so and decides nothing."""
+        shown = self.cursor.front
+        if shown is None:
             if not self.has_class("-empty"):
                 self.notify("The next pair is still being read; nothing was decided.", markup=False)
             return
         if not self.may_write():
             return
-        work = write(page.proposal)
-        self.place.decide(merged=merged)
-        self.write(work, lambda _: None, page.proposal.pair)
-        self.show_place()
+        work = decision(shown.proposal)
+        self.cursor.decide(merged=merged)
+        self.write(work, back=shown.proposal.pair)
+        self.show_front()
 
     def action_merge(self) -> None:
-        """Makes one group of both."""
-        label = self.place.label
-        self._decide(
-            lambda p: partial(
-                self.goals.merge, p, label if label is not None else formatting.label_for(p)
-            ),
-            merged=True,
-        )
+        """Merges both groups."""
+        own = self.cursor.label
+
+        def merge(proposal: Proposal) -> Callable[[], GoalDecision]:
+            label = own if own is not None else proposed_label(proposal)
+            return partial(self.goals.merge, proposal, label)
+
+        self._decide(merge, merged=True)
 
     def action_apart(self) -> None:
         """Refuses the pair."""
-        self._decide(lambda p: partial(self.goals.apart, p), merged=False)
+        self._decide(lambda shown: partial(self.goals.apart, shown), merged=False)
 
     def action_never(self) -> None:
-        """Refuses the pair for all clusterings to come."""
-        self._decide(lambda p: partial(self.goals.apart, p, never=True), merged=False)
+        """Refuses the pair for later clusterings too."""
+        self._decide(lambda shown: partial(self.goals.apart, shown, never=True), merged=False)
 
     def action_skip(self) -> None:
         """Goes on without a decision."""
-        if self.place.front is not None:
-            self.place.skip()
-            self.show_place()
+        if self.cursor.front is not None:
+            self.cursor.skip()
+            self.show_front()
             self.refresh_data()
 
     def action_edit(self) -> None:
-        """Edits the label of the merged group where it stands."""
-        if self.place.front is not None:
+        """Edits the label of the merged group in place."""
+        if self.cursor.front is not None:
             self.query_one(MergedPane).edit_label()
 
+    def on_merged_pane_labelled(self, message: MergedPane.Labelled) -> None:
+        """Keeps the label for its pair, and puts the focus back on the members."""
+        shown = self.cursor.front
+        if shown is not None and message.label and message.pair == self.cursor.pair:
+            self.cursor.label = message.label
+            self._show_proposal(shown)
+        self.query_one("#side-a VerticalScroll").focus()
+
     def action_swap(self) -> None:
-        """Shows other members."""
+        """Shows other members of both groups."""
         for pane in self.query(SidePane):
             pane.swap()
 
+    # Decisions on many pairs or conversations
+
     def action_accept(self) -> None:
         """Lists the pairs above a probability, to merge them all."""
-        self._sweep(AcceptDialog, self.goals.merge_all, "Merged")
+        self._decide_all(MergeAllDialog, self.goals.merge_all, "Merged")
 
     def action_refuse(self) -> None:
         """Lists the pairs below a probability, to refuse them all."""
-        self._sweep(RefuseDialog, self.goals.refuse_all, "Refused")
+        self._decide_all(RefuseAllDialog, self.goals.refuse_all, "Refused")
+
+    def _decide_all(
+        self,
+        dialog: type[BulkDialog],
+        decide: Callable[[Sequence[Proposal], float], int],
+        done: str,
+    ) -> None:
+        if not self.may_write():
+            return
+
+        def chosen(listed: ListedPairs | None) -> None:
+            if listed is not None:
+                self.cursor.put(None)  # the pair in front may be on the list
+                self.write(
+                    lambda: decide(listed.pairs, listed.probability),
+                    lambda count: self.notify(
+                        f"{done} {number_format.counted(count, 'pair')}; u undoes all of it.",
+                        markup=False,
+                    ),
+                )
+
+        self.app.push_screen(dialog(self.goals), chosen)
 
     def action_settle(self) -> None:
-        """Shows which conversations lie among members of another group, to move them there."""
+        """Lists the groups that conversations would move to by their nearest neighbours, and moves them."""
         if not self.may_write():
             return
 
@@ -146,76 +327,54 @@ class MergeDeskScreen(DeskView):
                 self.write(
                     self.goals.settle,
                     lambda count: self.notify(
-                        f"Moved {number_format.counted(count, 'conversation')}; u takes all of it back.",
+                        f"Moved {number_format.counted(count, 'conversation')}; u undoes all of it.",
                         markup=False,
                     ),
                 )
 
         self.app.push_screen(SettleDialog(self.goals), chosen)
 
-    def _sweep(
-        self,
-        dialog: type[SweepDialog],
-        decide: Callable[[Sequence[Proposal], float], int],
-        done: str,
-    ) -> None:
-        if not self.may_write():
-            return
-
-        def chosen(answer: ListedPairs | None) -> None:
-            if answer is not None:
-                self.place.put(None)  # it may be among them
-                self.write(
-                    lambda: decide(answer.pairs, answer.probability),
-                    lambda count: self.notify(
-                        f"{done} {number_format.counted(count, 'pair')}; u takes all of it back.",
-                        markup=False,
-                    ),
-                )
-
-        self.app.push_screen(dialog(self.goals), chosen)
-
     # Undo and redo
 
     def action_undo(self) -> None:
-        """Takes back the newest act; a pair it decided is in front again."""
+        """Undoes the newest act; a pair that it decided comes to the front again."""
         if not self.may_write():
             return
 
-        def undone(given: GoalDecision | None) -> None:
-            if given is None:
+        def undone(decision: GoalDecision | None) -> None:
+            if decision is None:
                 self.notify("There is nothing to undo.", markup=False)
                 return
-            self.notify(formatting.act_words(given, "Taken back"), markup=False)
-            if given.kind in ("merge", "apart", "never") and len(given.sides) == 2:
-                self.read((given.sides[0], given.sides[1]))
+            self.notify(f"Undone: {decision_text(decision)}.", markup=False)
+            if decision.kind in ("merge", "apart", "never") and len(decision.sides) == 2:
+                self.read((decision.sides[0], decision.sides[1]))
 
         self.write(self.goals.undo, undone)
 
     def action_redo(self) -> None:
-        """Gives again what the newest undo took back."""
+        """Does again what the newest undo took back."""
         if not self.may_write():
             return
 
-        def redone(given: GoalDecision | None) -> None:
-            if given is None:
+        def redone(decision: GoalDecision | None) -> None:
+            if decision is None:
                 self.notify("There is nothing to redo.", markup=False)
                 return
-            self.notify(formatting.act_words(given, "Given again"), markup=False)
-            if self.place.pair is not None and {*given.sides} == {*self.place.pair}:
-                self.place.decide(merged=given.kind == "merge")
-                self.show_place()
+            self.notify(f"Done again: {decision_text(decision)}.", markup=False)
+            if self.cursor.pair is not None and {*decision.sides} == {*self.cursor.pair}:
+                self.cursor.decide(merged=decision.kind == "merge")
+                self.show_front()
 
         self.write(self.goals.redo, redone)
 
-    # One of the two groups
+    # Changes to one of the two groups
 
     def _on_side(self, title: str, then: Callable[[GoalGroup], None]) -> None:
-        """Asks which of the two is meant, and goes on with it."""
-        page = self.place.front
-        if page is None or not self.may_write():
+        """Asks which of the two groups is meant, and passes it to `then`."""
+        shown = self.cursor.front
+        if shown is None or not self.may_write():
             return
-        a, b = page.proposal.a, page.proposal.b
+        a, b = shown.proposal.a, shown.proposal.b
 
         def chosen(side: Letter | None) -> None:
             if side is not None:
@@ -227,12 +386,10 @@ class MergeDeskScreen(DeskView):
         """Gives one of the two another label."""
 
         def ask(group: GoalGroup) -> None:
-            def answered(text: str | None) -> None:
-                label = " ".join((text or "").split())
-                if label:
-                    self.write(lambda: self.goals.rename(group.id, label), lambda _: None)
+            def rename(label: str) -> None:
+                self.write(lambda: self.goals.rename(group.id, label))
 
-            self.app.push_screen(TextDialog("Rename", value=group.label), answered)
+            ask_label(self, "Rename", group, rename)
 
         self._on_side("Rename which", ask)
 
@@ -241,27 +398,22 @@ class MergeDeskScreen(DeskView):
 
         def pin(group: GoalGroup) -> None:
             on = not group.pinned
-            told = "is not proposed any more, and keeps its label" if on else "is proposed again"
-            self.place.decide(merged=False)
+            effect = "is not proposed any more, and keeps its label" if on else "is proposed again"
+            self.cursor.decide(merged=False)
             self.write(
                 lambda: self.goals.pin(group.id, on=on),
-                lambda _: self.notify(f"{formatting.label_of(group, 60)} {told}.", markup=False),
+                lambda _: self.notify(f"{label_of(group, 60)} {effect}.", markup=False),
             )
 
         self._on_side("Pin which; a pinned group is not proposed", pin)
 
     def action_split(self) -> None:
-        """Parts one of the two, after a look at the parts."""
-
-        def ask(group: GoalGroup) -> None:
-            split_group(self, self.goals, group, self.write)
-
-        self._on_side("Split which", ask)
+        """Splits one of the two, after a preview of the parts."""
+        self._on_side("Split which", lambda group: split_group(self, self.goals, group, self.write))
 
     def action_move(self) -> None:
-        """Moves a member that is in sight to another group."""
-        page = self.place.front
-        if page is None or not self.may_write():
+        """Moves one of the members that are shown to another group."""
+        if self.cursor.front is None or not self.may_write():
             return
         members = [member for pane in self.query(SidePane) for member in pane.shown]
         choices = [(member.conversation_id, one_line(member.text, 90)) for member in members]
@@ -272,18 +424,17 @@ class MergeDeskScreen(DeskView):
 
             def to(group: str | None) -> None:
                 if group is not None:
-                    self.write(
-                        lambda: self.goals.move([conversation], group or None), lambda _: None
-                    )
+                    self.write(lambda: self.goals.move([conversation], group or None))
 
             def pick(groups: list[GoalGroup]) -> None:
-                self.app.push_screen(GroupPicker("Move it to", groups, "no group at all"), to)
+                picker = GroupPicker("Move it to", groups, "no group (outliers)")
+                self.app.push_screen(picker, to)
 
             self.in_background(self.goals.groups, pick, group="groups")
 
         self.app.push_screen(ChoiceDialog("Move which member", choices), chosen)
 
-    # Which pairs
+    # Which pairs are proposed
 
     def action_pick(self) -> None:
         """Asks for any two groups and puts them in front."""
@@ -309,16 +460,16 @@ class MergeDeskScreen(DeskView):
         if self.progress is None or not self.may_write():
             return
 
-        def chosen(order: DeskOrder | None) -> None:
+        def chosen(order: MergeOrder | None) -> None:
             if order is not None:
-                self.place.put(None)
-                self.write(lambda: self.goals.set_order(order), lambda _: None)
+                self.cursor.put(None)
+                self.write(lambda: self.goals.set_order(order))
 
         choices = [(order, formatting.order_prompt(order)) for order in formatting.ORDERS]
         self.app.push_screen(ChoiceDialog("Which first", choices, self.progress.order), chosen)
 
     def action_floor(self) -> None:
-        """Asks for the similarity below which nothing is proposed."""
+        """Asks for the similarity of labels below which no pair is proposed."""
         if self.progress is None or not self.may_write():
             return
 
@@ -329,37 +480,37 @@ class MergeDeskScreen(DeskView):
             if floor is None:
                 self.notify("The floor is a similarity from 0 to 1.", markup=False)
                 return
-            self.place.put(None)
-            self.write(lambda: self.goals.set_floor(floor), lambda _: None)
+            self.cursor.put(None)
+            self.write(lambda: self.goals.set_floor(floor))
 
         self.app.push_screen(
             TextDialog(
-                "Propose no pair whose labels are less alike than (0: leave none out)",
+                "Propose no pair whose labels are less similar than (0: propose all)",
                 value=number_format.probability(self.progress.floor),
             ),
             answered,
         )
 
     def action_ask(self) -> None:
-        """Asks the model about the pairs it was not asked about."""
+        """Asks the model about the likely pairs that it was not asked about."""
         if not self.may_write():
             return
 
         def started(job: int | None) -> None:
-            told = "Every pair was asked about." if job is None else "The model is being asked."
-            self.notify(told, markup=False)
+            state = "The model was asked about every pair." if job is None else "Asking the model."
+            self.notify(state, markup=False)
 
         self.in_background(self.goals.start_asking, started, group="ask")
 
-    # Going elsewhere
+    # Other screens
 
     def action_open(self, side: Letter) -> None:
-        """Opens the members of a side; the pair stays in front."""
-        page = self.place.front
-        if page is not None:
-            group = page.proposal.a if side == "a" else page.proposal.b
+        """Opens the members of one of the two groups; the pair stays in front."""
+        shown = self.cursor.front
+        if shown is not None:
+            group = shown.proposal.a if side == "a" else shown.proposal.b
             self.app.push_screen(self.routes.members(group.id, self.MODE))
 
     def action_history(self) -> None:
-        """Shows what was decided, and what stood after each act."""
-        self.app.push_screen(DeskHistoryScreen(self.services, self.feed, self.MODE))
+        """Opens the history of decisions."""
+        self.app.push_screen(MergeHistoryScreen(self.services, self.feed, self.MODE))

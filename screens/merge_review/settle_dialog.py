@@ -1,4 +1,4 @@
-"""The dialog that lets conversations settle beside most of their neighbours, as one act."""
+"""The dialog that moves conversations to the group of most of their nearest neighbours, as one act."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine import number_format
-from engine.records.goals import Drawn
-from engine.services.goals.port import Goals
+from engine.records.goals import SettleCandidate
+from engine.services.goals.service import GoalService
 from engine.text import one_line
 from screens.shell.dialogs import Dialog, hint_line
 from screens.shell.run_dialog import refusal_content
@@ -23,7 +23,7 @@ from screens.widgets.choices import Choices
 
 
 class SettleDialog(Dialog[bool | None]):
-    """Lists the groups that would draw conversations; answers True when they shall."""
+    """Lists the groups that conversations would move to; answers True when they shall move."""
 
     PLACE = "settle"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -31,57 +31,59 @@ class SettleDialog(Dialog[bool | None]):
         Binding("escape", "dismiss(None)", "Leave"),
     ]
 
-    def __init__(self, goals: Goals) -> None:
+    def __init__(self, goals: GoalService) -> None:
         super().__init__()
         self._goals = goals
         self._any = False
 
     def compose(self) -> ComposeResult:
-        """What it is, groups, keys."""
+        """What would move, the groups, the keys."""
         with Vertical(classes="dialog") as box:
-            box.border_title = "Settle conversations beside their neighbours"
+            box.border_title = "Move conversations to the group of their neighbours"
             yield Static(id="count")
             yield Choices(markup=False)
             yield Static(
-                hint_line(("enter", "moves them; u undoes it as one"), ("escape", "leaves them"))
+                hint_line(("enter", "moves them; u undoes all of it"), ("escape", "leaves"))
             )
 
     def on_mount(self) -> None:
-        """Looks for them."""
-        self._tell(Content.styled("looking at every conversation's neighbours …", "$tone-muted"))
+        """Computes the moves."""
+        self._show_count(
+            Content.styled("reading the neighbours of every conversation …", "$tone-muted")
+        )
         background(
             self,
             self._goals.settle_preview,
             self._list,
-            lambda error: self._tell(refusal_content(error)),
+            lambda error: self._show_count(refusal_content(error)),
             group="listed",
         )
 
-    def _list(self, found: Sequence[Drawn]) -> None:
+    def _list(self, found: Sequence[SettleCandidate]) -> None:
         self._any = bool(found)
         if not found:
-            self._tell(
+            self._show_count(
                 Content.styled(
-                    "Every conversation is where most of its neighbours are.", "$tone-muted"
+                    "Every conversation is in the group of most of its neighbours.", "$tone-muted"
                 )
             )
             return
         moving = sum(one.count for one in found)
         word = "has" if moving == 1 else "have"
-        self._tell(
+        self._show_count(
             Content(
                 f"{number_format.counted(moving, 'conversation')} {word} most nearest neighbours in"
-                " another group, and would move there. Who was moved by hand stays."
+                " another group and would move there. Conversations moved by hand stay."
             )
         )
         self.query_one(Choices).set_options([Option(_line(one)) for one in found])
         self.query_one(Choices).focus()
 
-    def _tell(self, content: Content) -> None:
+    def _show_count(self, content: Content) -> None:
         self.query_one("#count", Static).update(content)
 
     def action_accept(self) -> None:
-        """Answers, once the groups are listed and there are some."""
+        """Answers if there is something to move."""
         if self._any:
             self.dismiss(True)
 
@@ -90,7 +92,7 @@ class SettleDialog(Dialog[bool | None]):
         event.stop()
 
 
-def _line(one: Drawn) -> Content:
+def _line(one: SettleCandidate) -> Content:
     outliers = (
         f", {number_format.counted(one.outliers, 'outlier')} among them" if one.outliers else ""
     )

@@ -15,8 +15,8 @@ from engine.records.scores import DecisionRule, Histogram, Mode
 from engine.records.triage import Verdict
 from engine.services.services import Services
 from engine.text import one_line
-from screens.goals import formatting
 from screens.overview.histogram import BINS
+from screens.widgets.groups.text import label_of
 from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
 
 Piece = str | tuple[str, str]
@@ -142,7 +142,7 @@ def wanted_content(found: Wanted) -> Content:
         parts += [
             ("\n" + number_format.bar(group.share / most if most else 0.0), "$tone-accent"),
             (f" {group.size:>6,}  ", "bold"),
-            formatting.label_of(group),
+            label_of(group),
         ]
     return Content.assemble(*parts)
 

@@ -1,9 +1,9 @@
-"""Dialogs about groups: which side, which group, how to split."""
+"""Dialogs about goal groups that the goals and the merge desk share: pick a group, split a group."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -16,60 +16,35 @@ from textual.widgets.option_list import Option
 from engine import number_format
 from engine.errors import WorkbenchError
 from engine.records.goals import GoalDecision, GoalGroup, SplitPart
-from engine.services.goals.port import Goals
+from engine.services.goals.service import GoalService
 from engine.text import one_line
-from screens.goals import formatting
-from screens.merge_review.group_pane import member_lines
-from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.dialogs import Dialog, TextDialog, hint_line
 from screens.shell.run_dialog import refusal_content
 from screens.widgets.background import background
 from screens.widgets.choices import Choices
+from screens.widgets.groups.decisions import GLYPHS
+from screens.widgets.groups.members import member_lines
+from screens.widgets.groups.text import label_of
 
 MOST_PARTS = 9
+"""Parts that a group can be split into at once."""
 MOST_LISTED = 500
-"""Groups that a dialog lists."""
+"""Groups that the picker lists."""
 PART_MEMBERS = 4
-
-Letter = Literal["a", "b"]
-
-
-class SideDialog(Dialog[Letter | None]):
-    """Asks which of the two groups is meant; one key answers."""
-
-    PLACE = "side"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "dismiss('a')", "A", tooltip="The group on the left"),
-        Binding("b", "dismiss('b')", "B", tooltip="The group on the right"),
-        Binding("escape", "dismiss(None)", "Leave"),
-    ]
-
-    def __init__(self, title: str, a: GoalGroup, b: GoalGroup) -> None:
-        super().__init__()
-        self._title, self._groups = title, (a, b)
-
-    def compose(self) -> ComposeResult:
-        """Both groups, keys."""
-        with Vertical(classes="dialog") as box:
-            box.border_title = Content(one_line(self._title))
-            yield Choices(*[Option(group_content(group)) for group in self._groups], markup=False)
-            yield Static(hint_line(("a b", "says which"), ("escape", "leaves it")))
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter or a click answers."""
-        self.dismiss("a" if event.option_index == 0 else "b")
+"""Members that are shown of each part of a split."""
 
 
 def group_content(group: GoalGroup) -> Content:
-    """A group as a line to choose."""
+    """A group as a line of a choice."""
     return Content.assemble(
         (f"{group.size:>7,}  ", "$tone-muted"),
-        (formatting.label_of(group), ""),
-        (f"  {formatting.GLYPHS['pin']}" if group.pinned else "", "$tone-accent"),
+        (label_of(group), ""),
+        (f"  {GLYPHS['pin']}" if group.pinned else "", "$tone-accent"),
     )
 
 
 class GroupPicker(Dialog[str | None]):
-    """Asks for a group: words sieve the list; answers with its id, the empty id for none of them."""
+    """Asks for a group by words of its label; answers with its id, or with an empty id for no group."""
 
     PLACE = "group"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -80,26 +55,26 @@ class GroupPicker(Dialog[str | None]):
     ]
 
     def __init__(self, title: str, groups: Sequence[GoalGroup], none: str = "") -> None:
-        """Lists these groups, and behind them `none` where none of them can be meant."""
+        """`none` is the line for no group, which comes last; empty leaves it out."""
         super().__init__()
         self._title, self._groups, self._none = title, groups, none
         self._ids: list[str] = []
 
     def compose(self) -> ComposeResult:
-        """Words, list, keys."""
+        """The words, the list, the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content(one_line(self._title))
             yield Input(placeholder="words of its label")
             yield Choices(markup=False)
-            yield Static(hint_line(("↑↓", "moves"), ("enter", "chooses"), ("escape", "leaves it")))
+            yield Static(hint_line(("↑↓", "moves"), ("enter", "chooses"), ("escape", "leaves")))
 
     def on_mount(self) -> None:
-        """Lists all."""
+        """Lists all groups."""
         self._list("")
         self.query_one(Input).focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Lists what holds the words."""
+        """Lists the groups with these words."""
         self._list(event.value)
 
     def _list(self, text: str) -> None:
@@ -119,7 +94,7 @@ class GroupPicker(Dialog[str | None]):
         choices.highlighted = 0 if options else None
 
     def action_step(self, by: int) -> None:
-        """Moves through the list while the words keep the keys."""
+        """Moves through the list while the words keep the focus."""
         choices = self.query_one(Choices)
         if self._ids:
             at = (choices.highlighted or 0) + by
@@ -137,7 +112,7 @@ class GroupPicker(Dialog[str | None]):
 
 
 class SplitDialog(Dialog[list[SplitPart] | None]):
-    """Shows how k-means would part a group; answers with the parts when that is wanted."""
+    """Shows how k-means would split a group; answers with the parts when they are accepted."""
 
     PLACE = "split"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -147,32 +122,30 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
         Binding("escape", "dismiss(None)", "Leave"),
     ]
 
-    def __init__(self, goals: Goals, group: GoalGroup) -> None:
+    def __init__(self, goals: GoalService, group: GoalGroup) -> None:
         super().__init__()
         self._goals, self._group = goals, group
         self._count = 2
         self._parts: list[SplitPart] | None = None
 
     def compose(self) -> ComposeResult:
-        """Count, parts, keys."""
+        """The number of parts, the parts, the keys."""
         with Vertical(classes="dialog tall") as box:
-            box.border_title = Content(f"Split “{formatting.label_of(self._group, 60)}”")
+            box.border_title = Content(f"Split “{label_of(self._group, 60)}”")
             yield Static(id="count")
             with VerticalScroll():
                 yield Static(id="parts")
             yield Static(
-                hint_line(
-                    ("← →", "fewer, more parts"), ("enter", "splits"), ("escape", "leaves it")
-                )
+                hint_line(("← →", "fewer, more parts"), ("enter", "splits"), ("escape", "leaves"))
             )
 
     def on_mount(self) -> None:
-        """Begins with two parts."""
+        """Shows two parts."""
         self.query_one(VerticalScroll).focus()
         self._preview()
 
     def action_parts(self, by: int) -> None:
-        """Looks at fewer or more parts."""
+        """Shows fewer or more parts."""
         count = min(max(self._count + by, 2), MOST_PARTS, max(2, self._group.size))
         if count != self._count:
             self._count = count
@@ -180,7 +153,7 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
 
     def _preview(self) -> None:
         self._parts = None
-        self._tell(Content.styled(f"into {self._count} parts …", "$tone-muted"))
+        self._show_count(Content.styled(f"into {self._count} parts …", "$tone-muted"))
         background(
             self,
             lambda: self._goals.split_preview(self._group.id, self._count),
@@ -190,12 +163,12 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
         )
 
     def _failed(self, error: WorkbenchError) -> None:
-        self._tell(refusal_content(error))
+        self._show_count(refusal_content(error))
 
     def _show(self, parts: list[SplitPart]) -> None:
         self._parts = parts
         sizes = " + ".join(f"{part.size:,}" for part in parts)
-        self._tell(Content.assemble((f"into {len(parts)}: ", "$tone-muted"), (sizes, "bold")))
+        self._show_count(Content.assemble((f"into {len(parts)}: ", "$tone-muted"), (sizes, "bold")))
         width = max(20, self.query_one(VerticalScroll).scrollable_content_region.width)
         lines: list[Content] = []
         for number, part in enumerate(parts, 1):
@@ -210,22 +183,22 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
             lines.append(Content(""))
         self.query_one("#parts", Static).update(Content("\n").join(lines))
 
-    def _tell(self, content: Content) -> None:
+    def _show_count(self, content: Content) -> None:
         self.query_one("#count", Static).update(content)
 
     def action_split(self) -> None:
-        """Answers, once the parts are shown and there are several."""
+        """Answers if several parts are shown."""
         if self._parts is not None and len(self._parts) > 1:
             self.dismiss(self._parts)
 
 
 def split_group(
     screen: Screen[Any],
-    goals: Goals,
+    goals: GoalService,
     group: GoalGroup,
     write: Callable[[Callable[[], GoalDecision], Callable[[GoalDecision], None]], None],
 ) -> None:
-    """Shows how a group would be parted, and has it written when that is wanted."""
+    """Shows how k-means would split a group; `write` stores the split when it is accepted."""
 
     def chosen(parts: list[SplitPart] | None) -> None:
         if parts is not None:
@@ -233,9 +206,22 @@ def split_group(
             write(
                 lambda: goals.split(group.id, ids),
                 lambda _: screen.notify(
-                    f"Split into {number_format.counted(len(ids), 'group')}; u takes it back.",
+                    f"Split into {number_format.counted(len(ids), 'group')}; u undoes it.",
                     markup=False,
                 ),
             )
 
     screen.app.push_screen(SplitDialog(goals, group), chosen)
+
+
+def ask_label(
+    screen: Screen[Any], title: str, group: GoalGroup, then: Callable[[str], None]
+) -> None:
+    """Asks for another label of a group; `then` gets it unless it is empty."""
+
+    def answered(text: str | None) -> None:
+        label = " ".join((text or "").split())
+        if label:
+            then(label)
+
+    screen.app.push_screen(TextDialog(title, value=group.label), answered)

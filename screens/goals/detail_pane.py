@@ -1,0 +1,111 @@
+"""The pane that shows one group beside the list: its figures, what it was made of, its members."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from engine import number_format
+from engine.records.goals import GoalGroup, MemberRow
+from engine.services.goals.service import GoalService
+from engine.text import display_safe
+from screens.widgets.groups.members import distinct, member_lines
+from screens.widgets.groups.text import UNSTABLE, UNSTABLE_SIGN, group_line, label_of
+
+SHOWN_MEMBERS = 5
+"""Members of either kind that are shown."""
+READ_MEMBERS = 15
+"""Members of either kind that are read, so that enough remain when equal texts are shown once."""
+DESCRIPTION_CHARACTERS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDetail:
+    """What the pane shows of a group; `parts` are the groups that a decision made it of."""
+
+    group: GoalGroup
+    central: tuple[MemberRow, ...]
+    doubtful: tuple[MemberRow, ...]
+    parts: tuple[GoalGroup, ...]
+
+
+def read_detail(goals: GoalService, group: GoalGroup) -> GroupDetail:
+    """Reads the members and the parts of a group."""
+    parts = [found for part in group.made_of if (found := goals.group(part)) is not None]
+    return GroupDetail(
+        group,
+        tuple(goals.members(group.id, "central", READ_MEMBERS)),
+        tuple(goals.members(group.id, "doubtful", READ_MEMBERS)),
+        tuple(parts),
+    )
+
+
+class DetailPane(VerticalScroll):
+    """Shows a group; another group is shown from its first line."""
+
+    def __init__(self, *, id: str, classes: str) -> None:
+        super().__init__(id=id, classes=classes)
+        self._detail: GroupDetail | None = None
+
+    def compose(self) -> ComposeResult:
+        """One text."""
+        yield Static(id="about")
+
+    def show(self, detail: GroupDetail) -> None:
+        """Shows a group; the same group again keeps the scroll position."""
+        same = self._detail is not None and self._detail.group.id == detail.group.id
+        self._detail = detail
+        self.border_title = Content(label_of(detail.group, 200))
+        self._break_lines()
+        if not same:
+            self.scroll_home(animate=False)
+
+    def on_resize(self) -> None:
+        """Breaks the lines for the new width, also when the pane is first shown."""
+        self.call_after_refresh(self._break_lines)
+
+    def _break_lines(self) -> None:
+        if self._detail is not None:
+            width = max(20, self.scrollable_content_region.width)
+            self.query_one("#about", Static).update(detail_content(self._detail, width))
+
+
+def detail_content(detail: GroupDetail, width: int) -> Content:
+    """The figures of a group, its description, what it was made of, its members; lines of at most `width` cells."""
+    group = detail.group
+    lines = [group_line(group)]
+    if group.description.strip():
+        text = display_safe(" ".join(group.description[:DESCRIPTION_CHARACTERS].split()))
+        lines.append(Content.styled(text, "$tone-model"))
+    spread = f"spread {number_format.probability(group.spread)}"
+    if group.leaves is not None:
+        spread += f" · {group.leaves:,.0f} leaves in the median tree"
+    lines.append(Content.styled(spread, "$tone-muted"))
+    if group.stability is not None and group.stability < UNSTABLE:
+        lines.append(
+            Content.styled(
+                f"{UNSTABLE_SIGN} not stable under resampling: decide on it last, or split it",
+                "$tone-borderline",
+            )
+        )
+    if detail.parts:
+        lines.append(Content.styled("made of", "bold"))
+        lines += [
+            Content.assemble((f"{part.size:>7,}  ", "$tone-muted"), (label_of(part), ""))
+            for part in detail.parts
+        ]
+    central = distinct(detail.central)[:SHOWN_MEMBERS]
+    shown = {member.conversation_id for member, _ in central}
+    doubtful = [
+        found for found in distinct(detail.doubtful) if found.member.conversation_id not in shown
+    ]
+    for name, members in (("central", central), ("doubtful", doubtful[:SHOWN_MEMBERS])):
+        if members:
+            lines.append(Content.styled(name, "bold"))
+        for member, copies in members:
+            lines += member_lines(member, width, doubtful=name == "doubtful", copies=copies)
+    return Content("\n").join(lines)

@@ -1,0 +1,133 @@
+"""The state of the merge desk as text: what is decided, what is left, the order and the floor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from textual.content import Content
+
+from engine import number_format
+from engine.records.goals import ClusteringRow, GoalDecision, MergeOrder, ReviewProgress
+from engine.text import one_line
+from screens.widgets.agreement import format_agreement
+from screens.widgets.groups.decisions import GLYPHS, decision_text
+from screens.widgets.groups.text import Piece
+
+ORDERS: Mapping[MergeOrder, tuple[str, str]] = {
+    "similarity": ("most similar first", "as in Soroka et al."),
+    "probability": ("most probable first", "quick work: most answers are yes"),
+    "teaching": ("most informative first", "where your answer says most about the other pairs"),
+}
+"""The name of each order of the proposals, and what it is good for."""
+
+
+def counts_content(progress: ReviewProgress, skipped: int) -> Content:
+    """How many pairs were decided, how many are left, how many were skipped."""
+    decided = progress.merged + progress.refused
+    parts: list[Piece] = [
+        (f"{decided:,} decided", "bold"),
+        (f" ({progress.merged:,} merged, {progress.refused:,} refused)", "$tone-muted"),
+        *_left_pieces(progress),
+    ]
+    if progress.asking:
+        parts.append((" · asking …", "$tone-accent"))
+    if skipped:
+        parts.append((f" · {skipped} skipped", "$tone-muted"))
+    return Content.assemble(*parts)
+
+
+def _left_pieces(progress: ReviewProgress) -> list[Piece]:
+    """The pairs that are left: the likely ones, which are decided one by one, apart from those that R refuses."""
+    unlikely = progress.left - progress.likely
+    if not unlikely:
+        return [f" · {progress.left:,} left"]
+    likely = f"{progress.likely:,} likely left, then " if progress.likely else "none likely left: "
+    return [f" · {likely}", ("R", "bold $tone-accent"), f" refuses {unlikely:,} at once"]
+
+
+def status_content(progress: ReviewProgress) -> Content:
+    """Order, floor, agreement of the model with the person, model calls that are left, basis of the probability."""
+    parts: list[Piece] = [
+        (ORDERS[progress.order][0], "bold"),
+        (f" · {_floor(progress) or 'no floor'}", "$tone-muted"),
+    ]
+    if progress.agreement.n:
+        parts.append(f" · model agrees {format_agreement(progress.agreement)}")
+    if progress.unasked:
+        calls = number_format.counted(progress.calls, "model call")
+        wait = (
+            f", {number_format.duration(progress.seconds)}" if progress.seconds is not None else ""
+        )
+        pairs = number_format.counted(progress.unasked, "pair")
+        parts.append((f" · {pairs} not asked about: {calls}{wait}", "$tone-muted"))
+    fitted = number_format.counted(progress.learned_from, "decision")
+    basis = f"probability fitted on {fitted}" if progress.learned_from else "probability is a prior"
+    parts.append((f" · {basis}", "$tone-muted"))
+    return Content.assemble(*parts)
+
+
+def _floor(progress: ReviewProgress) -> str:
+    return f"floor {number_format.probability(progress.floor)}" if progress.floor > 0 else ""
+
+
+def order_prompt(order: MergeOrder) -> Content:
+    """An order as a line of a choice."""
+    name, reason = ORDERS[order]
+    return Content.assemble(name, (f"  {reason}", "$tone-muted"))
+
+
+def near_line(near: Sequence[tuple[str, float]], other: str) -> Content:
+    """The groups nearest to a side with their cosines, `near: Change a date .74 · …`, without the other side.
+
+    Args:
+        other: Label of the other side.
+    """
+    found = [
+        f"{one_line(label, 40)} {number_format.signed(cosine)}"
+        for label, cosine in near
+        if label != other
+    ] or ["nothing else"]
+    return Content.styled("near: " + " · ".join(found), "$tone-muted")
+
+
+def recent_content(decisions: Sequence[GoalDecision]) -> Content:
+    """The latest decisions, a line each; those that were undone are dimmed."""
+    lines = []
+    for decision in decisions:
+        tone = "" if decision.stands else "$tone-muted"
+        undone = "" if decision.stands else " (undone)"
+        sign = (f"{GLYPHS[decision.kind]} ", tone or "$tone-accent")
+        lines.append(Content.assemble(sign, (decision_text(decision) + undone, tone)))
+    return Content("\n").join(lines)
+
+
+def empty_content(shown: ClusteringRow | None, progress: ReviewProgress | None) -> Content:
+    """Why there is no proposal, and what to do."""
+    key = "bold $tone-accent"
+    if shown is None or progress is None:
+        return Content.assemble(
+            "Nothing to merge: no clustering was made yet.\n\n",
+            ("5", key),
+            " goes to the goals, ",
+            ("r", key),
+            " clusters there and says first how long it takes.",
+        )
+    if not progress.finished:
+        return Content.assemble("No proposal is ready yet; the next ones are being computed.")
+    floor = _floor(progress)
+    lowers: tuple[Piece, ...] = (("F", key), " lowers the floor, ") if floor else ()
+    return Content.assemble(
+        ("Done: every current pair was refused", "bold"),
+        f" or lies below the {floor}.\n" if floor else ".\n",
+        f"{progress.merged:,} merged, {progress.refused:,} refused;"
+        f" {number_format.counted(shown.groups, 'group')} remain.\n\n",
+        ("5", key),
+        " shows them, ",
+        ("H", key),
+        " what was decided, ",
+        ("u", key),
+        " undoes the newest decision, ",
+        *lowers,
+        ("m", key),
+        " merges any two.",
+    )

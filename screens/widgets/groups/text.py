@@ -1,0 +1,58 @@
+"""A goal group as text: its label, its completeness with interval and coverage, its stability."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from engine import number_format
+from engine.records.goals import GoalGroup, GroupStates
+from engine.records.scores import State
+from engine.text import one_line
+from screens.widgets.groups.decisions import GLYPHS
+from screens.widgets.states import STATE_LOOKS
+
+Piece = str | tuple[str, str]
+"""Text, or text with its style."""
+
+UNSTABLE = 0.6
+"""A group whose mean Jaccard similarity under resampling is lower is marked as unstable."""
+UNSTABLE_SIGN = "▲"
+
+
+def label_of(group: GoalGroup, limit: int = 80) -> str:
+    """The label of a group in at most `limit` safe characters; its id where it has no label."""
+    return one_line(group.label, limit) or f"(no label, {one_line(group.id, 20)})"
+
+
+def rate_pieces(states: GroupStates) -> list[Piece]:
+    """The share of complete conversations with its interval and coverage, `● 68% ± 4 · 96% scored`."""
+    number = states.scored
+    look = STATE_LOOKS[State.COMPLETE]
+    if not number:
+        unscored = STATE_LOOKS[State.UNSCORED]
+        return [(f"{unscored.glyph} none scored", unscored.tone_variable)]
+    shown = number_format.rate(states.complete, number)
+    pieces: list[Piece] = [(f"{look.glyph} {shown}", look.tone_variable)]
+    if states.unscored:
+        share = number / (number + states.unscored)
+        pieces.append((f" · {100 * share:.0f}% scored", "$tone-muted"))
+    return pieces
+
+
+def group_line(group: GoalGroup) -> Content:
+    """Size, share, completeness and stability of a group on one line."""
+    pieces: list[Piece] = [
+        (f"{group.size:,}", "bold"),
+        (f" · {100 * group.share:.1f}%  ", "$tone-muted"),
+        *rate_pieces(group.states),
+    ]
+    if group.stability is not None:
+        figure = number_format.probability(group.stability)
+        pieces.append(
+            (f"  {UNSTABLE_SIGN} unstable {figure}", "$tone-borderline")
+            if group.stability < UNSTABLE
+            else (f"  stable {figure}", "$tone-muted")
+        )
+    if group.pinned:
+        pieces.append((f"  {GLYPHS['pin']} pinned", "bold $tone-accent"))
+    return Content.assemble(*pieces)
