@@ -43,7 +43,7 @@ def run_columns() -> list[Column[Listed]]:
         Column("f1", "F1", 5, lambda r: figure(r[1].f1), right=True, keep=7),
         Column("when", "started (UTC)", 16, lambda r: [(formatting.when(r[1].created_at), "tone--muted")],
                keep=2),
-        Column("time", "running", 10,
+        Column("time", "time", 10,
                lambda r: [(number_format.duration(r[1].seconds) if r[1].seconds else formatting.DASH, "")],
                right=True, keep=5),
     ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
@@ -117,7 +118,7 @@ class RunHistory:
             epochs=config.epochs if config else None,
             loss=newest.get("loss"),
             tokens_per_s=newest.get("tokens_per_s"),
-            seconds_left={**newest, **validating}.get("seconds_left") if alive else None,
+            seconds_left=_finite({**newest, **validating}.get("seconds_left")) if alive else None,
             validated=validating.get("done"),
             to_validate=validating.get("of"),
             memory=newest.get("memory"),
@@ -338,6 +339,11 @@ def _parity(event: Event) -> Parity:
     if event.get("skipped"):
         return Parity(None, None, int(event.get("tokens", 0)), str(event["skipped"]))
     return Parity(float(event["top1"]), float(event["max_dp"]), int(event["tokens"]))
+
+
+def _finite(seconds: float | None) -> float | None:
+    """None for a duration that is infinite or not a number, as a run that diverged may write."""
+    return seconds if seconds is not None and math.isfinite(seconds) else None
 
 
 def _thinned(points: list[LossPoint]) -> tuple[LossPoint, ...]:

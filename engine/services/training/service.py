@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine.errors import ProjectReadOnly, UsageError
@@ -12,7 +12,7 @@ from engine.records.validation import CompletenessTable
 from engine.run_directory.config import RECIPE_HELP, TrainConfig
 from engine.run_directory.events import RunDirectory
 from engine.services.training import adapter_in_use, presets, process, run_files
-from engine.services.training.base import this_machine
+from engine.services.training.base import Machine, this_machine
 from engine.services.training.history import RunHistory, retired_warning
 from engine.services.training.plan import TrainingPlan, TrainingPlanner
 from engine.services.training.process import INSTALL, Trainers, missing_libraries
@@ -114,20 +114,27 @@ class TrainingService:
     """
 
     def __init__(
-        self, project: Project, catalog: Catalog, trainers: Trainers | None = None
+        self,
+        project: Project,
+        catalog: Catalog,
+        trainers: Trainers | None = None,
+        machine: Callable[[], Machine] = this_machine,
     ) -> None:
         """Reads nothing yet.
 
         Args:
             trainers: Starts the processes; the real one where None.
+            machine: The machine that runs train on.
         """
-        self._project, self._catalog = project, catalog
+        self._project, self._catalog, self._machine = project, catalog, machine
         self.run_directories = TrainingRuns(Path(project.path), trainers)
-        self.planner = TrainingPlanner(project, catalog, self.run_directories.histories)
+        self.planner = TrainingPlanner(
+            project, catalog, self.run_directories.histories, machine=machine
+        )
 
     def choices(self) -> TrainingChoices:
         """What a new run can be made of, and whether training is possible here."""
-        machine = this_machine()
+        machine = self._machine()
         missing = missing_libraries()
         return TrainingChoices(
             recipes=tuple(Choice(name, text) for name, text in RECIPE_HELP.items()),

@@ -10,69 +10,99 @@ from engine.errors import WorkbenchError
 from engine.records.interval import Interval
 from engine.records.validation import CompletenessTable, TruthRow, TruthTable
 from engine.services.training.records import (
-    Offer,
+    Choice,
     Parity,
+    RunDetail,
     Setting,
+    TrainingChoices,
     TrainingEstimate,
-    TrainingRequest,
+    TrainingRun,
 )
+from engine.services.training.request import TrainingRequest
+from engine.services.training.service import TrainingService
 from screens.shell.control_guard import ControlGuard
-from screens.training import view
 from tests.screens.driving import opened, press
-from tests.screens.fakes import FakeProject, project
+from tests.screens.project import ScreenProject
 from tests.screens.test_hostile_text import check
-from tests.screens.training.fake_training import OFFERS, FakeTraining, detail, run, running
+from tests.screens.training.driving import RUNNING, read_again, still, trained
 from tests.terminal.payloads import PAYLOADS
 
 ALL = " ".join(PAYLOADS.values())
 LONG = "W" * 10_000
 
 
-class HostileTraining(FakeTraining):
-    """Says the payload wherever text of others can stand."""
+class HostileTraining(TrainingService):
+    """The real service, with the payload in place of every text that others can write."""
 
-    def __init__(self, payload: str) -> None:
-        given = {"recipe": payload, "base": payload, "created_at": payload}
-        super().__init__(
-            replace(running(payload), **given),  # type: ignore[arg-type]
-            run(f"{payload}2", in_use=True, **given),
-            run(f"{payload}3", state="failed", problem=payload, hint=payload, **given),
-        )
-        self.payload = payload
-        offer = Offer(payload, payload, payload)
-        self.offered = replace(
-            OFFERS, recipes=(offer, offer), presets=(offer,), bases=(offer,), settings=(offer,)
-        )
-        self.log_text = payload
-        for one in self.given:
-            known = detail(one)
-            self.details[one.name] = replace(
-                known,
-                samples=tuple(
-                    replace(sample, id=payload, text=payload, says=payload)
-                    for sample in known.samples
-                ),
-                warnings=(payload,),
-                last_lines=(payload, payload),
-                config=(Setting(payload, payload + one.name, payload),),
-                parity=Parity(None, None, 0, payload),
-                filter=payload,
-                folder=payload,
-            )
+    payload = ""
+    missing = ""
+    error: WorkbenchError | None = None
 
-    def estimate(self, wish: TrainingRequest) -> TrainingEstimate:
+    def _named(self, run: TrainingRun) -> TrainingRun:
+        problem = self.payload if run.problem else ""
         return replace(
-            super().estimate(wish), name=self.payload, base=self.payload, advice=self.payload,
+            run, name=self.payload + run.name, recipe=self.payload, base=self.payload, problem=problem,
+            created_at=self.payload, hint=problem,
+        )  # fmt: skip
+
+    def choices(self) -> TrainingChoices:
+        choice = Choice(self.payload, self.payload)
+        return replace(
+            super().choices(), missing=self.missing, hint=self.missing, recipes=(choice, choice),
+            presets=(choice,), bases=(choice,), settings=(choice,),
+        )  # fmt: skip
+
+    def runs(self) -> list[TrainingRun]:
+        if self.error is not None:
+            raise self.error
+        return [self._named(run) for run in super().runs()]
+
+    def detail(self, name: str) -> RunDetail:
+        payload = self.payload
+        known = super().detail(name.removeprefix(payload))
+        return replace(
+            known,
+            run=self._named(known.run),
+            samples=tuple(
+                replace(sample, id=payload, text=payload, says=payload) for sample in known.samples
+            ),
+            warnings=(payload,),
+            last_lines=(payload, payload),
+            config=(Setting(payload, payload + name, payload),),
+            parity=Parity(None, None, 0, payload),
+            filter=payload,
+            folder=payload,
+        )
+
+    def log(self, name: str) -> str:
+        return self.payload
+
+    def estimate(self, request: TrainingRequest) -> TrainingEstimate:
+        return replace(
+            super().estimate(TrainingRequest()), name=self.payload, base=self.payload, advice=self.payload,
             notes=(self.payload,), fits=False,
         )  # fmt: skip
 
+    def resume(self, name: str) -> None:
+        raise WorkbenchError(self.payload, self.payload)
+
     def table(self, name: str | None) -> CompletenessTable:
-        known = super().table(name)
+        known = super().table(None)
         truth = TruthTable(
             self.payload, self.payload, 3, 4, 7, (TruthRow(self.payload, HALF, HALF),)
         )
         rows = tuple(replace(row, name=self.payload) for row in known.rows)
         return replace(known, run=self.payload, rows=rows, truths=(truth,))
+
+
+def hostile(payload: str) -> tuple[ScreenProject, HostileTraining]:
+    """Three runs whose texts are all the payload."""
+    support = trained(used=None)
+    old = support.training
+    training = HostileTraining(support.file, old._catalog, support.trainers, old._machine)
+    training.payload = payload
+    support.training = training
+    return support, training
 
 
 HALF = Interval(0.5, 0.4, 0.6)
@@ -86,10 +116,9 @@ async def test_the_training_screen_survives(
 ) -> None:
     """Without the net, too, nothing crashes, acts, or leaves a control character in what is drawn."""
     monkeypatch.setattr(ControlGuard, "apply", lambda self, segments, background: segments)
-    monkeypatch.setattr(view, "POLL_SECONDS", 3600.0)
-    fake: FakeProject = project()
-    fake.training = HostileTraining(payload)
-    async with opened(fake, size, mode="7") as pilot:
+    still(monkeypatch)
+    support, training = hostile(payload)
+    async with opened(support, size, mode="7") as pilot:
         check(pilot, "a run that works")
         for keys in (["s"], ["enter"], ["l"], ["v"], ["c"], ["c", "enter"]):
             await press(pilot, *keys)
@@ -107,22 +136,16 @@ async def test_the_training_screen_survives(
         check(pilot, "a question")
         await press(pilot, "escape", "A")
         check(pilot, "a toast")
-        fake.training.fail_next = WorkbenchError(payload, payload)
         await press(pilot, "R")
         check(pilot, "an error")
         await press(pilot, "escape")
-        fake.training.change(f"{payload}3", state="running")
-        pilot.app.screen.refresh_data()  # type: ignore[attr-defined]
-        await press(pilot, "home")
-        fake.training.change(f"{payload}3", state="failed")
-        pilot.app.screen.refresh_data()  # type: ignore[attr-defined]
-        await press(pilot, "home")
+        support.trainers.end(RUNNING)
+        await read_again(pilot)
         check(pilot, "the end of a run")
-        fake.training.fail_reading = WorkbenchError(payload, payload)
-        pilot.app.screen.refresh_data()  # type: ignore[attr-defined]
-        await press(pilot, "home")
+        training.error = WorkbenchError(payload, payload)
+        await read_again(pilot)
         check(pilot, "an error line")
-    fake = project()
-    fake.training.offered = replace(OFFERS, missing=payload, hint=payload)
-    async with opened(fake, size, mode="7") as pilot:
+    support, training = hostile(payload)
+    training.missing = payload
+    async with opened(support, size, mode="7") as pilot:
         check(pilot, "nothing to train with")

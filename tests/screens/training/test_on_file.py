@@ -11,27 +11,21 @@ from textual.pilot import Pilot
 
 from engine import folders
 from engine.model.catalog import Catalog
-from engine.records.validation import CompletenessTable
-from engine.services.training.process import works
+from engine.services.training.process import has_process
 from engine.services.training.run_files import all_runs
 from engine.services.training.service import TrainingService
 from engine.store.project import Project
-from screens.training import view
+from screens.training import screen
 from tests.engine.services.training.training_project import fake_trainers, talks_without_counting
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.test_real_store import services
 from workbench.app import WorkbenchApp
 
 
-def no_table(run: str | None) -> CompletenessTable:
-    """Nothing is scored here."""
-    raise NotImplementedError
-
-
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A project of forty conversations; no process is left behind."""
-    monkeypatch.setattr(view, "POLL_SECONDS", 0.2)
+    monkeypatch.setattr(screen, "POLL_SECONDS", 0.2)
     with talks_without_counting(tmp_path / "talks.wb", monkeypatch) as found:
         yield found
 
@@ -39,7 +33,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def app_on(project: Project) -> WorkbenchApp:
     """The app on the project's own runs, seen as another session sees them."""
     catalog = Catalog(folders.data_dir(), folders.cache_dir())
-    training = TrainingService(project, catalog, no_table, fake_trainers())
+    training = TrainingService(project, catalog, fake_trainers())
     return WorkbenchApp(replace(services(project), training=training), lambda _: lambda: None)
 
 
@@ -62,17 +56,17 @@ async def test_start_leave_come_back_stop(path: Path, monkeypatch: pytest.Monkey
             await until(pilot, lambda: "best at 2" in text(pilot))
             assert "/9,999" in text(pilot)
     (run,) = all_runs(path)
-    assert works(run)
+    assert has_process(run)
     with Project.open(path) as project:
         async with app_on(project).run_test(size=(120, 36), notifications=True) as pilot:
             await pilot.press("7")
             await until(pilot, lambda: "best at 2" in text(pilot))
-            assert "mine works" in lines(pilot)[1]
+            assert "mine is running" in lines(pilot)[1]
             await pilot.press("s")
             await until(pilot, lambda: "Stop mine?" in text(pilot))
             await pilot.press("down", "enter")
             await until(pilot, lambda: "– stopped" in text(pilot))
-            assert not works(run)
+            assert not has_process(run)
             await press(pilot, "A", "escape")
             await until(pilot, lambda: "◉ mine is used for scoring" in lines(pilot)[1])
 
@@ -86,7 +80,7 @@ async def test_a_run_without_memory_says_what_to_lower(
         async with app_on(project).run_test(size=(120, 36), notifications=True) as pilot:
             await begin(pilot, "big")
             await until(pilot, lambda: "◌ interrupted" in text(pilot))
-            assert "The memory did not suffice." in text(pilot)
+            assert "Out of memory." in text(pilot)
             assert "Lower" in text(pilot)
             await press(pilot, "l")
             assert "CUDA out of memory" in text(pilot)

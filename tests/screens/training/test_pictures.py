@@ -1,4 +1,4 @@
-"""Pictures of the training screen: a run at work, one that failed, a new one, two beside each other."""
+"""Pictures of the training screen: a run that is running, one that failed, a new one, two side by side."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from screens.training import view
-from tests.screens.fakes import project
 from tests.screens.picturing import Picture, looks_as_before
-from tests.screens.training.fake_training import FAILED, run, running
+from tests.screens.training.driving import path_of, still, trained
+from tests.screens.training.training_runs import finish, write_run
 
 PICTURES: dict[str, Picture] = {
     "training_narrow_dark": ((80, 24), False, ["7"]),
@@ -27,8 +26,11 @@ def test_picture(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The screen looks as it did when it was last looked at."""
-    monkeypatch.setattr(view, "POLL_SECONDS", 3600.0)
-    fake = project()
-    paper = run("paper-1", recipe="paper", auroc=0.93, f1=0.88)
-    fake.training.given = [running(), run(in_use=True), paper, FAILED]
-    assert looks_as_before(snap_compare, fake, picture)
+    still(monkeypatch)
+    support = trained()
+    paper = write_run(
+        path_of(support), "paper-1", recipe="paper", best=(0.93, 0.88),
+        created_at="2026-10-30T08:12:00+00:00",
+    )  # fmt: skip
+    finish(paper)
+    assert looks_as_before(snap_compare, support, picture)
