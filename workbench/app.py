@@ -59,7 +59,7 @@ def _commands() -> type[Provider]:
 
 
 class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
-    """Works everywhere, unless a dialog is open. Closing the services after the app has quit is the caller's.
+    """The terminal app. Its bindings work on every screen, unless a dialog is open. The caller closes the services.
 
     Attributes:
         next_project: Path of the project to open when this one has been closed; None to end.
@@ -149,7 +149,7 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
             self._unsubscribe()
 
     def on_engine_message(self, message: EngineMessage) -> None:
-        """Passes an event on, and tells how a job ended."""
+        """Passes an event to the screens, and shows how a job ended."""
         event = message.event
         self._feed.publish(event)
         if isinstance(event, JobEnded):
@@ -160,7 +160,7 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
                 self.notify(one_line(event.message), title=one_line(event.title), markup=False)
 
     def draw_again(self) -> None:
-        """Draws everything: after a suspension the terminal shows nothing of what was there."""
+        """Draws everything anew, for instance after the program was suspended."""
         self.refresh(layout=True)
 
     @property
@@ -171,7 +171,7 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
     # Actions
 
     async def action_switch_mode(self, mode: str) -> None:
-        """Goes to a mode; where it is the present one, back to its first screen."""
+        """Goes to a mode; if it is the present one, back to its first screen."""
         if mode != self.current_mode:
             await self.switch_mode(mode)
             return

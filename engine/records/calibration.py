@@ -1,4 +1,4 @@
-"""What verdicts say about the scores, as the rest of the program sees it: frozen results, no arrays."""
+"""Results of calibrating the scores against the verdicts, as frozen rows without arrays."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How often two answers to one question were the same.
+    """Agreement of two sets of answers to the same questions.
 
     Attributes:
         same: None where there was nothing to compare.
@@ -54,8 +54,8 @@ class CompletionRate:
     Attributes:
         conversations, scored: How many match, and how many of them have a score.
         apparent: Share of the scored ones at or above the threshold; None without scores.
-        corrected: The share when the classifier's errors are taken out; None when it cannot be told.
-        why: Why it cannot be told.
+        corrected: The share corrected for the errors of the classifier; None if it is unknown.
+        why: Why it is unknown.
     """
 
     conversations: int
@@ -67,12 +67,12 @@ class CompletionRate:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """How well a threshold tells complete from incomplete.
+    """Accuracy of a threshold as a classifier of complete and incomplete conversations.
 
     Attributes:
         sensitivity: Share of complete conversations that are found (recall), as it is for all scored conversations.
         specificity: The same of incomplete ones.
-        precision: Share of those called complete that are; None also where nothing is called so.
+        precision: Share of the conversations classified as complete that are; None also where there is none.
         raw_sensitivity, raw_specificity, raw_precision: The same over the verdicts alone.
         why: Why the first three are None.
     """
@@ -98,7 +98,7 @@ class FilterRate:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationReport:
-    """Everything verdicts say about the scores.
+    """The verdicts against the scores: threshold, accuracy, reliability, rates, agreement.
 
     Attributes:
         rule: In force now.

@@ -1,4 +1,4 @@
-"""What leaves a project, as lines of JSON or CSV, for commands and screens."""
+"""Exports from a project as lines of JSON or CSV, for commands and screens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines as JSON Lines or CSV, to a stream or whole into a file."""
+"""Writes lines as JSON Lines or CSV, to a stream or to a file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def write_lines(lines: Iterable[dict[str, Any]], out: TextIO, kind: str) -> int:
 
 
 def write_file(lines: Iterable[dict[str, Any]], path: Path, kind: str) -> int:
-    """Writes beside the target and renames, so an interrupted export leaves no half file.
+    """Writes a file beside the target and renames it, so that an interrupted export leaves no partial file.
 
     Raises:
         ProjectError: The file cannot be written.

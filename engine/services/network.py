@@ -37,7 +37,7 @@ class NetworkService:
         return [switch.said for switch in network_guard.switches() if switch != self._switch]
 
     def stay_offline(self, on: bool) -> None:
-        """Keeps the setting and obeys it at once; what was connected before stays connected until it is done.
+        """Stores the setting and applies it at once; connections that are open stay open until they end.
 
         Raises:
             ProjectReadOnly: The project cannot be written.
@@ -46,7 +46,7 @@ class NetworkService:
         self._obey(on)
 
     def close(self) -> None:
-        """The setting holds no longer than the project is open."""
+        """Ends the effect of the setting, which lasts as long as the project is open."""
         self._obey(False)
 
     def _obey(self, on: bool) -> None:

@@ -1,4 +1,4 @@
-"""The prompts of one project: as they come with the program, or as a person edited them.
+"""The prompts of one project: those that come with the program, or a person's edited versions.
 
 A prompt of a simulation is called after its folder and file, like `sharded/user`; all others are prompt files.
 """
@@ -62,7 +62,7 @@ class ProjectPrompts:
         return {name: self.source(f"{kind}/{name}") for name in wordings(kind)}
 
     def edit(self, name: str, text: str | None) -> None:
-        """Keeps a prompt for this project; None goes back to the one that comes with the program.
+        """Stores a prompt for this project; None restores the one that comes with the program.
 
         Raises:
             UsageError: There is no such prompt, or the text is none: not a prompt file, or with places that nothing

@@ -194,7 +194,11 @@ def _message(row: tuple[Any, ...]) -> Message:
 
 
 class ConversationStore:
-    """Reads the conversations of one open project, from any thread."""
+    """Reads the conversations of one open project, from any thread.
+
+    `rows`, `leaks`, `score`, `remaining`, `rule`, `dates` and `hits` read by key and are quick enough for the thread
+    that draws; the other methods may take seconds on a million conversations.
+    """
 
     def __init__(self, project: Project) -> None:
         self._project = project

@@ -15,7 +15,7 @@ _FILTERS, _COLUMNS, _VIEW = "filters", "list.columns", "list.view"
 
 
 class SavedStore:
-    """Saved filters and view settings of one project.
+    """Saved filters and view settings of one project. Reading is quick; writing raises ProjectReadOnly.
 
     Another version of the program may have written other values; a value that is not understood counts as absent.
     """

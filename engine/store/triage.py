@@ -17,7 +17,10 @@ RECENT = 10
 
 
 class TriageStore:
-    """The triage queue and the verdicts of one project."""
+    """The triage queue and the verdicts of one project.
+
+    `current`, `tally` and `place` are quick enough for the thread that draws. What writes raises ProjectReadOnly.
+    """
 
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
         """`changed` is called after every act of a person that was stored."""

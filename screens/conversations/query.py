@@ -1,4 +1,4 @@
-"""The question behind the list and its answer: filter, order, counts, and how they are told. Without Textual."""
+"""The query behind the list and its result: filter, order, counts, and their text. Knows nothing of Textual."""
 
 from __future__ import annotations
 

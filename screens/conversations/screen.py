@@ -146,7 +146,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             self._read()
 
     def _restore(self) -> None:
-        """Goes back to what the list showed when the project was open last."""
+        """Restores the filter, order, columns and cursor of the last session."""
         saved = self.services.saved
 
         def arrived(found: tuple[ListQuery, int | None, Sequence[str] | None]) -> None:
@@ -315,7 +315,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         edit_filter(self)
 
     def action_search(self) -> None:
-        """Goes into the filter line to write words behind what stands there."""
+        """Opens the filter line to add words to search for."""
         edit_filter(self, words=True)
 
     def action_next_state(self) -> None:
@@ -397,7 +397,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     # Going on from a conversation
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter opens the reader; coming back, the cursor stands on what was read last."""
+        """Enter opens the reader; afterwards the cursor is on the conversation that was read last."""
         table = self.table
 
         def back(row_id: int | None) -> None:

@@ -1,4 +1,4 @@
-"""What the overview shows, read in one go off the UI thread, and its words. Knows nothing of widgets."""
+"""Reads what the overview shows, in one go off the UI thread, and formats it. Knows nothing of widgets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
 
 Piece = str | tuple[str, str]
 MOST_PARTS = 24
-"""Counting each takes a second on a million conversations."""
+"""At most so many parts are counted; each takes a second on a million conversations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def load_overview(services: Services) -> Overview:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some of the conversations: those of a source, or of a saved filter. `filter` finds them in the list."""
+    """The counts of the conversations of one source or one saved filter; `filter` selects them."""
 
     name: str
     filter: Filter
@@ -85,7 +85,7 @@ def _saved(text: str) -> Filter | None:
 
 
 def parts_content(parts: list[Part]) -> Content:
-    """A line for each part: its name, the share of complete ones with its interval, how many were scored."""
+    """A line for each part: its name, the share of complete ones with its interval, how many are scored."""
     lines = [
         Content.assemble(
             (f"{one_line(part.name, 24):<24} ", "bold"),
@@ -105,7 +105,7 @@ MOST_GOALS = 40
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What users wanted: the clustering that is shown, its largest groups, and what waits on the merge desk."""
+    """The clustering that is shown, its groups, and how many likely merges wait for a decision."""
 
     shown: ClusteringRow | None = None
     groups: tuple[GoalGroup, ...] = ()
@@ -113,7 +113,7 @@ class Wanted:
 
 
 def load_wanted(services: Services) -> Wanted:
-    """Reads the groups as they stand; takes its time."""
+    """Reads the groups after all merge decisions; not quick."""
     goals = services.goals
     shown = goals.shown()
     if shown is None:
@@ -148,7 +148,7 @@ def wanted_content(found: Wanted) -> Content:
 
 
 def current_mode(services: Services) -> Mode:
-    """The mode of the scores that are in force, `base` where there are none."""
+    """The mode of the current scores, `base` where there are none."""
     for conversation_id in services.conversations.ids(ListQuery(sort="p"))[:1]:
         score = services.conversations.score(conversation_id)
         if score is not None:
@@ -181,8 +181,8 @@ def project_content(found: Overview, *, narrow_card: bool) -> Content:
         (counts.duplicates, "duplicates", "$tone-muted"),
         (counts.leaks, "endings hidden from the model", "$tone-muted"),
     ]
-    told = [(f"{number:,} {word}", tone) for number, word, tone in kept if number]
-    for index, piece in enumerate(told or [("nothing kept out", "$tone-muted")]):
+    shown = [(f"{number:,} {word}", tone) for number, word, tone in kept if number]
+    for index, piece in enumerate(shown or [("nothing kept out", "$tone-muted")]):
         parts += [" · " if index else "", piece]
     return Content.assemble(*parts)
 
@@ -236,7 +236,7 @@ def corrected_content(report: CalibrationReport | None) -> Content:
 
 
 def verdicts_content(found: Overview, per_hour: float | None) -> Content:
-    """What the person said, and how far the model agrees; two lines."""
+    """The verdicts, and how often the model agrees with them; two lines."""
     given = sum(found.tally.values())
     if not given:
         return Content.assemble(

@@ -1,4 +1,4 @@
-"""How the scores spread over [0, 1], with the threshold and the borderline band marked."""
+"""A histogram of the normalised scores, with the threshold and the borderline band marked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
 def column_heights(counts: Sequence[int], rows: int) -> list[int]:
-    """Heights in eighths of a row; what is not empty has at least one."""
+    """Heights in eighths of a row; a bin that is not empty has at least one."""
     most = max(counts, default=0)
     return [max(1, round(count * rows * 8 / most)) if count else 0 for count in counts]
 
@@ -35,7 +35,7 @@ class Histogram(Widget):
         self._rule = DecisionRule()
 
     def show(self, bins: Sequence[int], rule: DecisionRule) -> None:
-        """Draws counts of equal parts of [0, 1], lowest first."""
+        """Draws the counts of equal bins of [0, 1], lowest first."""
         self._bins, self._rule = bins, rule
         self.refresh()
 

@@ -17,9 +17,9 @@ from engine.text import one_line
 Kind = Literal["import", "resume", "score", "triage", "calibrate", "merge", "cluster", "wait"]
 
 SECONDS_A_VERDICT = 20.0
-"""Taken for a verdict until the person's own pace is known."""
+"""Seconds that a verdict takes, until the person's own pace is known."""
 SECONDS_A_DECISION = 20.0
-"""Taken for a decision on the merge desk."""
+"""Seconds that a decision on the merge desk takes."""
 _Z95 = 1.959964
 
 
@@ -43,7 +43,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ProjectProgress:
-    """What the steps are derived from.
+    """The state of the project from which the steps follow.
 
     Attributes:
         to_score: What scoring would cost; None while that is being worked out, a text when it cannot be done.

@@ -46,7 +46,7 @@ from screens.widgets.pace import Pace
 
 
 class Card(Keyed, Vertical, can_focus=True):
-    """A box of figures; enter or a click goes to where they come from."""
+    """A box of figures; enter or a click opens the screen they come from."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "Go there", show=False)]
 
@@ -127,7 +127,7 @@ class OverviewScreen(WorkbenchScreen[None]):
                 yield Static(id="parts-text")
 
     def refresh_data(self) -> None:
-        """Reads the whole project again; a wish that comes while it is being read is kept for afterwards."""
+        """Reads the whole project again; while it is being read, a second call is done afterwards."""
         if self._reading:
             self._read_again = True
             return
@@ -151,7 +151,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._read_on()
 
     def _load_report(self, found: Overview) -> None:
-        """Asks for the corrected rate when a verdict was given or a score written since it was asked for."""
+        """Reads the corrected rate again if verdicts, scores or the rule changed since it was read."""
         asked = (tuple(sorted(found.tally.items())), found.counts.scored, found.rule)
         if asked == self._reported_for:
             return
@@ -219,7 +219,7 @@ class OverviewScreen(WorkbenchScreen[None]):
     # What to do next
 
     def _estimate(self, found: Overview) -> None:
-        """Works out what scoring would cost, when the number of conversations to score has changed."""
+        """Estimates the cost of scoring, if the number of conversations to score changed."""
         unscored = found.counts.unscored
         if unscored == 0 or unscored == self._cost_for or self._scoring:
             return
@@ -293,7 +293,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self.app.push_screen(self.routes.calibration(self.MODE))
 
     def on_card_opened(self, message: Card.Opened) -> None:
-        """Figures lead to where they come from."""
+        """Opens the screen that the figures come from."""
         modes = {"verdicts": "triage", "goals": "goals"}
         self.app.switch_mode(modes.get(message.card.id or "", "conversations"))
 

@@ -31,7 +31,7 @@ PROMPT_CHARS = 4_000
 
 
 class ProvenanceDialog(Dialog[None]):
-    """Everything that made the number, and what the model was not shown."""
+    """The run, model and rule behind a score, and what the leak guard hid from the model."""
 
     AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -179,7 +179,7 @@ def _value(value: Any) -> str:
 
 
 def noise_words(noise: float | None) -> str:
-    """What the model's batch noise means for the figures."""
+    """The model's batch noise, and what follows for the figures."""
     if noise is None:
         return "not measured on this model"
     return f"± {noise:.3f} between batch sizes; digits below it are not shown"

@@ -1,4 +1,4 @@
-"""Copying to the person's clipboard, with a word on how much was copied."""
+"""Copies text to the clipboard, and says how much."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from textual.widget import Widget
 from engine.conversation import without_surrogates
 
 TERMINAL_LIMIT = 74_000
-"""Characters that every common terminal takes; some leave out what is longer without saying so."""
+"""Characters that every common terminal accepts; some silently drop a longer text."""
 
 
 def copy(widget: Widget, text: str, what: str) -> None:

@@ -22,7 +22,7 @@ from screens.widgets.keyed import Keyed
 T = TypeVar("T")
 
 MOST_CHARACTERS = 4_000
-"""Of a text that is shown in a dialog; more than a screen holds."""
+"""Characters of a text that a dialog shows at most; more than a screen holds."""
 
 
 def hint_line(*pairs: tuple[str, str]) -> Content:
@@ -37,7 +37,7 @@ class Dialog(Keyed, ModalScreen[T], Generic[T]):
     """A question that is answered once."""
 
     def dismiss(self, result: T | None = None) -> AwaitComplete:
-        """Gives the answer; the second of two quick enters finds the dialog gone, and takes no screen below with it."""
+        """Closes with the answer. The second of two quick enters is ignored; it would close the screen below."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
@@ -58,7 +58,7 @@ class TextDialog(Dialog[str | None]):
         """Title, input, keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content(one_line(self._title))
-            # What stands there already may come from another program's hand.
+            # The value may come from a file that another program wrote.
             value = display_safe(" ".join(self._value.split()))
             yield Input(value, placeholder=self._placeholder, select_on_focus=not self._adding)
             yield Static(hint_line(("enter", "takes it"), ("escape", "leaves it")))
@@ -91,7 +91,7 @@ class ChoiceDialog(Dialog[T | None], Generic[T]):
             yield Static(hint_line(("enter", "chooses"), ("escape", "leaves it")))
 
     def on_mount(self) -> None:
-        """Starts on what is in force."""
+        """Highlights the present value."""
         values = [value for value, _ in self._choices]
         if self._chosen in values:
             self.query_one(OptionList).highlighted = values.index(self._chosen)
@@ -107,7 +107,7 @@ def ask_order(
     now: T | None,
     sort: Callable[[T], None],
 ) -> None:
-    """Asks by what a list is sorted.
+    """Asks for the column to sort a list by.
 
     Args:
         now: What it is sorted by.
@@ -122,7 +122,7 @@ def ask_order(
 
 
 class TicksDialog(Dialog[list[T] | None], Generic[T]):
-    """Asks which of several values are wanted; answers with those that are ticked, in the order they stand in."""
+    """Asks which of several values are wanted; answers with the ticked ones in the order of the list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Leave"),
@@ -174,7 +174,7 @@ class TicksDialog(Dialog[list[T] | None], Generic[T]):
 
 
 class ErrorDialog(Dialog[None]):
-    """What happened, and what to do."""
+    """Shows an error: what happened, and what to do."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q,space", "dismiss(None)", "Go on")

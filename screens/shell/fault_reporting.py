@@ -1,4 +1,4 @@
-"""What an app tells of its own faults."""
+"""What the app reports when it ends on an exception that nobody caught."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from textual.app import App
 ResultT = TypeVar("ResultT")
 
 
-class FaultTellingApp(App[ResultT], inherit_bindings=False):
-    """Ends on an exception that nobody caught, with its places in the log and on the terminal, and without the values
-    of variables: keys and conversations are among those, and what is told here is passed on in reports."""
+class FaultReportingApp(App[ResultT], inherit_bindings=False):
+    """Writes the traceback of an exception that ends the app to the log and the terminal, without the values of
+    variables: API keys and conversations may be among them, and people paste tracebacks into reports."""
 
     def _handle_exception(self, error: Exception) -> None:
-        """Textual ends the app; before that the fault goes to the log."""
+        """Logs the exception before Textual ends the app."""
         logging.getLogger(__name__).error("the app ended", exc_info=error)
         super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
-        """As Textual's own, which shows the values."""
+        """As Textual does it, but without the values of variables."""
         self.bell()
-        told = Traceback(show_locals=False, suppress=[rich])
-        self._exit_renderables.append(Segments(self.console.render(told, self.console.options)))
+        traceback = Traceback(show_locals=False, suppress=[rich])
+        self._exit_renderables.append(
+            Segments(self.console.render(traceback, self.console.options))
+        )
         self._close_messages_no_wait()

@@ -1,4 +1,4 @@
-"""Going into the filter line of a screen, with the values that occur in the project for its completion."""
+"""Opens the filter line of a screen; the sources and tags of the project complete what is typed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from screens.widgets.filter_line import FilterLine
 
 
 def edit_filter(screen: WorkbenchScreen[Any], *, words: bool = False) -> None:
-    """Goes into the filter line of a screen that has one.
+    """Opens the filter line of a screen that has one.
 
     Args:
-        words: With the cursor behind what stands there, to write words to search for.
+        words: Puts the cursor behind the present filter, to add words to search for.
     """
     line = screen.query_one(FilterLine)
     line.edit(words=words)

@@ -65,7 +65,7 @@ class HelpScreen(Dialog[None]):
 
 
 def sections(bindings: Iterable[ActiveBinding]) -> list[tuple[str, list[tuple[list[str], str]]]]:
-    """Titles with keys and meanings: keys that do the same stand together."""
+    """Titles with keys and meanings: keys with the same effect are shown together."""
     here: dict[str, list[str]] = {}
     moving: dict[str, list[str]] = {}
     everywhere: dict[str, list[str]] = {}

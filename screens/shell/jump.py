@@ -18,7 +18,7 @@ LETTERS = "asdfjklghqwertyuiopzxcvbnm"
 
 
 def targets(screen: Screen[Any]) -> list[Widget]:
-    """What can be focused and is in sight, from top to bottom, at most one for each letter."""
+    """The visible widgets that can be focused, from top to bottom, at most as many as there are letters."""
     seen = screen.region
     found = [widget for widget in screen.focus_chain if seen.overlaps(widget.region)]
     found.sort(key=lambda widget: (widget.region.y, widget.region.x))
@@ -26,7 +26,7 @@ def targets(screen: Screen[Any]) -> list[Widget]:
 
 
 class JumpScreen(Dialog[Widget | None]):
-    """Lies over a screen and answers with the widget that was chosen, None when it was left."""
+    """Shown over a screen; answers with the chosen widget, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,semicolon", "dismiss(None)", "Stay here")

@@ -26,12 +26,12 @@ _OTHER_NAMES = {
     "commercial_at": "at",
     "plus_sign": "plus",
 }
-"""Where Textual does not use the Unicode name of a character."""
+"""Names that Textual uses instead of the Unicode name of a character."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What can be done in one place.
+    """An action in one place of the program.
 
     Attributes:
         id: Name in `keymap.toml`.

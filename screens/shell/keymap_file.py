@@ -36,7 +36,7 @@ PRESETS: dict[str, dict[str, str]] = {
         "reader.leave": "h",
     }
 }
-"""Keys that a set adds to the default ones; lines go up and down with `k` and `j` anyway."""
+"""Keys that a named set adds to the default ones; `k` and `j` are among the defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Keymap:
 
 
 def read_keymap(text: str, name: str, places: Sequence[Place]) -> Keymap:
-    """The keys a file asks for.
+    """Reads the keys that a file sets.
 
     Args:
         name: What to call the file in problems.

@@ -10,7 +10,7 @@ from screens.widgets.row_table import RowTable
 
 
 class Marking:
-    """What a screen gets whose rows can be marked: the actions, and what they mean.
+    """Adds the actions that mark rows to a screen with a table.
 
     Attributes:
         table: Shows the rows; it is given `marks` to draw them.
@@ -20,7 +20,7 @@ class Marking:
     marks: Marks
 
     def marks_changed(self) -> None:
-        """Tells how many are marked."""
+        """Called after the marks changed, to show how many rows are marked."""
         raise NotImplementedError
 
     def action_mark(self) -> None:

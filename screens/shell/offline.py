@@ -1,4 +1,4 @@
-"""Whether anything may be reached, in words: why not, and what a change of the project's setting means."""
+"""Says whether the network may be used, why not, and what a change of the project's setting means."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ OWN = "this project's setting"
 
 
 def reason_of(network: NetworkService) -> str | None:
-    """Why nothing is reached, one sentence; None where what is configured may be."""
+    """Why no network connection is made, in one sentence; None where connections are allowed."""
     on = [*([OWN] if network.stays_offline() else []), *network.others()]
     return f"Nothing is reached, by {' and '.join(on)}." if on else None
 
 
 def offline_notice(network: NetworkService) -> str:
-    """What holds, after the setting was changed."""
+    """The notice after the project's setting was changed."""
     reason = reason_of(network)
     if reason is None:
         return "What is configured may be reached, while it is asked for."

@@ -34,7 +34,7 @@ from screens.widgets.keyed import Keyed
 
 
 class PaletteApp(Protocol):
-    """What the palette asks of the app."""
+    """The methods of the app that the palette calls."""
 
     shell: Shell
 
@@ -56,7 +56,7 @@ class Command:
 
 
 class Palette(CommandPalette):
-    """Textual's palette, which may empty its list after it was closed and then looks for widgets that are gone."""
+    """Textual's palette; it does not empty its list once it is closed, which would look up removed widgets."""
 
     def _watch__list_visible(self) -> None:
         if self.is_running and self.query(CommandList):
@@ -64,7 +64,7 @@ class Palette(CommandPalette):
 
 
 class WorkbenchCommands(Provider):
-    """Looks once when the palette opens; typing only sieves what was found."""
+    """Collects the commands once, when the palette opens; typing only filters them."""
 
     async def startup(self) -> None:
         """Collects the commands; the files of other projects are looked at off the UI thread."""
@@ -115,7 +115,7 @@ class WorkbenchCommands(Provider):
             self.app.screen.filter_by(wanted)
 
     async def discover(self) -> Hits:
-        """Everything, before anything is typed."""
+        """All commands, before anything is typed."""
         for command in self._commands:
             yield DiscoveryHit(
                 _shown(Content(command.title), command),
@@ -125,7 +125,7 @@ class WorkbenchCommands(Provider):
             )
 
     async def search(self, query: str) -> Hits:
-        """What matches."""
+        """The commands that match."""
         matcher = self.matcher(query)
         for command in self._commands:
             score = matcher.match(command.title)
@@ -152,8 +152,8 @@ def _shown(title: Content, command: Command) -> Content:
 
 
 def binding_commands(screen: Screen[Any]) -> list[Command]:
-    """The actions that have a key where the person is, each once with all its keys: first those of the screen, then
-    those of the app, last those that move about."""
+    """The actions with a key that works now, each once with all its keys: those of the screen, then those of the app,
+    then those that move the focus."""
     found: dict[tuple[int, str], tuple[str, list[str], Callable[[], Any]]] = {}
     for active in sorted(screen.active_bindings.values(), key=_rank):
         binding, node = active.binding, active.node

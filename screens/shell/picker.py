@@ -20,7 +20,7 @@ from engine.errors import WorkbenchError
 from engine.text import one_line
 from screens.shell.control_guard import ControlGuard
 from screens.shell.dialogs import ErrorDialog, TextDialog
-from screens.shell.fault_reporting import FaultTellingApp
+from screens.shell.fault_reporting import FaultReportingApp
 from screens.shell.help import HelpScreen
 from screens.shell.recent_projects import RecentProject, Shell
 from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes
@@ -31,7 +31,7 @@ from screens.widgets.keyed import Keyed
 SUFFIX = ".wb"
 
 
-class PickerApp(Keyed, FaultTellingApp[str | None], inherit_bindings=False):
+class PickerApp(Keyed, FaultReportingApp[str | None], inherit_bindings=False):
     """Lists recent projects and answers with the path of the one to open, None when it was left."""
 
     TITLE = "Conversation Workbench"
@@ -57,11 +57,11 @@ class PickerApp(Keyed, FaultTellingApp[str | None], inherit_bindings=False):
         self.set_keymap(shell.keymap)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """The tones, for the moment before the theme is set."""
+        """The colours of the tones, needed before the theme is set."""
         return DARK_TONES if self.current_theme.dark else LIGHT_TONES
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Textual's own filters and the net against control bytes."""
+        """Textual's own filters and the guard against control bytes."""
         return [*super().get_line_filters(), ControlGuard()]
 
     def compose(self) -> ComposeResult:
@@ -74,7 +74,7 @@ class PickerApp(Keyed, FaultTellingApp[str | None], inherit_bindings=False):
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Looks at the files."""
+        """Reads which project files are still there."""
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         for problem in self.shell.problems:
             self.notify(one_line(problem, 400), severity="warning", markup=False, timeout=15)
@@ -134,7 +134,7 @@ class PickerApp(Keyed, FaultTellingApp[str | None], inherit_bindings=False):
         )
 
     def action_new(self) -> None:
-        """Asks where the new project shall be."""
+        """Asks for the path of a new project."""
 
         def chosen(text: str | None) -> None:
             if not text or not text.strip():
@@ -168,7 +168,7 @@ class PickerApp(Keyed, FaultTellingApp[str | None], inherit_bindings=False):
 
 
 def project_content(project: RecentProject) -> Content:
-    """Name, folder, size and day of a project; where it is gone, that."""
+    """Name, folder, size and day of a project, or that its file is gone."""
     path = Path(project.path)
     name = one_line(path.name, 60)
     gone = project.size is None

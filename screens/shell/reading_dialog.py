@@ -1,4 +1,4 @@
-"""A dialog that shows one long text, to be found in and copied."""
+"""A dialog that shows one long text, with search and copy."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from screens.widgets.text_pane import TextPane
 
 
 class ReadingDialog(Dialog[None]):
-    """What two dialogs over a text share; each names its own keys, under which a person may have others."""
+    """Base of the dialogs that show a text. Each lists its own bindings, so that a keymap can set them apart."""
 
     AUTO_FOCUS = "TextPane"
     WHAT: ClassVar[str]
-    """What is copied, in words."""
+    """Name of the text for the notice after copying."""
     OWN_HINTS: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """Keys of this dialog beside those that all have."""
+    """Keys and meanings that this dialog adds to the last line."""
 
     def title_line(self) -> Content:
-        """What stands on the border."""
+        """The title on the border."""
         raise NotImplementedError
 
     def compose(self) -> ComposeResult:

@@ -1,4 +1,4 @@
-"""What the app remembers between sessions and across projects, as the screens see it."""
+"""What the app remembers across projects: theme, keys, recent projects."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _no_projects() -> list[RecentProject]:
 
 
 def _nothing(word: str) -> None:
-    """Where nothing is remembered."""
+    """Remembers nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """What the app begins with, and where it leaves what it learns; by default nothing is remembered.
+    """The settings that the app starts with, and the functions that store changes; the defaults store nothing.
 
     Attributes:
         theme: A name of `screens.shell.themes.THEMES`.

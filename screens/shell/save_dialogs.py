@@ -1,4 +1,4 @@
-"""Asks for a file and writes to it, away from the screen; says what was written, or why it was not."""
+"""Asks for a file and writes it in a thread; says what was written, or why it was not."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def ask_file(
     """Asks for a new file, and writes it.
 
     Args:
-        proposed: The name that stands there at first.
+        proposed: The name that is filled in at first.
         write: Runs in a thread. Writes a new file at a path, and returns how many lines it has where that is worth
-            telling.
+            saying.
     """
 
     def chosen(path: str | None) -> None:
@@ -33,11 +33,11 @@ def ask_file(
         place = os.path.expanduser(path.strip())
         shown = one_line(place, 120)
 
-        def told(count: int | None) -> None:
+        def notify(count: int | None) -> None:
             lines = "" if count is None else f"{number_format.counted(count, 'line')} to "
             screen.notify(f"Wrote {lines}{shown}.", markup=False)
 
-        screen.in_background(lambda: write(place), told, group=f"export {place}")
+        screen.in_background(lambda: write(place), notify, group=f"export {place}")
 
     screen.app.push_screen(TextDialog(title, value=proposed, placeholder="a new file"), chosen)
 

@@ -39,7 +39,7 @@ ResultT = TypeVar("ResultT")
 T = TypeVar("T")
 
 REFRESH_SECONDS = 0.5
-"""Changes that come closer together than this are shown together."""
+"""Seconds within which several changes are shown by one refresh."""
 
 MODES = (
     ("overview", "1", "Overview"),
@@ -61,9 +61,9 @@ LEAST_NAME = 8
 
 
 class TitleLine(Widget):
-    """Which mode this is, what stands in the middle, which project, why it cannot be written, whether it is offline.
+    """The modes, a text of the screen, whether the project is offline or read-only, and its name.
 
-    Where there is no room for all, the modes that are not shown become their keys, then the name gives way.
+    On a narrow terminal the other modes shrink to their keys, then the name is cut.
     """
 
     DEFAULT_CSS = "TitleLine { height: 1; }"
@@ -79,12 +79,12 @@ class TitleLine(Widget):
             self.tooltip = Content(one_line(project.read_only))
 
     def say(self, middle: Content) -> None:
-        """Shows something else between the modes and the project."""
+        """Shows a text between the modes and the project's name."""
         self._middle = middle
         self.refresh()
 
     def render(self) -> RenderResult:
-        """The line; what is in the middle gives way first."""
+        """Draws the line; the text in the middle is cut first."""
         width = self.size.width
         right = self._right(width)
         wanted = self._middle.cell_length + 2 if self._middle.cell_length else 0
@@ -105,27 +105,27 @@ class TitleLine(Widget):
         return Content.assemble(tabs, middle, " " * (room - middle.cell_length), right)
 
     def _right(self, width: int) -> Content:
-        """That nothing is reached, why the project cannot be written, and its name."""
+        """The right end: offline, read-only with the reason, and the project's name."""
         offline = Content("")
         if reason_of(self._network) is not None:
             offline = Content.styled(" offline ", "bold $tone-accent")
         why = self._project.read_only
         if why is None:
-            told = Content("")
+            warning = Content("")
         elif width >= 120:
-            told = Content.styled(f" read-only: {one_line(why, 48)} ", "bold $tone-incomplete")
+            warning = Content.styled(f" read-only: {one_line(why, 48)} ", "bold $tone-incomplete")
         else:
-            told = Content.styled(" read-only ", "bold $tone-incomplete")
+            warning = Content.styled(" read-only ", "bold $tone-incomplete")
         name = one_line(self._project.name, NAME_WIDTH)
-        return Content.assemble(offline, told, (f" {name} ", "$tone-muted"))
+        return Content.assemble(offline, warning, (f" {name} ", "$tone-muted"))
 
     def _least(self, right: Content) -> int:
-        """Cells of what stands on the right that must be seen: all but the end of a long name."""
+        """Cells of the right end that are always shown: all but the end of a long name."""
         name = cell_len(one_line(self._project.name, NAME_WIDTH))
         return right.cell_length - max(0, name - LEAST_NAME)
 
     async def on_click(self, event: events.Click) -> None:
-        """A click on a mode goes there; one on the right says why the project cannot be written or reaches nothing."""
+        """A click on a mode goes there; one on the right says why the project is read-only or offline."""
         end = 0
         for title, (name, _, _) in zip(self._titles, MODES, strict=True):
             end += len(title)
@@ -148,13 +148,13 @@ def titles_of(mode: str, *, brief: bool) -> list[str]:
 
 
 class RoutedApp(Protocol):
-    """The app, as far as screens need it to open others."""
+    """The attribute of the app through which screens open others."""
 
     routes: Routes
 
 
 class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
-    """Base of the screens: hears the engine, refreshes when it is in sight, shows errors."""
+    """Base of the screens: reads again after events of the engine while it is in front, and shows errors."""
 
     PLACE = "screen"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -177,7 +177,7 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
         self._refresh_due = False
 
     def compose(self) -> ComposeResult:
-        """The frame around what a screen shows."""
+        """Title line, the screen's own widgets, footer, jobs bar."""
         yield TitleLine(self.services.project, self.services.network, self.MODE)
         yield from self.compose_body()
         yield Footer(compact=True, show_command_palette=False)
@@ -188,7 +188,7 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
         raise NotImplementedError
 
     def refresh_data(self) -> None:
-        """Reads again what is shown."""
+        """Reads and shows the data again."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
@@ -197,7 +197,7 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
         self.refresh_data()
 
     def on_screen_resume(self) -> None:
-        """Catches up with what changed while another screen was in front."""
+        """Reads again if data changed while another screen was in front."""
         for line in self.query(TitleLine):
             line.refresh()
         if self._stale:

@@ -1,4 +1,4 @@
-"""What the calibration screen says. Pure."""
+"""The texts of the calibration screen. Knows nothing of widgets."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def verdicts_content(report: CalibrationReport) -> Content:
 
 
 def threshold_content(report: CalibrationReport) -> Content:
-    """The threshold in force, and how well it tells the two kinds apart."""
+    """The threshold in force, with its sensitivity, specificity and precision."""
     source = {"default": "the default", "calibrated": "from your verdicts", "chosen": "pinned"}
     parts: list[Piece] = [
         (threshold_words(report.rule.threshold), "bold $tone-bright"),

@@ -1,4 +1,4 @@
-"""What triage says: its orders, its lines, its notices. Pure."""
+"""The texts of triage: orders, lines, notices. Knows nothing of widgets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,12 @@ Piece = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class TriageStatus:
-    """What all verdicts amount to."""
+    """Counts of the verdicts, and their agreement with the model and with themselves.
+
+    Attributes:
+        model: Verdicts against the states that the rule decides.
+        itself: First verdicts against those given again blind.
+    """
 
     tally: Mapping[Verdict, int]
     model: Agreement
@@ -78,7 +83,7 @@ def order_prompt(order: QueueOrder) -> Content:
 
 
 def empty_content(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> Content:
-    """Why there is nothing in front of the person, and what to do."""
+    """Why the queue is empty, and what to do."""
     given = sum(tally.values())
     if narrowed:
         return Content.assemble(
@@ -126,7 +131,7 @@ def act_notice(row: VerdictRow, done: str) -> str:
 
 
 def blind_panel(words: str) -> Content:
-    """What stands in place of the evidence in a blind round."""
+    """Shown in place of the evidence in a blind round."""
     return Content.assemble(
         (f"Blind repeat {words}\n\n", "bold"),
         "You judged this one before. Your verdict and what the model says are hidden, so that the two answers "

@@ -1,7 +1,7 @@
 """The order in which a person works through the queue. Knows nothing of Textual.
 
-The service's queue changes under way: scores arrive, verdicts are given. What has been passed and what is in
-front of the person stays where it is; only what is still to come is exchanged.
+The stored queue changes meanwhile: scores arrive, verdicts are given. Items that were passed and the item that is
+shown keep their places; only the items to come are replaced.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from engine.records.triage import TriageItem, TriagePage
 
 FEW_LEFT = 100
-"""With fewer items to come the next page of a long queue is read."""
+"""With fewer items to come, the next page of a long queue is read."""
 
 
 class TriageQueue:
@@ -25,7 +25,7 @@ class TriageQueue:
 
     @property
     def current(self) -> TriageItem | None:
-        """What is in front of the person; None when nothing is left."""
+        """The item that is shown; None when nothing is left."""
         return self._items[self._at] if self._at < len(self._items) else None
 
     @property
@@ -50,7 +50,7 @@ class TriageQueue:
 
     @property
     def skipped(self) -> tuple[int, ...]:
-        """What was passed without a verdict."""
+        """Ids of the conversations that were passed without a verdict."""
         passed = (item.conversation_id for item in self._items[: self._at])
         return tuple(key for key in passed if key not in self._judged)
 
@@ -60,7 +60,7 @@ class TriageQueue:
         return self._beyond > 0 and len(self._items) - self._at < FEW_LEFT
 
     def refresh(self, page: TriagePage) -> None:
-        """Exchanges what is to come."""
+        """Replaces the items that are still to come."""
         why = {item.conversation_id: item for item in page.items}
         kept = [why.get(item.conversation_id, item) for item in self._items[: self._at + 1]]
         known = {item.conversation_id for item in kept} | self._judged
@@ -127,12 +127,12 @@ class BlindRound:
 
     @property
     def current(self) -> int | None:
-        """What is in front of the person; None when the round is over."""
+        """The conversation that is shown; None when the round is over."""
         return self._conversations[self._at] if self._at < len(self._conversations) else None
 
     @property
     def words(self) -> str:
-        """Where the round stands."""
+        """Progress of the round, `3 of 10`."""
         return f"{min(self._at + 1, len(self._conversations))} of {len(self._conversations)}"
 
     def go_on(self) -> None:

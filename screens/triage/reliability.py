@@ -1,4 +1,4 @@
-"""The reliability plot: of conversations with about this score, what share was complete in fact."""
+"""The reliability diagram: the share of complete conversations by score."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INTERVAL: Cell = ("│", "$tone-accent")
 _POINT: Cell = ("●", "bold $tone-bright")
 _EMPTY: Cell = (" ", "")
 AXIS = 5
-"""Cells left of the plot, for what the height means."""
+"""Cells left of the plot, for the axis."""
 
 
 def plot_cells(
@@ -81,7 +81,7 @@ class Reliability(Widget):
 
 
 def axis_line(threshold: float | None, width: int) -> str:
-    """The ends of the score, its name, and the threshold where it stands."""
+    """The ends of the score, its name, and the mark of the threshold."""
     line = [" "] * width
 
     def put(text: str, at: int) -> None:

@@ -44,7 +44,7 @@ BLIND_COUNT = 10
 
 
 class TriageScreen(WorkbenchScreen[None]):
-    """Shows what comes next at once and writes the verdict behind it, in the order given."""
+    """Shows the next item at once; verdicts are written in the background, in the order given."""
 
     MODE = "triage"
     PLACE = "triage"
@@ -106,14 +106,14 @@ class TriageScreen(WorkbenchScreen[None]):
             super()._heard(event)
 
     def refresh_data(self) -> None:
-        """Reads the queue again; what is in front of the person stays."""
+        """Reads the queue again; the item that is shown stays."""
         if self._place is None:
             self._restore()
         else:
             self.read_queue(None)
 
     def _restore(self) -> None:
-        """Goes back to where the person was when the project was open last."""
+        """Restores the place of the last session."""
 
         def arrived(place: TriagePlace) -> None:
             self._place = place
@@ -177,17 +177,17 @@ class TriageScreen(WorkbenchScreen[None]):
         """The counts move to where there is room."""
         self.show_status(self.status)
 
-    # What is in front
+    # The current item
 
     @property
     def conversation(self) -> int | None:
-        """What is in front of the person; None when nothing is."""
+        """Id of the conversation that is shown; None when the queue is empty."""
         if self.blind is not None:
             return self.blind.current
         return None if self.queue.current is None else self.queue.current.conversation_id
 
     def show_current(self, *, again: bool = False) -> None:
-        """Shows what is in front now, unless it is shown already and nothing about it changed."""
+        """Shows the current item, unless it is shown already; `again` reads it in any case."""
         conversation = self.conversation
         self.set_class(conversation is None, "-empty")
         self.set_class(self.blind is not None, "-blind")
@@ -326,7 +326,7 @@ class TriageScreen(WorkbenchScreen[None]):
         )
 
     def _written(self, row: VerdictRow | None) -> None:
-        """What was written counts, and may move the threshold."""
+        """After a write: recalibrates when due, and shows the new status."""
 
         def settle() -> tuple[str, TriageStatus]:
             rule = self.services.calibration.refresh()

@@ -1,1 +1,1 @@
-"""What two screens share."""
+"""Widgets and formatting that several screens share."""

@@ -60,7 +60,7 @@ _POOL = _DaemonPool(THREADS)
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Awaits `work()` done on a daemon thread; raises what it raises."""
+    """Runs `work()` on a daemon thread and awaits it; raises what it raises."""
     return await asyncio.wrap_future(_POOL.submit(work))
 
 
@@ -96,12 +96,12 @@ def background(
 
 
 def _is_there(node: DOMNode) -> bool:
-    """Whether it is still shown: what is inside of a screen that closes goes before its work is cancelled."""
+    """Whether the widget is still mounted: the widgets of a closing screen go before its workers are cancelled."""
     return node.is_attached and not node._pruning
 
 
 def unforeseen(error: Exception) -> WorkbenchError:
-    """An error of no known kind as one that can be shown."""
+    """Wraps an unexpected exception, so that it can be shown in a dialog."""
     return WorkbenchError(
         f"Something went wrong that was not foreseen: {type(error).__name__}: {error}",
         "The log has the details; the project file keeps what was committed.",
@@ -118,7 +118,7 @@ def write_in_order(
     then: Callable[[T], None],
     failed: Callable[[WorkbenchError], None],
 ) -> Worker[Any]:
-    """As `background`, for what a person decided: nothing replaces it, and the order of calls is kept.
+    """As `background`, for writes that a person caused: none is replaced by a later one, and their order is kept.
 
     It is handed to the writing thread before this returns, and is written even if the node goes away.
     """
@@ -143,7 +143,7 @@ def write_in_order(
 
 
 async def all_written(seconds: float) -> bool:
-    """Waits until everything a person decided is written, at most so long; whether it is."""
+    """Waits until all writes of `write_in_order` are done, at most so many seconds; returns whether they are."""
     pending = [asyncio.wrap_future(future) for future in tuple(_unwritten)]
     if pending:
         _, late = await asyncio.wait(pending, timeout=seconds)

@@ -14,7 +14,7 @@ from engine.services.services import Services
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One conversation with everything a screen shows of it."""
+    """A conversation with its messages, score, remaining tasks, verdict and leaks."""
 
     row: ConversationRow
     messages: list[MessageRow]
@@ -26,7 +26,7 @@ class Facts:
 
     @property
     def digits(self) -> int:
-        """Digits of a probability that mean something on the model that scored."""
+        """Significant digits of a probability, from the batch noise of the model that scored."""
         return number_format.digits_for(self.score.noise if self.score is not None else None)
 
 

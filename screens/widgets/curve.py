@@ -22,7 +22,7 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True, slots=True)
 class CurveData:
-    """What is drawn: the points, the rule that is in force, how many digits mean something, the last turn."""
+    """What is drawn: the points, the rule that is in force, the significant digits, the last turn."""
 
     points: tuple[CurvePoint, ...] = ()
     rule: DecisionRule = field(default_factory=DecisionRule)
@@ -36,7 +36,7 @@ class CurveData:
 
 
 def spread(points: int, width: int) -> list[range]:
-    """For each column the points it stands for: few points get up to three columns each, many share one."""
+    """The points that each column shows: few points get up to three columns each, many share one."""
     if points == 0 or width <= 0:
         return []
     if points <= width:
@@ -48,7 +48,7 @@ def spread(points: int, width: int) -> list[range]:
 
 
 def block_rows(values: Sequence[float], height: int) -> list[str]:
-    """Values in [0, 1] as `height` rows of block characters, top row first; no value is drawn as nothing."""
+    """Values in [0, 1] as `height` rows of block characters, top row first; every value is at least one block high."""
     eighths = [max(1, round(min(max(value, 0.0), 1.0) * height * 8)) for value in values]
     return [
         "".join(_EIGHTHS[min(8, max(0, level - 8 * row))] for level in eighths)
@@ -109,7 +109,7 @@ class Curve(Widget):
     def _row(self, columns: list[range], at: int, y: int, rows: int) -> list[Segment]:
         """One row of the chart, of so many."""
         points, base = self._data.points, self.rich_style
-        # A column that stands for many points shows the highest: a peak is what one looks for.
+        # A column of several points shows the highest, because peaks are what a reader looks for.
         values = [max(points[index].p_end_normalised for index in column) for column in columns]
         threshold_row = rows - 1 - min(rows - 1, int(self._data.rule.threshold * rows))
         looks = {name: self.get_component_rich_style(name, partial=True) for name in _CURVE_TONES}

@@ -33,13 +33,13 @@ class Cycle(Keyed, Widget, can_focus=True):
         """Another value was chosen."""
 
     def __init__(self, values: Sequence[str], at: int = 0, *, id: str | None = None) -> None:
-        """`values` are what is shown, as they came."""
+        """`values` are shown as given, in this order."""
         super().__init__(id=id)
         self._values, self._at = values, at
 
     @property
     def at(self) -> int:
-        """Place of the value that is chosen."""
+        """Index of the chosen value."""
         return self._at
 
     def action_step(self, by: int) -> None:

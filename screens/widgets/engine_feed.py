@@ -57,19 +57,19 @@ class EngineFeed:
         self._app.post_message(EngineMessage(event))
 
     def publish(self, event: Event) -> None:
-        """Tells the subscribers; on the UI thread only."""
+        """Passes an event to the subscribers; call it on the UI thread."""
         if isinstance(event, JobEnded):
             self.last_ended = event
         self.signal.publish(event)
 
     def tell_training(self, run: TrainingRun | None) -> None:
-        """Tells which run works and how far it is, None for none; on the UI thread only."""
+        """Publishes the training run that is active and its progress, or None; call it on the UI thread."""
         if run != self.training:
             self.training = run
             self.training_signal.publish(run)
 
     def tell_pulls(self, pulls: Sequence[PullRow]) -> None:
-        """Tells which pulls work and how far they are; on the UI thread only."""
+        """Publishes the active pulls and their progress; call it on the UI thread."""
         if pulls != self.pulls:
             self.pulls = pulls
             self.pulls_signal.publish(pulls)

@@ -37,7 +37,7 @@ class Evidence(VerticalScroll, can_focus=False):
             yield section
 
     def show(self, facts: Facts | None, why: str = "") -> None:
-        """Shows the facts of one conversation; `why` is the reason it stands here, if there is one."""
+        """Shows the facts of one conversation; `why` is the reason why it is in the queue, if there is one."""
         empty = Content("")
         if facts is None:
             for name in ("why", "remaining", "note"):
@@ -62,7 +62,7 @@ def curve_data(facts: Facts) -> CurveData:
 
 
 def why_content(facts: Facts, why: str = "") -> Content:
-    """State, figure and reason of one conversation."""
+    """State, score and reason of one conversation."""
     look = STATE_LOOKS[facts.row.state]
     p = facts.row.p_end_normalised
     parts: list[Content | tuple[str, str] | str] = []
@@ -95,7 +95,7 @@ def remaining_content(facts: Facts) -> Content:
 
 
 def note_content(facts: Facts) -> Content:
-    """The verdict that stands, bright, and the note."""
+    """The current verdict and the note."""
     current = facts.current
     if current is None or not (current.verdict or current.note or current.tags):
         return Content.styled("no verdict yet", "$tone-muted")

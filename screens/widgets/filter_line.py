@@ -1,5 +1,4 @@
-"""The line in which a filter is written: what it finds is asked for while typing, with completion and the place of
-a mistake."""
+"""The line in which a filter is written: it applies while typing, completes fields and values, and marks mistakes."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from engine.text import display_safe, one_line
 from screens.widgets.keyed import Keyed
 
 TYPING_REST = 0.2
-"""Seconds without a key before what was typed is asked for."""
+"""Seconds without a key before the typed filter is applied."""
 MOST_CHARACTERS = 2_000
 PROMPT = "▽ "
 
@@ -77,7 +76,7 @@ class FilterInput(Keyed, Input):
 
 
 class FilterLine(Vertical):
-    """A line that is there while it has the focus or holds a filter; what stands below it lies over the list."""
+    """Visible while it has the focus or holds a filter; completions and mistakes are drawn over the list below."""
 
     DEFAULT_CSS = """
     FilterLine { height: 1; display: none; }
@@ -160,7 +159,7 @@ class FilterLine(Vertical):
         self._show_mistake(None)
 
     def edit(self, *, words: bool = False) -> None:
-        """Goes into the line, behind what stands there; for `words` behind a space."""
+        """Puts the cursor behind the present filter; for `words` behind a space."""
         if words and self._input.value and not self._input.value.endswith(" "):
             self._write(self._input.value + " ")
         self.add_class("-used")

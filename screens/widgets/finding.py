@@ -1,6 +1,6 @@
 """Finding words and plain text in what is shown. Pure.
 
-Case does not matter, and a space stands for any white space: a text is found across the end of a line, too.
+Case does not matter, and a space matches any white space, so that text is found across line ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The bottom line of every screen: a job at work, else a training run, else a pull, else what came of the last job."""
+"""The bottom line of every screen: the running job, else a training run, else a download, else the last result."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class JobsBar(Widget):
         self._live: dict[int, JobProgress] = {}
 
     def on_mount(self) -> None:
-        """Takes over what runs already, then listens."""
+        """Shows the jobs that run already, then follows events."""
         self._live = {job.job_id: job for job in self._jobs.active()}
         self._feed.signal.subscribe(self, self._heard)
         self._feed.training_signal.subscribe(self, lambda run: self.refresh())

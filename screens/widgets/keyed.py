@@ -31,7 +31,7 @@ class Keyed:
 
 
 def place_of(cls: type) -> str:
-    """The name of the place a class stands for: its own `PLACE`, else its name in lower case with hyphens."""
+    """The name of a class in binding ids: its own `PLACE`, else its name in lower case with hyphens."""
     given = cls.__dict__.get("PLACE")
     if given is not None:
         return str(given)

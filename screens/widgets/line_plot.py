@@ -1,4 +1,4 @@
-"""Curves over the steps of something that goes on, or over a share: lines of dots, or a sign at each point."""
+"""Plots curves over steps, or over a share in [0, 1], as lines of dots or as a sign at each point."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Scale:
         return self.low + share * (self.high - self.low)
 
     def share(self, value: float) -> float:
-        """Where a value stands, 0 at the bottom and 1 at the top."""
+        """The height of a value, 0 at the bottom and 1 at the top."""
         value = min(max(value, self.low), self.high)
         if self.logarithmic:
             return math.log(value / self.low) / math.log(self.high / self.low)
@@ -190,7 +190,7 @@ class LinePlot(Widget):
             title: Pieces of text and their tones, display-safe.
             steps: Step at the right end.
             marks: Steps that the axis marks.
-            empty: What stands there while no curve has a point.
+            empty: Text shown while no curve has a point.
             across: What is counted from left to right.
         """
         self._across = across

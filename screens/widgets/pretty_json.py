@@ -14,11 +14,11 @@ ONE_LINE = 60
 """A list or object of at most this many characters, without one in it that is longer, stays on one line."""
 
 LONGEST = 100_000
-"""Characters of a text that is still parsed; beyond it, it is shown as it stands."""
+"""Characters of a text that is still parsed; a longer one is shown unchanged."""
 
 INDENT = 2
 DEEPEST = 40
-"""Levels of lists and objects in one another; what goes deeper is shown as it stands."""
+"""Levels of lists and objects in one another; deeper ones are shown unchanged."""
 
 
 class _Written(str):

@@ -74,7 +74,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
     DEFAULT_CSS = "RowTable { overflow-x: hidden; overflow-y: auto; }"
 
     class Highlighted(Message):
-        """The cursor stands on another row."""
+        """The cursor moved to another row."""
 
         def __init__(self, table: RowTable[RowT], row_id: int) -> None:
             super().__init__()
@@ -127,7 +127,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
 
     @property
     def cursor_index(self) -> int:
-        """Where the cursor stands; 0 in an empty table."""
+        """Index of the row under the cursor; 0 in an empty table."""
         return self._cursor
 
     @property

@@ -1,6 +1,6 @@
 """One glyph, word and tone for each state and verdict, the same on every screen.
 
-A tone is a component class (`tone--complete`) whose colour stands in `common.tcss`, and a theme variable
+A tone is a component class (`tone--complete`) whose colour is set in `common.tcss`, and a theme variable
 (`$tone-complete`) for text put together as `Content`. The model's opinion is drawn plain or dim, a human's bold.
 """
 

@@ -109,7 +109,7 @@ class Block:
         raise IndexError(number)
 
     def line_of(self, part: int, at: int) -> int:
-        """Line on which a character of a part stands; the last one when it is folded away."""
+        """Line that holds a character of a part; the last line where it is folded away."""
         before = int(self._spaced)
         for piece in self._pieces:
             if piece.part == part:
@@ -161,7 +161,7 @@ class Layout:
         return self._starts[index] + int(self._spaced(index))
 
     def line_of(self, index: int, part: int, at: int) -> int:
-        """Line on which a character of a part stands; the end of the message when it is folded away."""
+        """Line that holds a character of a part; the end of the message where it is folded away."""
         return self._starts[index] + self.block(index).line_of(part, at)
 
     def message_at(self, line: int) -> int:

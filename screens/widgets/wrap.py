@@ -39,7 +39,7 @@ class Lines:
         return Lines(self.starts[:count], self.ends[:count])
 
     def at(self, offset: int) -> int:
-        """Number of the line in which a character stands, or after which it was left out."""
+        """Index of the line that holds a character, or after which it was left out."""
         return max(0, bisect_right(self.starts, offset) - 1)
 
 

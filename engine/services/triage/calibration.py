@@ -21,25 +21,25 @@ from engine.store.saved import SavedStore
 from engine.store.sql import snapshot
 
 EVERY = 10
-"""Verdicts after which a calibrated threshold is calibrated again."""
+"""New verdicts after which a calibrated threshold is calibrated again."""
 LAST = "calibration"
-"""The setting that holds how many verdicts stood behind the calibrated threshold."""
+"""The setting with the number of verdicts behind the calibrated threshold."""
 
 OWN_ERRORS = ("state", "p", "verdict")
-"""Filters by these pick conversations for their score, or for what was said of it: errors are not the same there."""
+"""Filters by these fields select by score or verdict, where the error rates of the sample do not apply."""
 CHOSEN_BY_SCORE = "the filter goes by the score"
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """Score and verdict, complete or not, of what has both."""
+    """Scores and verdicts (complete or not) of the conversations that have both."""
 
     scores: list[float]
     complete: list[bool]
 
     @property
     def lacking(self) -> str:
-        """Why they give no threshold; empty when they do."""
+        """Why they give no threshold; empty if they give one."""
         return calibration.lacking(sum(self.complete), len(self.complete) - sum(self.complete))
 
 
@@ -203,7 +203,7 @@ def _filter_rates(
         try:
             rates.append(FilterRate(name, text, rate(ListQuery(parse_filter(text)))))
         except WorkbenchError as error:
-            # A filter of another version of the program is told about, not hidden.
+            # A filter of another version of the program is reported, not hidden.
             rates.append(FilterRate(name, text, CompletionRate(0, 0, None, None, error.message)))
     return rates
 
