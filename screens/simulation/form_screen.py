@@ -14,19 +14,19 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine.services.services import Services
+from engine.services.simulation.person_session import PersonSession
 from engine.services.simulation.records import (
     AskedField,
-    FormTalk,
     LiveLine,
+    SessionState,
     SimulationOffers,
-    TalkState,
     chosen_models,
 )
 from engine.text import display_safe, one_line
 from screens.shell.dialogs import ChoiceDialog, Dialog, hint_line
 from screens.shell.run_form import KEYS, field_line
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
-from screens.simulation import formatting as words
+from screens.simulation import formatting
 from screens.widgets.cycle import Cycle
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.wrap import wrap
@@ -110,7 +110,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
             self.dismiss(FormChoice(name, variant, model))
 
 
-class FormTalkScreen(WorkbenchScreen[None]):
+class FormScreen(WorkbenchScreen[None]):
     """Shows the questions, takes the answers, and tells turn by turn which module said what."""
 
     PLACE = "form"
@@ -123,18 +123,20 @@ class FormTalkScreen(WorkbenchScreen[None]):
         Binding("pagedown", "scroll(1)", "Down", show=False, tooltip="Scroll what was said"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, talk: FormTalk, mode: str) -> None:
+    def __init__(
+        self, services: Services, feed: EngineFeed, session: PersonSession, mode: str
+    ) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
-        self._talk = talk
-        self._state = TalkState("", (), None)
+        self._session = session
+        self._state = SessionState("", (), None)
         self._drawn = False
 
     def compose_body(self) -> ComposeResult:
         """The dialogue, the modules, what it waits for, the line of the answer."""
-        with Vertical(id="talk"):
+        with Vertical(id="panes"):
             with VerticalScroll(id="dialogue", can_focus=False):
-                yield Static(id="said")
+                yield Static(id="messages")
             with VerticalScroll(id="modules", can_focus=False):
                 yield Static(id="calls")
         yield Static(id="state")
@@ -156,16 +158,16 @@ class FormTalkScreen(WorkbenchScreen[None]):
         self.call_after_refresh(self._look)
 
     def _look(self) -> None:
-        state = self._talk.state()
+        state = self._session.state()
         if state == self._state and self._drawn:
             return
         self._state, self._drawn = state, True
         width = self.query_one("#dialogue").content_size.width - 2
-        self.query_one("#said", Static).update(dialogue_content(state, width))
+        self.query_one("#messages", Static).update(dialogue_content(state, width))
         calls = self.query_one("#calls", Static)
         width = self.query_one("#modules").content_size.width - 2
         lines = [
-            words.line_content(line.module, line.role, line.text, width)
+            formatting.line_content(line.module, line.role, line.text, width)
             for line in state.lines[-KEPT:]
         ]
         calls.update(Content("\n").join(lines))
@@ -181,7 +183,7 @@ class FormTalkScreen(WorkbenchScreen[None]):
         if self._state.question is None:
             self.notify("The next question is still being made.", markup=False)
             return
-        self._talk.answer(event.value)
+        self._session.answer(event.value)
         event.input.clear()
         self._look()
 
@@ -193,7 +195,7 @@ class FormTalkScreen(WorkbenchScreen[None]):
 
     def action_leave(self) -> None:
         """Asks whether to stop; goes back at once when it is over."""
-        if self._talk.state().over is not None:
+        if self._session.state().over is not None:
             self.dismiss(None)
             return
         Way = Literal["stop", "wait"]
@@ -204,7 +206,7 @@ class FormTalkScreen(WorkbenchScreen[None]):
 
         def chosen(way: Way | None) -> None:
             if way == "stop":
-                self._talk.stop()
+                self._session.stop()
                 self._look()
             elif way == "wait":
                 self.dismiss(None)
@@ -220,7 +222,7 @@ class FormTalkScreen(WorkbenchScreen[None]):
         self.open_reader(array("q", [key]), 0)
 
 
-def dialogue_content(state: TalkState, width: int) -> Content:
+def dialogue_content(state: SessionState, width: int) -> Content:
     """Questions and answers, and the question that is open, in lines of so many cells."""
     parts: list[tuple[str, str, str]] = []
     asked = ""
@@ -264,7 +266,7 @@ def _message(who: str, text: str, style: str, width: int) -> Content:
     return Content.assemble((who.ljust(WHO), "$tone-muted"), (said, style))
 
 
-def state_content(state: TalkState) -> Content:
+def state_content(state: SessionState) -> Content:
     """What it waits for, or what came of it."""
     if state.over is not None:
         keys: list[tuple[str, str]] = []

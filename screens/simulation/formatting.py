@@ -1,4 +1,4 @@
-"""What the simulation screens say, list and copy. Without Textual's widgets."""
+"""What the simulation screens say, list and copy, without Textual's widgets."""
 
 from __future__ import annotations
 
@@ -7,24 +7,16 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from engine import number_format
+from engine.records.interval import Interval
+from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
 from engine.records.simulation import PlayEstimate, TranscriptLine
-from engine.services.simulation.records import (
-    LivePlay,
-    PlayedSet,
-    PlayItem,
-    ResultRow,
-    ResultSheet,
-    SheetColumn,
-)
+from engine.services.simulation.records import LivePlay, PlayedSet, PlayItem
 from engine.text import as_json, one_line
 from screens.widgets.row_table import Column, Piece
 
-Listed = tuple[int, ResultRow]
-"""The id of a row in its table, and the row."""
 Called = tuple[int, TranscriptLine]
 """The place of a call in its play, and the call."""
 LONGEST_NAME = 60
-LEAST_WIDTH, MOST_WIDTH = 5, 30
 KINDS = {
     "sharded": "sharded conversations",
     "forms": "forms",
@@ -32,33 +24,6 @@ KINDS = {
     "shards": "proposed shards",
 }
 ROLE_TONES = {"user": "accent", "assistant": "bright", "judge": "muted"}
-NO_COLUMNS: list[Column[Listed]] = [Column("name", "", 20, lambda row: [], flexible=True)]
-"""Before there is a table."""
-
-
-def columns(sheet: ResultSheet) -> list[Column[Listed]]:
-    """The columns of a table; the first takes the width that is left."""
-    return [_column(sheet, nth, one) for nth, one in enumerate(sheet.columns)]
-
-
-def _column(sheet: ResultSheet, nth: int, column: SheetColumn) -> Column[Listed]:
-    def cell(listed: Listed) -> Sequence[Piece]:
-        text = one_line(listed[1].cells[nth], LONGEST_NAME)
-        return [(text, "tone--muted" if text == "–" else "")]
-
-    widest = max([len(column.name), *(len(row.cells[nth]) for row in sheet.rows)])
-    width = min(max(widest, LEAST_WIDTH), MOST_WIDTH)
-    name = one_line(column.name, LONGEST_NAME)
-    # In a narrow terminal the counts go before the figures that the papers compare.
-    return Column(
-        str(nth),
-        name,
-        width,
-        cell,
-        nth == 0,
-        column.figure and nth > 0,
-        keep=99 - nth if nth else 100,
-    )
 
 
 def play_columns() -> list[Column[PlayItem]]:
@@ -69,15 +34,15 @@ def play_columns() -> list[Column[PlayItem]]:
             return [("✗", "tone--incomplete")]
         return [("●", "tone--accent") if item.conversation_id is not None else ("·", "tone--muted")]
 
-    def told(item: PlayItem) -> Sequence[Piece]:
+    def result(item: PlayItem) -> Sequence[Piece]:
         if item.reason is not None:
             return [(f"broke off: {one_line(item.reason)}", "tone--incomplete")]
-        return [(one_line(item.told), "tone--muted")]
+        return [(one_line(item.summary), "tone--muted")]
 
     return [
         Column("sign", "", 1, sign),
         Column("play", "play", 38, lambda item: [(one_line(item.name), "")], keep=8),
-        Column("told", "what came of it", 24, told, flexible=True),
+        Column("result", "what came of it", 24, result, flexible=True),
     ]
 
 
@@ -105,20 +70,20 @@ def call_columns() -> list[Column[Called]]:
 # Sets and tables
 
 
-def summary(sets: Sequence[PlayedSet], at: int, sheet: ResultSheet | None, page: str) -> Content:
+def summary(sets: Sequence[PlayedSet], at: int, table: ReportTable | None, page: str) -> Content:
     """Which set of how many this is, what plays in it, and which table is shown."""
     one = sets[at]
     counts = f"{one.played:,} played"
     if one.broken:
         counts += f", {one.broken:,} broke off"
-    title = "" if sheet is None else f"{sheet.title} {page}"
+    title = "" if table is None else f"{table.title} {page}"
     return Content.assemble(
         (f"set {at + 1} of {len(sets)} ", "$tone-accent"),
         (one_line(one.source, 40), "bold"),
         f" · {counts}",
         (f" · {title}" if title else "", "$tone-accent"),
         (f" · {format_models(one)}", "$tone-muted"),
-        (f" · {one_line(one.told, 80)}" if one.told else "", "$tone-muted"),
+        (f" · {one_line(one.summary, 80)}" if one.summary else "", "$tone-muted"),
     )
 
 
@@ -130,42 +95,33 @@ def format_models(one: PlayedSet) -> str:
     return ", ".join(f"{one_line(role, 12)}: {one_line(label, 40)}" for role, label in one.models)
 
 
-def sorted_rows(rows: Sequence[ResultRow], by: int | None, descending: bool) -> list[ResultRow]:
+def sorted_rows(rows: Sequence[ReportRow], by: int | None, descending: bool) -> list[ReportRow]:
     """Rows by a column, those without a value last; in their own order for None."""
     if by is None:
         return list(rows)
-    valued = [row for row in rows if row.values[by] is not None]
-    rest = [row for row in rows if row.values[by] is None]
-    numbers = all(isinstance(row.values[by], float | int) for row in valued)
-    # a column holds numbers or texts; should one hold both, all are compared as texts
-    if numbers:
-        valued.sort(key=lambda row: float(row.values[by] or 0), reverse=descending)
-    else:
-        valued.sort(key=lambda row: str(row.values[by]), reverse=descending)
-    return valued + rest
+    known = [row for row in rows if row.cells[by] is not None]
+    unknown = [row for row in rows if row.cells[by] is None]
+    # a column holds numbers or texts
+    known.sort(key=lambda row: _sort_key(row.cells[by]), reverse=descending)
+    return known + unknown
 
 
-def note(sheet: ResultSheet, by: int | None) -> Content:
-    """What must be known to read a table: what it is sorted by, and what that column is."""
-    parts: list[str] = []
-    if by is not None:
-        parts.append(f"{sheet.columns[by].name}: {sheet.columns[by].means}")
-    if sheet.said:
-        parts.append(sheet.said)
-    return Content.styled(one_line(" ".join(parts), 400), "$tone-muted")
+def _sort_key(cell: Cell) -> tuple[float, str]:
+    if isinstance(cell, Interval):
+        return cell.value, ""
+    return (0.0, cell) if isinstance(cell, str) else (cell or 0.0, "")
 
 
-def column_content(column: SheetColumn) -> Content:
+def note(table: ReportTable, by: int | None) -> Content:
+    """What must be known to read a table: what the column holds that it is sorted by, and its notes."""
+    parts = [] if by is None else [f"{table.columns[by].title}: {table.columns[by].means}"]
+    return Content.styled(one_line(" ".join([*parts, *table.notes]), 400), "$tone-muted")
+
+
+def column_content(column: ReportColumn) -> Content:
     """A column to choose: its name, and what stands in it."""
-    name = f"{one_line(column.name, 16):<17}"
+    name = f"{one_line(column.title, 16):<17}"
     return Content.assemble((name, "bold"), (one_line(column.means, 80), "$tone-muted"))
-
-
-def as_text(sheet: ResultSheet, rows: Sequence[ResultRow]) -> str:
-    """A table with tabs, as it is shown."""
-    lines = ["\t".join(column.name for column in sheet.columns)]
-    lines += ["\t".join(row.cells) for row in rows]
-    return "\n".join([*lines, *([sheet.said] if sheet.said else [])])
 
 
 def empty_content() -> Content:

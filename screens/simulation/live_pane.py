@@ -1,35 +1,35 @@
-"""What is being said in simulations now, as it comes."""
+"""The newest replies of the simulations that run."""
 
 from __future__ import annotations
 
 from textual.widgets import Static
 
-from engine.services.simulation.records import Simulations
-from screens.simulation import formatting as words
+from engine.services.simulation.service import SimulationService
+from screens.simulation import formatting
 
 LISTEN_SECONDS = 0.4
-"""Between two looks at what is being said."""
+"""Between two looks at the replies."""
 
 
 class LivePane(Static):
-    """The newest replies of the newest plays, looked at now and then while it is in sight."""
+    """Shows the newest replies of the newest plays while it is visible."""
 
-    def __init__(self, simulations: Simulations, *, id: str | None = None) -> None:
+    def __init__(self, simulations: SimulationService, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._simulations = simulations
-        self._said: object = None
+        self._drawn: object = None
 
     def on_mount(self) -> None:
-        """Begins to listen."""
+        """Looks at the replies every `LISTEN_SECONDS`."""
         self.set_interval(LISTEN_SECONDS, self.listen)
 
     def listen(self) -> None:
-        """Draws what is being said, if it is another than before, or has another room."""
+        """Draws the replies where there are new ones, or the pane has another size."""
         size = self.content_size
         if not self.display or not size.height or not self.screen.is_active:
             return
         plays = self._simulations.live()
-        said = [(play.key, play.replies) for play in plays], size
-        if said != self._said:
-            self._said = said
-            self.update(words.live_content(plays, size.height, size.width))
+        drawn = [(play.key, play.replies) for play in plays], size
+        if drawn != self._drawn:
+            self._drawn = drawn
+            self.update(formatting.live_content(plays, size.height, size.width))

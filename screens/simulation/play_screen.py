@@ -18,7 +18,7 @@ from engine.services.simulation.records import PlayItem
 from engine.text import one_line
 from screens.shell.clipboard import copy
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
-from screens.simulation import formatting as words
+from screens.simulation import formatting
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.row_table import RowTable
 from screens.widgets.text_pane import TextPane
@@ -42,13 +42,13 @@ class PlayScreen(WorkbenchScreen[None]):
         self.MODE = mode  # type: ignore[misc]
         self._item = item
         self._lines: list[TranscriptLine] = []
-        self.table = RowTable[words.Called](
-            words.call_columns(), self._fetch, lambda called: called[0], id="calls"
+        self.table = RowTable[formatting.Called](
+            formatting.call_columns(), self._fetch, lambda called: called[0], id="calls"
         )
 
     def compose_body(self) -> ComposeResult:
         """What came of it, its calls, the one under the cursor."""
-        yield Static(id="told")
+        yield Static(id="result")
         yield self.table
         yield TextPane(id="call")
 
@@ -66,18 +66,18 @@ class PlayScreen(WorkbenchScreen[None]):
     def _show(self, lines: list[TranscriptLine]) -> None:
         self._lines = lines
         item = self._item
-        told = item.told if item.reason is None else f"broke off: {item.reason}"
-        self.query_one("#told", Static).update(
+        result = item.summary if item.reason is None else f"broke off: {item.reason}"
+        self.query_one("#result", Static).update(
             Content.assemble(
                 (one_line(item.name, 100), "bold"),
                 f" · {number_format.counted(len(lines), 'call')}",
-                (f" · {one_line(told, 200)}" if told else "", "$tone-muted"),
+                (f" · {one_line(result, 200)}" if result else "", "$tone-muted"),
             )
         )
         self.table.show(array("q", range(len(lines))))
         self._show_call()
 
-    def _fetch(self, ids: Sequence[int]) -> list[words.Called]:
+    def _fetch(self, ids: Sequence[int]) -> list[formatting.Called]:
         return [(nth, self._lines[nth]) for nth in ids if nth < len(self._lines)]
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
@@ -96,7 +96,11 @@ class PlayScreen(WorkbenchScreen[None]):
     def _show_call(self) -> None:
         line = self._line
         pane = self.query_one(TextPane)
-        text = "No call: it asked no model for anything." if line is None else words.call_text(line)
+        text = (
+            "No call: it asked no model for anything."
+            if line is None
+            else formatting.call_text(line)
+        )
         if text != pane.text:
             pane.show(text)
 
@@ -111,7 +115,7 @@ class PlayScreen(WorkbenchScreen[None]):
     def action_copy(self) -> None:
         """Copies the call."""
         if (line := self._line) is not None:
-            copy(self, words.call_text(line), "the call")
+            copy(self, formatting.call_text(line), "the call")
 
     def action_leave(self) -> None:
         """From the text to the calls; else back."""

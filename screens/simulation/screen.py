@@ -14,14 +14,14 @@ from textual.widgets import Static
 
 from engine.errors import WorkbenchError
 from engine.events import Event, JobEnded, JobStarted
+from engine.records.report import ReportRow, ReportTable
+from engine.services.report_rendering import tab_separated
 from engine.services.services import Services
+from engine.services.simulation.drafts import DraftsFile
+from engine.services.simulation.person_session import PersonSession
 from engine.services.simulation.records import (
-    Drafts,
-    FormTalk,
     PlayedSet,
     PlayItem,
-    ResultRow,
-    ResultSheet,
     SetResults,
     SimulationOffers,
     SimulationRequest,
@@ -30,13 +30,14 @@ from screens.shell.clipboard import copy
 from screens.shell.dialogs import TextDialog, ask_order
 from screens.shell.save_dialogs import ask_file
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.simulation import formatting as words
-from screens.simulation.form_screen import FormChoice, FormChoiceDialog, FormTalkScreen
+from screens.simulation import formatting
+from screens.simulation.form_screen import FormChoice, FormChoiceDialog, FormScreen
 from screens.simulation.live_pane import LivePane
 from screens.simulation.play_screen import PlayScreen
 from screens.simulation.run_form import SimulationRunForm
 from screens.simulation.shards_screen import ShardsScreen
 from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.report_columns import NO_COLUMNS, Listed, report_columns
 from screens.widgets.row_table import RowTable
 
 STAGE = "simulate"
@@ -81,14 +82,12 @@ class SimulationScreen(WorkbenchScreen[None]):
         self._page = 0
         self._sort: tuple[int, bool] | None = None
         self._numbers: dict[tuple[str, ...], int] = {}
-        self._rows: dict[int, ResultRow] = {}
+        self._rows: dict[int, ReportRow] = {}
         self._items: dict[int, PlayItem] = {}
-        self._talk: FormTalk | None = None
-        self.table = RowTable[words.Listed](
-            words.NO_COLUMNS, self._fetch, lambda listed: listed[0], id="rows"
-        )
+        self._session: PersonSession | None = None
+        self.table = RowTable[Listed](NO_COLUMNS, self._fetch, lambda listed: listed[0], id="rows")
         self.plays = RowTable[PlayItem](
-            words.play_columns(), self._fetch_plays, lambda item: item.id, id="plays"
+            formatting.play_columns(), self._fetch_plays, lambda item: item.id, id="plays"
         )
 
     def compose_body(self) -> ComposeResult:
@@ -96,7 +95,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         yield Static(id="summary")
         yield self.table
         yield Static(id="note")
-        yield Static(words.empty_content(), classes="empty")
+        yield Static(formatting.empty_content(), classes="empty")
         with Horizontal(id="below"):
             yield self.plays
             yield LivePane(self.services.simulations, id="live")
@@ -127,10 +126,10 @@ class SimulationScreen(WorkbenchScreen[None]):
         if key != self._shown:
             self._page, self._sort = 0, None
         self._sets, self._shown, self._results = sets, key, results
-        self._page = min(self._page, max(0, len(results.sheets) - 1))
+        self._page = min(self._page, max(0, len(results.tables) - 1))
         self._items = {item.id: item for item in results.plays}
         self.set_class(not sets, "-empty")
-        self._show_sheet()
+        self._show_table()
 
     @property
     def _at(self) -> int:
@@ -138,33 +137,35 @@ class SimulationScreen(WorkbenchScreen[None]):
         return keys.index(self._shown) if self._shown in keys else 0
 
     @property
-    def _sheet(self) -> ResultSheet | None:
-        sheets = self._results.sheets
-        return sheets[self._page] if self._page < len(sheets) else None
+    def _table_here(self) -> ReportTable | None:
+        tables = self._results.tables
+        return tables[self._page] if self._page < len(tables) else None
 
-    def _ordered(self, sheet: ResultSheet) -> list[ResultRow]:
+    def _ordered(self, table: ReportTable) -> list[ReportRow]:
         by, descending = self._sort or (None, False)
-        return words.sorted_rows(sheet.rows, by, descending)
+        return formatting.sorted_rows(table.rows, by, descending)
 
-    def _show_sheet(self) -> None:
+    def _show_table(self) -> None:
         if not self._sets:
             return
-        sheet = self._sheet
-        many = len(self._results.sheets)
+        table = self._table_here
+        many = len(self._results.tables)
         page = f"({self._page + 1} of {many})" if many > 1 else ""
-        self.query_one("#summary", Static).update(words.summary(self._sets, self._at, sheet, page))
+        self.query_one("#summary", Static).update(
+            formatting.summary(self._sets, self._at, table, page)
+        )
         self._rows = {}
-        if sheet is None:
-            self.table.show_columns(words.NO_COLUMNS)
+        if table is None:
+            self.table.show_columns(NO_COLUMNS)
             self.query_one("#note", Static).update("Nothing has ended yet in this set.")
         else:
-            names = [nth for nth, one in enumerate(sheet.columns) if not one.figure] or [0]
-            for row in self._ordered(sheet):
-                key = (self._shown, sheet.title, *(row.cells[nth] for nth in names))
+            names = [nth for nth, one in enumerate(table.columns) if one.kind == "text"] or [0]
+            for row in self._ordered(table):
+                key = (self._shown, table.title, *(str(row.cells[nth]) for nth in names))
                 self._rows[self._numbers.setdefault(key, len(self._numbers))] = row
-            self.table.show_columns(words.columns(sheet))
+            self.table.show_columns(report_columns(table))
             by = None if self._sort is None else self._sort[0]
-            self.query_one("#note", Static).update(words.note(sheet, by))
+            self.query_one("#note", Static).update(formatting.note(table, by))
         mark = None if self._sort is None else (str(self._sort[0]), self._sort[1])
         self.table.show(array("q", self._rows), mark)
         self._fit()
@@ -179,7 +180,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         """More or fewer rows have room."""
         self._fit()
 
-    def _fetch(self, ids: Sequence[int]) -> list[words.Listed]:
+    def _fetch(self, ids: Sequence[int]) -> list[Listed]:
         return [(nth, row) for nth in ids if (row := self._rows.get(nth)) is not None]
 
     def _fetch_plays(self, ids: Sequence[int]) -> list[PlayItem]:
@@ -228,27 +229,27 @@ class SimulationScreen(WorkbenchScreen[None]):
 
     def action_turn(self, by: int) -> None:
         """Shows another table of the set."""
-        if self._results.sheets:
-            self._page = (self._page + by) % len(self._results.sheets)
+        if self._results.tables:
+            self._page = (self._page + by) % len(self._results.tables)
             self._sort = None
-            self._show_sheet()
+            self._show_table()
 
     def action_sort(self) -> None:
         """Asks by which column."""
-        sheet = self._sheet
-        if sheet is None:
+        table = self._table_here
+        if table is None:
             return
-        choices = [(nth, words.column_content(one)) for nth, one in enumerate(sheet.columns)]
+        choices = [(nth, formatting.column_content(one)) for nth, one in enumerate(table.columns)]
         now = None if self._sort is None else self._sort[0]
         ask_order(self, choices, now, self._sort_by)
 
     def _sort_by(self, by: int) -> None:
-        sheet = self._sheet
-        if sheet is not None and by < len(sheet.columns):
-            first = sheet.columns[by].figure  # the largest figure first, names from a to z
+        table = self._table_here
+        if table is not None and by < len(table.columns):
+            first = table.columns[by].kind != "text"  # the largest figure first, names from a to z
             again = self._sort is not None and self._sort[0] == by
             self._sort = (by, not self._sort[1] if again and self._sort else first)
-            self._show_sheet()
+            self._show_table()
 
     def action_leave(self) -> None:
         """From the plays to the table."""
@@ -262,9 +263,9 @@ class SimulationScreen(WorkbenchScreen[None]):
             return
         simulations = self.services.simulations
 
-        def chosen(wish: SimulationRequest | None) -> None:
-            if wish is not None:
-                self._begin(partial(simulations.start, wish))
+        def chosen(request: SimulationRequest | None) -> None:
+            if request is not None:
+                self._begin(partial(simulations.start, request))
 
         def ask(offers: SimulationOffers) -> None:
             self.app.push_screen(SimulationRunForm(simulations, offers), chosen)
@@ -333,13 +334,13 @@ class SimulationScreen(WorkbenchScreen[None]):
         title = "Shards of which file? A new one gets all that this project proposed"
         self.app.push_screen(TextDialog(title, value="shards.jsonl"), chosen)
 
-    def _open_drafts(self, drafts: Drafts) -> None:
+    def _open_drafts(self, drafts: DraftsFile) -> None:
         self.app.push_screen(ShardsScreen(self.services, self.feed, drafts, self.MODE))
 
     def action_form(self) -> None:
         """Asks for a form and begins it; goes back to one that waits."""
-        if self._talk is not None and self._talk.state().over is None:
-            self._open_talk(self._talk)
+        if self._session is not None and self._session.state().over is None:
+            self._open_session(self._session)
             return
         if not self.may_write():
             return
@@ -349,7 +350,7 @@ class SimulationScreen(WorkbenchScreen[None]):
             if choice is not None:
                 self.in_background(
                     lambda: simulations.fill_form(choice.form, choice.variant, choice.model),
-                    self._open_talk,
+                    self._open_session,
                     group="form",
                 )
 
@@ -358,16 +359,16 @@ class SimulationScreen(WorkbenchScreen[None]):
 
         self.in_background(simulations.offers, ask, group="offers")
 
-    def _open_talk(self, talk: FormTalk) -> None:
-        self._talk = talk
-        self.app.push_screen(FormTalkScreen(self.services, self.feed, talk, self.MODE))
+    def _open_session(self, session: PersonSession) -> None:
+        self._session = session
+        self.app.push_screen(FormScreen(self.services, self.feed, session, self.MODE))
 
     # Taking it along
 
     def action_copy(self) -> None:
         """Copies the table as it is shown."""
-        if (sheet := self._sheet) is not None:
-            copy(self, words.as_text(sheet, self._ordered(sheet)), "the table")
+        if (table := self._table_here) is not None:
+            copy(self, tab_separated(table, self._ordered(table)), "the table")
 
     def action_export(self) -> None:
         """Asks for a file and writes the set to it."""

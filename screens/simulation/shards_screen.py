@@ -14,7 +14,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.services.services import Services
-from engine.services.simulation.records import Drafts, DraftShard, ShardDraft, State
+from engine.services.simulation.drafts import DraftsFile
+from engine.services.simulation.records import DraftShard, ShardDraft, State
 from engine.text import display_safe, one_line
 from screens.shell.dialogs import TextDialog
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
@@ -24,7 +25,7 @@ from screens.widgets.row_table import Column, Piece, RowTable
 
 Listed = tuple[int, int, DraftShard]
 """The id of a row, the place of the shard among those of its instruction, and the shard."""
-WORDED = {"model": "model", "text": "as in the text", "person": "you"}
+AUTHORS = {"model": "model", "text": "as in the text", "person": "you"}
 SIGNS: dict[State, tuple[str, str]] = {
     "proposed": ("○ waits for you", "$tone-borderline"),
     "approved": ("● approved", "$tone-complete"),
@@ -53,7 +54,7 @@ class ShardsScreen(WorkbenchScreen[None]):
         Binding("escape,q", "leave", "Back", tooltip="Go back; all is in the file"),
     ]  # fmt: skip
 
-    def __init__(self, services: Services, feed: EngineFeed, drafts: Drafts, mode: str) -> None:
+    def __init__(self, services: Services, feed: EngineFeed, drafts: DraftsFile, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._drafts = drafts
@@ -84,7 +85,7 @@ class ShardsScreen(WorkbenchScreen[None]):
             return
         first = self._nth * MOST_SHARDS
         self.table.show(array("q", (first + one.shard_id for one in draft.shards)))
-        self._tell()
+        self._show_draft()
 
     @property
     def _draft(self) -> ShardDraft | None:
@@ -107,7 +108,7 @@ class ShardsScreen(WorkbenchScreen[None]):
                     found.append((key, place, one))
         return found
 
-    def _tell(self) -> None:
+    def _show_draft(self) -> None:
         draft = self._draft
         if draft is not None:
             waiting = sum(one.state == "proposed" for one in self._items)
@@ -119,7 +120,7 @@ class ShardsScreen(WorkbenchScreen[None]):
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Marks the span of the shard under the cursor."""
-        self._tell()
+        self._show_draft()
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter words it anew."""
@@ -194,7 +195,7 @@ def _columns() -> list[Column[Listed]]:
         return [(one_line(listed[2].text, 400) or "(empty)", "")]
 
     def by(listed: Listed) -> Sequence[Piece]:
-        return [(WORDED.get(listed[2].by, listed[2].by), "tone--muted")]
+        return [(AUTHORS.get(listed[2].by, listed[2].by), "tone--muted")]
 
     return [
         Column("nr", "", 3, lambda listed: [(str(listed[1]), "tone--muted")], right=True),
@@ -241,13 +242,13 @@ def missing_content(draft: ShardDraft) -> Content:
         lost = one_line(", ".join(draft.lost), 300)
         parts.append(Content.assemble(("No shard says: ", "$tone-incomplete"), lost))
     if draft.missing:
-        told = one_line(draft.missing, 300)
-        parts.append(Content.assemble(("The model misses: ", "$tone-borderline"), told))
+        missing = one_line(draft.missing, 300)
+        parts.append(Content.assemble(("The model misses: ", "$tone-borderline"), missing))
     if draft.full is not None and draft.concat is not None:
-        told = f"Played: FULL {100 * draft.full:.0f}, CONCAT {100 * draft.concat:.0f}"
+        scores = f"Played: FULL {100 * draft.full:.0f}, CONCAT {100 * draft.concat:.0f}"
         tone = "$tone-complete" if draft.holds else "$tone-incomplete"
         verdict = "they lose little" if draft.holds else "which is too little"
-        parts.append(Content.assemble(f"{told}, ", (verdict, tone)))
+        parts.append(Content.assemble(f"{scores}, ", (verdict, tone)))
     if not parts:
         asked = "the model misses nothing" if draft.missing == "" else "the model was not asked"
         parts = [Content.styled(f"Every number and name is said; {asked}.", "$tone-muted")]

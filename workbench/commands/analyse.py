@@ -13,6 +13,8 @@ from rich.cells import cell_len
 
 from engine.errors import UsageError
 from engine.filters import ListQuery
+from engine.records.report import ReportTable
+from engine.services.report_rendering import shown_cells
 from engine.services.workspace import Workspace
 from engine.store import conversations, imports
 from engine.store.sql import snapshot
@@ -132,6 +134,13 @@ def _simulated(truth: Mapping[str, Any]) -> Scored | None:
     names = (str(truth.get(key, "unknown")) for key in ("task", "condition", "assistant_model"))
     task, condition, model = names
     return Scored(task, condition, model, str(instruction), float(score or 0))
+
+
+def aligned_table(table: ReportTable) -> list[str]:
+    """A table of results as lines, right-aligned."""
+    return aligned(
+        [one.title for one in table.columns], [shown_cells(table, row) for row in table.rows]
+    )
 
 
 def aligned(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:

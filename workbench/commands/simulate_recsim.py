@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from engine.services.simulation.recsim import RecsimChoice, recsim_simulation
+from engine.services.simulation.result_tables import task_table
 from engine.services.workspace import Workspace
 from engine.simulate.recsim.people import LANGUAGES, TASKS
-from engine.simulate.recsim.table import TaskRow, by_task
-from workbench.commands.analyse import aligned
+from engine.simulate.recsim.table import by_task
+from workbench.commands.analyse import aligned_table
 from workbench.commands.narration import Told
 from workbench.commands.options import positive
 from workbench.commands.playing import add_common, exit_code, played, read_common
@@ -76,33 +76,5 @@ def simulate(arguments: argparse.Namespace) -> int:
         "tasks": [asdict(row) for row in table],
         "runs": runs,
     }
-    Told(lines_of(table), told).print(arguments.json)
+    Told(aligned_table(task_table(ended)), told).print(arguments.json)
     return exit_code(rows)
-
-
-def lines_of(table: Sequence[TaskRow]) -> list[str]:
-    """The table as text."""
-    heads = [
-        "task",
-        "conversations",
-        "turns",
-        "goodbye",
-        "user chars",
-        "assistant chars",
-        "stand-ins",
-    ]
-    return aligned(
-        heads,
-        [
-            [
-                row.task,
-                f"{row.conversations:,}",
-                f"{row.turns:.1f}",
-                f"{row.goodbyes:,}",
-                f"{row.user_chars:,.0f}",
-                f"{row.assistant_chars:,.0f}",
-                f"{row.stand_ins:,}",
-            ]
-            for row in table
-        ],
-    )

@@ -29,9 +29,9 @@ from engine.services.workspace import Workspace
 from engine.simulate.sharded.log import CATEGORIES
 from engine.simulate.sharded.making.draft import Draft
 from engine.simulate.sharded.making.play import holds
-from engine.simulate.sharded.scenario import ALL_CONDITIONS, CONDITIONS, Condition
+from engine.simulate.sharded.scenario import ALL_CONDITIONS, CONDITIONS, Condition, place_of
 from engine.text import one_line
-from engine.validate.aptitude import Aptitude, Scored, aptitudes
+from engine.validate.aptitude import Scored, aptitudes
 from workbench.commands.analyse import aligned
 from workbench.commands.narration import Told, tell
 from workbench.commands.options import not_negative, positive
@@ -171,7 +171,9 @@ def asked_conditions(words: str | None) -> tuple[Condition, ...]:
 def told(rows: Sequence[PlayRow], conditions: Sequence[Condition]) -> Told:
     """The table of the paper, and what the replies were, by condition."""
     over = [row for row in rows if row.reason is None]
-    found = sorted(aptitudes(scored(over)), key=lambda row: (row.task, _place(row, conditions)))
+    found = sorted(
+        aptitudes(scored(over)), key=lambda row: (row.task, place_of(row.condition, conditions))
+    )
     full = {
         (row.task, row.model): row.performance
         for row in found
@@ -237,15 +239,6 @@ def _by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:
         for task_id, some in each.items()
         for row in aptitudes(some)
     ]
-
-
-def _place(row: Aptitude, conditions: Sequence[Condition]) -> int:
-    """Where a condition stands among those that were asked for, whatever the temperatures behind its name."""
-    names: dict[str, int] = {name: at for at, name in enumerate(conditions)}
-    named = row.condition
-    while named not in names and "-" in named:
-        named = named.rpartition("-")[0]
-    return names.get(named, len(names))
 
 
 def _share(performance: float, full: float | None) -> str:

@@ -16,7 +16,10 @@ from engine.simulate.sharded.making.play import holds
 
 
 class DraftsFile:
-    """See `engine.services.simulation.records.Drafts`."""
+    """The drafts of one file. Every change is written to the file before it is returned.
+
+    Changes raise UsageError where they cannot be made, and ProjectError where the file cannot be written.
+    """
 
     def __init__(self, path: str, drafts: list[Draft]) -> None:
         self._path, self._drafts = path, drafts
@@ -28,24 +31,24 @@ class DraftsFile:
         return self._path
 
     def items(self) -> list[ShardDraft]:
-        """See the port."""
+        """All drafts in order."""
         with self._guard:
             return [_shown(draft) for draft in self._drafts]
 
     def decide(self, nth: int, state: State) -> ShardDraft:
-        """See the port."""
+        """Approves or rejects one, or opens it again; returns it as it is then."""
         return self._change(nth, lambda draft: draft.decided(state))
 
     def edit(self, nth: int, shard_id: int, text: str) -> ShardDraft:
-        """See the port."""
+        """Words a shard anew."""
         return self._change(nth, lambda draft: draft.edited(shard_id, text))
 
     def move(self, nth: int, shard_id: int, by: int) -> ShardDraft:
-        """See the port."""
+        """Puts a shard `by` places later; earlier if negative."""
         return self._change(nth, lambda draft: draft.moved(shard_id, by))
 
     def leave_out(self, nth: int, shard_id: int) -> ShardDraft:
-        """See the port."""
+        """Removes a shard; the last one of an instruction stays."""
         if len(self._drafts[nth].candidates) == 1:
             raise UsageError("The last shard cannot be left out.", "Reject the instruction.")
         return self._change(nth, lambda draft: draft.without(shard_id))

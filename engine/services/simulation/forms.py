@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import UsageError
-from engine.model.interface import Sampling
 from engine.model.chat import Role
+from engine.model.interface import Sampling
 from engine.records.simulation import PlayRow, TranscriptLine
 from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation

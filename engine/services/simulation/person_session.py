@@ -15,7 +15,7 @@ from engine.number_format import counted, figure
 from engine.services.simulation.forms import KIND, rules_as_json
 from engine.services.simulation.live import live_line
 from engine.services.simulation.options import SimulationOptions
-from engine.services.simulation.records import AskedField, LiveLine, TalkState
+from engine.services.simulation.records import AskedField, LiveLine, SessionState
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 from engine.simulate.forms.asking import Rules, RunOver
 from engine.simulate.forms.form import Form, fields_under
@@ -82,8 +82,8 @@ def filling(
     return Filling(form, made, stage, person)
 
 
-class ProjectTalk:
-    """See `engine.services.simulation.records.FormTalk`."""
+class PersonSession:
+    """A form that a person and the modules fill in a job. Every method returns at once."""
 
     def __init__(
         self,
@@ -91,30 +91,30 @@ class ProjectTalk:
         start: Callable[[Sequence[Stage]], int],
         active: Callable[[], Sequence[JobProgress]],
         simulations: ProjectSimulations,
-        heard: Callable[[str, Line], None],
+        on_reply: Callable[[str, Line], None],
     ) -> None:
-        """Starts it; `heard` is told every reply.
+        """Starts the job; `on_reply` is called with the key of the play and every reply.
 
         Raises:
             ProjectReadOnly: Nothing can be run on this project.
         """
         self._filling, self._active, self._simulations = begun, active, simulations
-        self._heard = heard
+        self._on_reply = on_reply
         self._guard = threading.Lock()
         self._key = ""
         self._lines: list[LiveLine] = []
-        self._ended: TalkState | None = None
+        self._ended: SessionState | None = None
         begun.stage.heard = self._hear
         self._titles = {stage.title for stage in begun.simulation.stages}
         self._job_id = start(begun.simulation.stages)
 
     @property
     def job_id(self) -> int:
-        """See the port."""
+        """The job that runs it."""
         return self._job_id
 
-    def state(self) -> TalkState:
-        """See the port."""
+    def state(self) -> SessionState:
+        """The state now."""
         # in this order: a job that has gone has left what it ended with
         runs = any(job.title in self._titles for job in self._active())
         over = self._filling.stage.over
@@ -122,39 +122,39 @@ class ProjectTalk:
             if self._ended is None:
                 question = self._filling.person.question
                 asked = () if question is None else asked_for(self._filling.form, self._lines)
-                now = TalkState(self._key, tuple(self._lines), question, asked)
+                now = SessionState(self._key, tuple(self._lines), question, asked)
                 if over is not None:
                     self._ended = self._with_result(now, over)
                 elif not runs:
-                    told = "It was cut off. What you said is kept: begin this form again to go on."
-                    self._ended = replace(now, question=None, asked=(), over=told)
+                    text = "It was cut off. What you said is kept: begin this form again to go on."
+                    self._ended = replace(now, question=None, asked=(), over=text)
                 else:
                     return now
             return self._ended
 
     def answer(self, text: str) -> None:
-        """See the port."""
+        """Answers the open question."""
         self._filling.person.say(text)
 
     def stop(self) -> None:
-        """See the port."""
+        """Ends it with the fields that are filled; the conversation is kept."""
         self._filling.person.stop()
 
     def _hear(self, key: str, line: Line) -> None:
         with self._guard:
             self._key = key
             self._lines.append(live_line(line))
-        self._heard(key, line)
+        self._on_reply(key, line)
 
-    def _with_result(self, now: TalkState, over: Played) -> TalkState:
+    def _with_result(self, now: SessionState, over: Played) -> SessionState:
         rows = self._simulations.rows(self._filling.stage.config_hash)
         row = next((one for one in rows if one.key == over.key), None)
-        told = f"It broke off: {over.reason}" if over.reason is not None else _told(over)
+        text = f"It broke off: {over.reason}" if over.reason is not None else _result_text(over)
         return replace(
             now,
             question=None,
             asked=(),
-            over=told,
+            over=text,
             play_id=None if row is None else row.id,
             conversation_id=None if row is None else row.conversation_id,
         )
@@ -180,7 +180,7 @@ def asked_for(form: Form, lines: Sequence[LiveLine]) -> tuple[AskedField, ...]:
     )
 
 
-def _told(over: Played) -> str:
+def _result_text(over: Played) -> str:
     result = over.ending.result
     ended = "you" if result["ended"] == STOPPED else f"`{result['ended']}`"
     required, optional = result["required"], result["optional"]

@@ -1,12 +1,12 @@
-"""What the simulation screens need of the rest of the program: playing conversations, what came of it, and shards."""
+"""What simulations are asked with and what they hand out: requests, sets of plays, replies, drafts of shards, forms."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
-from engine.records.simulation import PlayEstimate, TranscriptLine
+from engine.records.report import ReportTable
 
 Kind = Literal["sharded", "forms", "recsim", "shards"]
 """What is played; `shards` proposes shards for full instructions and plays no conversation."""
@@ -52,7 +52,7 @@ class SimulationRequest:
 
 @dataclass(frozen=True, slots=True)
 class SimulationOffers:
-    """What a wish may hold.
+    """The values that a request may have.
 
     Attributes:
         models: Names, the project's own for simulations first.
@@ -81,7 +81,7 @@ class PlayedSet:
         source: What the conversations name as their source.
         models: Role and label of each model that takes part.
         played, broken: Plays that ended and that broke off.
-        told: What else was chosen, a few words.
+        summary: What else was chosen, a few words.
         can_go_on: It is known here what was asked for, so it can be asked for again.
     """
 
@@ -91,42 +91,8 @@ class PlayedSet:
     models: tuple[tuple[str, str], ...]
     played: int
     broken: int
-    told: str
+    summary: str
     can_go_on: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SheetColumn:
-    """A column of a results table; `means` is what stands in it, a sentence."""
-
-    name: str
-    means: str
-    figure: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class ResultRow:
-    """One row.
-
-    Attributes:
-        cells: As they are shown, one for each column.
-        values: What the row is sorted by, one for each column; None is last in any order.
-        plays: Ids of the plays that are counted in it.
-    """
-
-    cells: tuple[str, ...]
-    values: tuple[float | str | None, ...]
-    plays: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ResultSheet:
-    """One table over a set; `said` is what must be known to read it."""
-
-    title: str
-    columns: tuple[SheetColumn, ...]
-    rows: tuple[ResultRow, ...]
-    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,22 +101,22 @@ class PlayItem:
 
     Attributes:
         name: Its key without the kind.
-        told: What came of it, a few words.
+        summary: Its result, a few words.
         reason: Why it broke off, or None.
     """
 
     id: int
     name: str
     conversation_id: int | None
-    told: str
+    summary: str
     reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class SetResults:
-    """Everything of one set."""
+    """The tables and the plays of one set."""
 
-    sheets: tuple[ResultSheet, ...]
+    tables: tuple[ReportTable, ...]
     plays: tuple[PlayItem, ...]
 
 
@@ -210,30 +176,6 @@ class ShardDraft:
     holds: bool | None = None
 
 
-class Drafts(Protocol):
-    """The drafts of one file. Every change is written to it at once, and returns the draft as it is then; it raises
-    UsageError where it cannot be made, ProjectError where the file cannot be written."""
-
-    @property
-    def path(self) -> str:
-        """The file."""
-
-    def items(self) -> list[ShardDraft]:
-        """Quick. All of them, in order."""
-
-    def decide(self, nth: int, state: State) -> ShardDraft:
-        """Approves or rejects one, or opens it again."""
-
-    def edit(self, nth: int, shard_id: int, text: str) -> ShardDraft:
-        """Words a shard anew."""
-
-    def move(self, nth: int, shard_id: int, by: int) -> ShardDraft:
-        """Puts a shard so many places later; earlier, if negative."""
-
-    def leave_out(self, nth: int, shard_id: int) -> ShardDraft:
-        """Takes a shard out."""
-
-
 @dataclass(frozen=True, slots=True)
 class AskedField:
     """A field of a form that a question is for.
@@ -248,15 +190,15 @@ class AskedField:
 
 
 @dataclass(frozen=True, slots=True)
-class TalkState:
-    """Where the filling of a form with a person stands.
+class SessionState:
+    """The state of a form that a person fills.
 
     Attributes:
         key: Names the play; empty before it began.
         lines: Every reply so far, the person's among them.
         question: What waits for an answer, or None.
         asked: The fields that it is for, as far as a module said so.
-        over: What came of it, once it is over; None before.
+        over: The result, a sentence, once it is over; None before.
         play_id: Its play in the project, once it is over.
         conversation_id: The conversation that it became, if any.
     """
@@ -268,63 +210,6 @@ class TalkState:
     over: str | None = None
     play_id: int | None = None
     conversation_id: int | None = None
-
-
-class FormTalk(Protocol):
-    """A form that is being filled by a person and the modules. All of this is quick."""
-
-    @property
-    def job_id(self) -> int:
-        """The job that runs it."""
-
-    def state(self) -> TalkState:
-        """Where it stands."""
-
-    def answer(self, text: str) -> None:
-        """Answers the question that is open."""
-
-    def stop(self) -> None:
-        """Ends it with what is filled; the conversation is kept."""
-
-
-class Simulations(Protocol):
-    """Playing conversations with known truth, and what came of it."""
-
-    def offers(self) -> SimulationOffers:
-        """What can be chosen."""
-
-    def estimate(self, wish: SimulationRequest) -> PlayEstimate:
-        """What is left to play and, going by the latest run of its kind with these models, what it takes. Raises
-        UsageError for what cannot be played."""
-
-    def start(self, wish: SimulationRequest) -> int:
-        """Plays what was not played yet in the background, and remembers the wish; returns the job id."""
-
-    def go_on(self, config_hash: str) -> int:
-        """Plays on what was asked for in a set and is not played yet; returns the job id. Raises UsageError where that
-        is not known or would be another set by now."""
-
-    def sets(self) -> list[PlayedSet]:
-        """What was played, the newest set first."""
-
-    def results(self, config_hash: str) -> SetResults:
-        """The tables and the plays of a set."""
-
-    def transcript(self, play_id: int) -> list[TranscriptLine]:
-        """Every call of a play with its reply."""
-
-    def live(self) -> list[LivePlay]:
-        """Quick. What is being said now, the play that heard something last first."""
-
-    def export(self, config_hash: str, path: str) -> None:
-        """Writes tables and plays of a set as JSON to a new file; raises ProjectError as `Exports.export` does."""
-
-    def open_drafts(self, path: str) -> Drafts:
-        """The drafts of a file; where there is no such file yet, it is written with all that this project proposed.
-        Raises UsageError where there are none."""
-
-    def fill_form(self, form: str, variant: str, model: str | None) -> FormTalk:
-        """Begins, or goes on, to fill a form with a person as the user, in the background."""
 
 
 def chosen_models(models: Sequence[str], at: int) -> str | None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.model.interface import Sampling
 from engine.model.chat import Role
+from engine.model.interface import Sampling
 from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.simulations import ProjectSimulations, Simulation
 from engine.simulate.recsim.people import TASKS, Language, profiles, situations

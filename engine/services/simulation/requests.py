@@ -1,4 +1,4 @@
-"""What a person asked to be played on the screen, as what plays it; and as JSON, to ask for it again."""
+"""Requests of the screen: as a simulation that plays them, and as JSON, to be asked again."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from engine.simulate.sharded.scenario import CONDITIONS, Condition
 
 
 def simulation_of(
-    wish: SimulationRequest,
+    request: SimulationRequest,
     simulations: ProjectSimulations,
     priced: Callable[[SimulationOptions], bool],
 ) -> Simulation:
-    """What plays a wish.
+    """The simulation that a request asks for.
 
     Args:
         priced: Whether a reply may cost something.
@@ -46,38 +46,40 @@ def simulation_of(
         UsageError: A file cannot be read, or a model cannot do this.
     """
     options = SimulationOptions(
-        wish.model,
-        wish.user_model,
-        wish.judge_model,
-        runs=wish.runs,
-        seed=wish.seed,
-        temperature=wish.temperature,
-        limit=wish.limit,
+        request.model,
+        request.user_model,
+        request.judge_model,
+        runs=request.runs,
+        seed=request.seed,
+        temperature=request.temperature,
+        limit=request.limit,
     )
-    if wish.kind == "forms":
-        forms = tuple(one if one in TOPICS else _path(one) for one in wish.forms)
-        rules = Rules(temperature=wish.temperature or 0.0, profile=cast(Drawn, wish.profile))
-        variants = cast("tuple[Variant, ...]", wish.variants)
+    if request.kind == "forms":
+        forms = tuple(one if one in TOPICS else _path(one) for one in request.forms)
+        rules = Rules(temperature=request.temperature or 0.0, profile=cast(Drawn, request.profile))
+        variants = cast("tuple[Variant, ...]", request.variants)
         asked = asked_forms(forms or tuple(TOPICS))
         choice = FormsChoice(asked, asked_profiles(None), variants or VARIANTS, rules)
         return forms_simulation(simulations, choice, options)
-    if wish.kind == "recsim":
-        people = RecsimChoice(wish.tasks or TASKS, cast(Language, wish.language), wish.turns)
+    if request.kind == "recsim":
+        people = RecsimChoice(
+            request.tasks or TASKS, cast(Language, request.language), request.turns
+        )
         return recsim_simulation(simulations, people, options)
-    if wish.kind == "shards":
-        path = _path(wish.instructions)
+    if request.kind == "shards":
+        path = _path(request.instructions)
         making = ShardedChoice((), os.path.basename(path), priced=priced(options))
-        return making_simulation(simulations, asked_sources(path), making, options, wish.checks)
-    instructions, dataset = asked_instructions(_path(wish.instructions))
-    conditions = cast("tuple[Condition, ...]", wish.conditions) or CONDITIONS
+        return making_simulation(simulations, asked_sources(path), making, options, request.checks)
+    instructions, dataset = asked_instructions(_path(request.instructions))
+    conditions = cast("tuple[Condition, ...]", request.conditions) or CONDITIONS
     sharded = ShardedChoice(
-        instructions, dataset, conditions, wish.user_temperature, priced=priced(options)
+        instructions, dataset, conditions, request.user_temperature, priced=priced(options)
     )
     return sharded_simulation(simulations, sharded, options)
 
 
 def as_request(value: Mapping[str, Any]) -> SimulationRequest:
-    """A wish from its JSON.
+    """A request from its JSON.
 
     Raises:
         UsageError: It is none; another version of the program may have written it.
@@ -91,9 +93,9 @@ def as_request(value: Mapping[str, Any]) -> SimulationRequest:
     return SimulationRequest(**named)
 
 
-def request_as_json(wish: SimulationRequest) -> dict[str, Any]:
-    """A wish as JSON values."""
-    return asdict(wish)
+def request_as_json(request: SimulationRequest) -> dict[str, Any]:
+    """A request as JSON values."""
+    return asdict(request)
 
 
 def _path(text: str) -> str:

@@ -7,59 +7,65 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from engine.number_format import counted, figure
+from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
 from engine.records.simulation import PlayRow
-from engine.services.simulation.records import PlayItem, ResultRow, ResultSheet, SheetColumn
+from engine.services.simulation.records import PlayItem
 from engine.services.simulation.sharded import replies_by_condition, scored
 from engine.simulate.forms.table import table_of
 from engine.simulate.recsim.table import by_task
 from engine.simulate.sharded.log import CATEGORIES
 from engine.simulate.sharded.making.draft import as_draft
-from engine.simulate.sharded.scenario import ALL_CONDITIONS, ONE_TURN
+from engine.simulate.sharded.scenario import ALL_CONDITIONS, ONE_TURN, place_of
 from engine.validate.aptitude import Aptitude, aptitudes
 from engine.validate.turns import by_turns
 
-Cell = tuple[str, float | str | None]
-"""As it is shown, and what it is sorted by."""
 _DIGEST = re.compile(r"@[0-9a-f]{8}(?=/)")
 """In keys, for instructions of one id; of no use to a reader."""
-_NONE: Cell = ("–", None)
 
 
-def sheets_of(kind: str, rows: Sequence[PlayRow]) -> tuple[ResultSheet, ...]:
-    """The tables of plays of one setting; those that broke off are in none of them."""
-    over = [row for row in rows if row.reason is None]
-    made = _SHEETS.get(kind)
-    return tuple(made(over)) if made is not None and over else ()
+def tables_of(kind: str, rows: Sequence[PlayRow]) -> tuple[ReportTable, ...]:
+    """The tables of plays of one setting; plays that broke off are in none of them."""
+    ended = [row for row in rows if row.reason is None]
+    make = _TABLES.get(kind)
+    return tuple(make(ended)) if make is not None and ended else ()
 
 
 def item_of(row: PlayRow) -> PlayItem:
     """A play for the list of plays."""
     name = _DIGEST.sub("", row.key.partition("/")[2] or row.key)
-    teller = _TOLD.get(row.kind)
-    told = teller(row.result) if teller is not None and row.reason is None else ""
-    return PlayItem(row.id, name, row.conversation_id, told, row.reason)
+    summarise = _SUMMARIES.get(row.kind)
+    summary = summarise(row.result) if summarise is not None and row.reason is None else ""
+    return PlayItem(row.id, name, row.conversation_id, summary, row.reason)
 
 
 # Sharded conversations
 
 _APTITUDE = (
-    SheetColumn("runs", "Conversations, all instructions together."),
-    SheetColumn("P", "Averaged performance: the mean score, 0 to 100."),
-    SheetColumn("of FULL", "P as a share of that of the condition FULL."),
-    SheetColumn("A90", "Aptitude: the 90th percentile of an instruction's scores, averaged."),
-    SheetColumn("U90-10", "Unreliability: the 90th less the 10th percentile, averaged."),
+    ReportColumn("runs", "count", means="Conversations, all instructions together."),
+    ReportColumn("P", "number", means="Averaged performance: the mean score, 0 to 100."),
+    ReportColumn("of FULL", "percent", means="P as a share of that of the condition FULL."),
+    ReportColumn(
+        "A90", "number", means="Aptitude: the 90th percentile of an instruction's scores, averaged."
+    ),
+    ReportColumn(
+        "U90-10", "number", means="Unreliability: the 90th less the 10th percentile, averaged."
+    ),
 )
 
 
-def _sharded(rows: Sequence[PlayRow]) -> list[ResultSheet]:
-    found = sorted(aptitudes(scored(rows)), key=lambda row: (row.task, _place(row.condition)))
-    full = {row.task: row.performance for row in found if _place(row.condition) == 0}
+def _sharded(rows: Sequence[PlayRow]) -> list[ReportTable]:
+    found = sorted(
+        aptitudes(scored(rows)), key=lambda row: (row.task, place_of(row.condition, ALL_CONDITIONS))
+    )
+    full = {
+        row.task: row.performance for row in found if place_of(row.condition, ALL_CONDITIONS) == 0
+    }
     table = [
         _row(
             [
-                _text(row.condition),
-                _text(row.task),
-                _count(row.instructions),
+                row.condition,
+                row.task,
+                row.instructions,
                 *_figures(row, full.get(row.task)),
             ],
             (
@@ -71,115 +77,124 @@ def _sharded(rows: Sequence[PlayRow]) -> list[ResultSheet]:
         for row in found
     ]
     head = (
-        SheetColumn("condition", "How the instruction was given.", figure=False),
-        SheetColumn("task", "Kind of the instruction.", figure=False),
+        ReportColumn("condition", "text", means="How the instruction was given."),
+        ReportColumn("task", "text", means="Kind of the instruction."),
     )
-    many = SheetColumn("instr.", "Instructions.")
+    many = ReportColumn("instr.", "count", means="Instructions.")
     once = any(row.fewest == 1 for row in found)
-    said = "Where an instruction was played once, its reliability is not known." if once else ""
+    notes = ("Where an instruction was played once, its reliability is not known.",) if once else ()
     return [
-        ResultSheet("by condition", (*head, many, *_APTITUDE), tuple(table), said),
-        _by_instruction(rows, head[0], said),
+        ReportTable("by condition", (*head, many, *_APTITUDE), tuple(table), notes),
+        _by_instruction(rows, head[0], notes),
         *_categories(rows),
     ]
 
 
-def _by_instruction(rows: Sequence[PlayRow], condition: SheetColumn, said: str) -> ResultSheet:
+def _by_instruction(
+    rows: Sequence[PlayRow], condition: ReportColumn, notes: tuple[str, ...]
+) -> ReportTable:
     each: dict[str, list[PlayRow]] = {}
     for one in rows:
         each.setdefault(one.result["task_id"], []).append(one)
-    table: list[ResultRow] = []
+    table: list[ReportRow] = []
     for task_id, some in each.items():
-        found = sorted(aptitudes(scored(some)), key=lambda row: _place(row.condition))
-        full = next((row.performance for row in found if _place(row.condition) == 0), None)
+        found = sorted(
+            aptitudes(scored(some)), key=lambda row: place_of(row.condition, ALL_CONDITIONS)
+        )
+        full = next(
+            (row.performance for row in found if place_of(row.condition, ALL_CONDITIONS) == 0), None
+        )
         table += [
             _row(
-                [_text(task_id), _text(row.condition), *_figures(row, full)],
+                [task_id, row.condition, *_figures(row, full)],
                 (one.id for one in some if one.result["conv_type"] == row.condition),
             )
             for row in found
         ]
-    head = SheetColumn("instruction", "Its id.", figure=False)
-    return ResultSheet("by instruction", (head, condition, *_APTITUDE), tuple(table), said)
+    head = ReportColumn("instruction", "text", means="Its id.")
+    return ReportTable("by instruction", (head, condition, *_APTITUDE), tuple(table), notes)
 
 
-def _categories(rows: Sequence[PlayRow]) -> list[ResultSheet]:
+def _categories(rows: Sequence[PlayRow]) -> list[ReportTable]:
     found = replies_by_condition(rows, ALL_CONDITIONS)
     if not found:
         return []
     names = ("turns", "stand_ins", *CATEGORIES)
     table = [
         _row(
-            [_text(one["condition"]), *(_count(one[name]) for name in names)],
+            [one["condition"], *(one[name] for name in names)],
             (row.id for row in rows if row.result["condition"] == one["condition"]),
         )
         for one in found
     ]
     columns = (
-        SheetColumn("condition", "How the instruction was given.", figure=False),
-        SheetColumn("turns", "Times that the user spoke."),
-        SheetColumn("stand-ins", "Shards said as they stand, for a user who said nothing of use."),
-        *(SheetColumn(name.replace("_", " "), "Replies of this kind.") for name in CATEGORIES),
+        ReportColumn("condition", "text", means="How the instruction was given."),
+        ReportColumn("turns", "count", means="Times that the user spoke."),
+        ReportColumn(
+            "stand-ins",
+            "count",
+            means="Shards said as they stand, for a user who said nothing of use.",
+        ),
+        *(
+            ReportColumn(name.replace("_", " "), "count", means="Replies of this kind.")
+            for name in CATEGORIES
+        ),
     )
-    return [ResultSheet("kinds of replies", columns, tuple(table))]
+    return [ReportTable("kinds of replies", columns, tuple(table))]
 
 
 def _figures(row: Aptitude, full: float | None) -> list[Cell]:
     share = row.performance / full if full else None
     return [
-        _count(row.runs),
-        _number(row.performance),
-        _NONE if share is None else (f"{100 * share:.0f}%", share),
-        _number(row.aptitude),
-        _number(row.unreliability) if row.fewest > 1 else _NONE,
+        row.runs,
+        row.performance,
+        share,
+        row.aptitude,
+        row.unreliability if row.fewest > 1 else None,
     ]
 
 
-def _place(conv_type: str) -> int:
-    """Where a condition stands in the paper's table, whatever the temperatures behind its name."""
-    name = conv_type
-    while name not in ALL_CONDITIONS and "-" in name:
-        name = name.rpartition("-")[0]
-    return next((at for at, one in enumerate(ALL_CONDITIONS) if one == name), len(ALL_CONDITIONS))
-
-
-def _told_sharded(result: Mapping[str, Any]) -> str:
+def _sharded_summary(result: Mapping[str, Any]) -> str:
     score = result["score"]
-    told = "no attempt" if score is None else f"score {100 * score:.0f}"
+    text = "no attempt" if score is None else f"score {100 * score:.0f}"
     if result["condition"] in ONE_TURN:
-        return told
-    return f"{told} · {counted(result['turns'], 'turn')} · {result['revealed']} of {result['shards']} shards"
+        return text
+    return f"{text} · {counted(result['turns'], 'turn')} · {result['revealed']} of {result['shards']} shards"
 
 
 # Forms
 
 _FORM_COLUMNS = (
-    SheetColumn("form", "Which form.", figure=False),
-    SheetColumn("variant", "By modules, or by one prompt for all.", figure=False),
-    SheetColumn("runs", "How often it was filled."),
-    SheetColumn("length", "Fields of the form."),
-    SheetColumn("turns", "Questions that were answered, mean."),
-    SheetColumn("reps", "Questions that are letter for letter an earlier one, mean."),
-    SheetColumn("Success", "Weighted share of the fields that are filled."),
-    SheetColumn("Efficiency", "1 at two fields a turn or more and no repetition."),
-    SheetColumn("Score", "Harmonic mean of Success and Efficiency."),
-    SheetColumn("complete", "Runs that filled all required fields."),
-    SheetColumn("right", "Share of the fields that are right, where the answers are known."),
-    SheetColumn("fallbacks", "Share of the modules' replies that a fallback gave."),
+    ReportColumn("form", "text", means="Which form."),
+    ReportColumn("variant", "text", means="By modules, or by one prompt for all."),
+    ReportColumn("runs", "count", means="How often it was filled."),
+    ReportColumn("length", "count", means="Fields of the form."),
+    ReportColumn("turns", "number", means="Questions that were answered, mean."),
+    ReportColumn(
+        "reps", "number", means="Questions that are letter for letter an earlier one, mean."
+    ),
+    ReportColumn("Success", "share", means="Weighted share of the fields that are filled."),
+    ReportColumn("Efficiency", "share", means="1 at two fields a turn or more and no repetition."),
+    ReportColumn("Score", "share", means="Harmonic mean of Success and Efficiency."),
+    ReportColumn("complete", "count", means="Runs that filled all required fields."),
+    ReportColumn(
+        "right", "share", means="Share of the fields that are right, where the answers are known."
+    ),
+    ReportColumn("fallbacks", "share", means="Share of the modules' replies that a fallback gave."),
 )
 
 
-def _forms(rows: Sequence[PlayRow]) -> list[ResultSheet]:
+def _forms(rows: Sequence[PlayRow]) -> list[ReportTable]:
     table = []
     for row in table_of(one.result for one in rows):
-        right = _NONE
+        right = None
         if row.right is not None and row.right[1]:
-            right = _share(row.right[0] / row.right[1])
-        cells = [
-            _text(row.form), _text(row.variant), _count(row.runs), _count(row.fields),
-            _number(row.turns), _number(row.repetitions), _share(row.success),
-            _share(row.efficiency), _share(row.score), _count(row.complete), right,
-            _share(row.fallbacks),
+            right = row.right[0] / row.right[1]
+        cells: list[Cell] = [
+            row.form, row.variant, row.runs, row.fields,
+            row.turns, row.repetitions, row.success,
+            row.efficiency, row.score, row.complete, right,
+            row.fallbacks,
         ]  # fmt: skip
         ids = (
             one.id
@@ -187,43 +202,50 @@ def _forms(rows: Sequence[PlayRow]) -> list[ResultSheet]:
             if (one.result["form"], one.result["variant"]) == (row.form, row.variant)
         )
         table.append(_row(cells, ids))
-    return [ResultSheet("forms", _FORM_COLUMNS, tuple(table))]
+    return [ReportTable("forms", _FORM_COLUMNS, tuple(table))]
 
 
-def _told_forms(result: Mapping[str, Any]) -> str:
+def _forms_summary(result: Mapping[str, Any]) -> str:
     required = "{} of {}".format(*result["required"])
-    told = f"Score {figure(result['score'])} · {counted(result['turns'], 'turn')} · required {required}"
-    return f"{told} · ended by {result['ended']}"
+    text = f"Score {figure(result['score'])} · {counted(result['turns'], 'turn')} · required {required}"
+    return f"{text} · ended by {result['ended']}"
 
 
 # Users with profiles
 
 _TASK_COLUMNS = (
-    SheetColumn("task", "What is planned.", figure=False),
-    SheetColumn("conversations", "Conversations."),
-    SheetColumn("turns", "Answers of the assistant, mean."),
-    SheetColumn("goodbye", "Conversations that the user ended."),
-    SheetColumn("user chars", "Characters of a message of the user, mean."),
-    SheetColumn("assistant chars", "Characters of a message of the assistant, mean."),
-    SheetColumn("stand-ins", "Messages said for a model that said nothing."),
+    ReportColumn("task", "text", means="What is planned."),
+    ReportColumn("conversations", "count", means="Conversations."),
+    ReportColumn("turns", "number", means="Answers of the assistant, mean."),
+    ReportColumn("goodbye", "count", means="Conversations that the user ended."),
+    ReportColumn("user chars", "count", means="Characters of a message of the user, mean."),
+    ReportColumn(
+        "assistant chars", "count", means="Characters of a message of the assistant, mean."
+    ),
+    ReportColumn("stand-ins", "count", means="Messages said for a model that said nothing."),
 )
 
 
-def _recsim(rows: Sequence[PlayRow]) -> list[ResultSheet]:
-    by_tasks = [
+def task_table(rows: Sequence[PlayRow]) -> ReportTable:
+    """A row for each task of the plays that ended."""
+    found = [
         _row(
             [
-                _text(row.task), _count(row.conversations), _number(row.turns),
-                _count(row.goodbyes), _count(round(row.user_chars)),
-                _count(round(row.assistant_chars)), _count(row.stand_ins),
+                row.task, row.conversations, row.turns,
+                row.goodbyes, round(row.user_chars),
+                round(row.assistant_chars), row.stand_ins,
             ],
             (one.id for one in rows if one.result["task"] == row.task),
         )
         for row in by_task(one.result for one in rows)
     ]  # fmt: skip
+    return ReportTable("by task", _TASK_COLUMNS, tuple(found))
+
+
+def _recsim(rows: Sequence[PlayRow]) -> list[ReportTable]:
     turns = [
         _row(
-            [_count(row.turns), _count(row.conversations), _count(len(ended))],
+            [row.turns, row.conversations, len(ended)],
             (one.id for one in rows if one.result["turns"] == row.turns),
         )
         for row in by_turns((one.result["turns"], None) for one in rows)
@@ -232,18 +254,18 @@ def _recsim(rows: Sequence[PlayRow]) -> list[ResultSheet]:
         ]
     ]
     columns = (
-        SheetColumn("turns", "Times that the user spoke."),
-        SheetColumn("conversations", "Conversations of so many turns."),
-        SheetColumn("goodbye", "Of these, ended by the user."),
+        ReportColumn("turns", "count", means="Times that the user spoke."),
+        ReportColumn("conversations", "count", means="Conversations of so many turns."),
+        ReportColumn("goodbye", "count", means="Of these, ended by the user."),
     )
-    said = "Ratings by turns: `workbench analyse turns`, for all conversations that have them."
+    note = "Ratings by turns: `workbench analyse turns`, for all conversations that have them."
     return [
-        ResultSheet("by task", _TASK_COLUMNS, tuple(by_tasks)),
-        ResultSheet("by number of turns", columns, tuple(turns), said),
+        task_table(rows),
+        ReportTable("by number of turns", columns, tuple(turns), (note,)),
     ]
 
 
-def _told_recsim(result: Mapping[str, Any]) -> str:
+def _recsim_summary(result: Mapping[str, Any]) -> str:
     ended = "goodbye" if result["ended"] == "goodbye" else "out of turns"
     return f"{counted(result['turns'], 'turn')} · {ended}"
 
@@ -251,70 +273,49 @@ def _told_recsim(result: Mapping[str, Any]) -> str:
 # Shards
 
 _SHARD_COLUMNS = (
-    SheetColumn("instruction", "Its id.", figure=False),
-    SheetColumn("task", "Kind of the instruction.", figure=False),
-    SheetColumn("shards", "Shards that are proposed."),
-    SheetColumn("as in the text", "Shards that are not worded anew."),
-    SheetColumn("lost", "Numbers and names that no shard says."),
-    SheetColumn("FULL", "Mean score of the full instruction, 0 to 100."),
-    SheetColumn("CONCAT", "Mean score of the shards as a list, 0 to 100."),
+    ReportColumn("instruction", "text", means="Its id."),
+    ReportColumn("task", "text", means="Kind of the instruction."),
+    ReportColumn("shards", "count", means="Shards that are proposed."),
+    ReportColumn("as in the text", "count", means="Shards that are not worded anew."),
+    ReportColumn("lost", "count", means="Numbers and names that no shard says."),
+    ReportColumn("FULL", "number", means="Mean score of the full instruction, 0 to 100."),
+    ReportColumn("CONCAT", "number", means="Mean score of the shards as a list, 0 to 100."),
 )
 
 
-def _shards(rows: Sequence[PlayRow]) -> list[ResultSheet]:
+def _shards(rows: Sequence[PlayRow]) -> list[ReportTable]:
     table = []
     for row in rows:
         draft = as_draft(row.result)
         check = draft.check
-        cells = [
-            _text(draft.task_id), _text(draft.task), _count(len(draft.candidates)),
-            _count(sum(one.by == "text" for one in draft.candidates)), _count(len(draft.lost)),
-            _number(100 * check["full"]) if check else _NONE,
-            _number(100 * check["concat"]) if check else _NONE,
+        cells: list[Cell] = [
+            draft.task_id, draft.task, len(draft.candidates),
+            sum(one.by == "text" for one in draft.candidates), len(draft.lost),
+            100 * check["full"] if check else None,
+            100 * check["concat"] if check else None,
         ]  # fmt: skip
         table.append(_row(cells, [row.id]))
-    said = "They wait for a person: A shows them, to be approved."
-    return [ResultSheet("proposed shards", _SHARD_COLUMNS, tuple(table), said)]
+    note = "They wait for a person: A shows them, to be approved."
+    return [ReportTable("proposed shards", _SHARD_COLUMNS, tuple(table), (note,))]
 
 
-def _told_shards(result: Mapping[str, Any]) -> str:
+def _shards_summary(result: Mapping[str, Any]) -> str:
     return counted(len(result["shards"]), "shard")
 
 
-# Cells
+def _row(cells: Iterable[Cell], plays: Iterable[int]) -> ReportRow:
+    return ReportRow(tuple(cells), plays=tuple(plays))
 
 
-def _row(cells: Sequence[Cell], plays: Iterable[int]) -> ResultRow:
-    return ResultRow(
-        tuple(shown for shown, _ in cells), tuple(value for _, value in cells), tuple(plays)
-    )
-
-
-def _text(text: str) -> Cell:
-    return text, text
-
-
-def _count(number: int) -> Cell:
-    return f"{number:,}", float(number)
-
-
-def _number(number: float) -> Cell:
-    return f"{number:.1f}", number
-
-
-def _share(share: float) -> Cell:
-    return figure(share), share
-
-
-_SHEETS: Mapping[str, Callable[[Sequence[PlayRow]], list[ResultSheet]]] = {
+_TABLES: Mapping[str, Callable[[Sequence[PlayRow]], list[ReportTable]]] = {
     "sharded": _sharded,
     "forms": _forms,
     "recsim": _recsim,
     "shards": _shards,
 }
-_TOLD: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "sharded": _told_sharded,
-    "forms": _told_forms,
-    "recsim": _told_recsim,
-    "shards": _told_shards,
+_SUMMARIES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "sharded": _sharded_summary,
+    "forms": _forms_summary,
+    "recsim": _recsim_summary,
+    "shards": _shards_summary,
 }

@@ -1,4 +1,4 @@
-"""What the simulation screens are handed: wishes are played, and what was played is laid out."""
+"""The simulations of a project, as the screens run them and read their results."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from typing import Any, cast
 from engine.errors import ProjectError, UsageError
 from engine.events import JobProgress
 from engine.jobs.contract import Stage
+from engine.records.report import Cell, ReportRow
 from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
 from engine.services.line_files import write_file
-from engine.services.simulation.drafts import opened_drafts
+from engine.services.simulation.drafts import DraftsFile, opened_drafts
 from engine.services.simulation.forms import asked_forms
 from engine.services.simulation.live import LivePlays
 from engine.services.simulation.options import SimulationOptions
-from engine.services.simulation.person_session import ProjectTalk, filling
+from engine.services.simulation.person_session import PersonSession, filling
 from engine.services.simulation.records import (
-    Drafts,
-    FormTalk,
     LivePlay,
     PlayedSet,
     SetResults,
@@ -29,7 +28,7 @@ from engine.services.simulation.records import (
     SimulationRequest,
 )
 from engine.services.simulation.requests import as_request, request_as_json, simulation_of
-from engine.services.simulation.result_tables import item_of, sheets_of
+from engine.services.simulation.result_tables import item_of, tables_of
 from engine.services.simulation.sharded import MAKING
 from engine.services.simulation.simulations import ProjectSimulations, Simulation
 from engine.simulate.forms.form import TOPICS
@@ -42,12 +41,12 @@ from engine.store.project import Project
 
 SETTING = "simulations"
 """The setting: what was asked for last, and by the key of each set that was started on the screen."""
-_TOLD = {"seed": "seed", "temperature": "temperature", "language": "language"}
-"""Parameters of a set that are told beside its models."""
+_SUMMARISED = {"seed": "seed", "temperature": "temperature", "language": "language"}
+"""Parameters in the summary of a set, beside its models."""
 
 
 class SimulationService:
-    """See `engine.services.simulation.records.Simulations`."""
+    """Plays conversations with known truth, and lays out what was played."""
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class SimulationService:
     # What can be asked for
 
     def offers(self) -> SimulationOffers:
-        """See the port."""
+        """The values that a request may have."""
         kept = self._kept()
         try:
             last = as_request(kept["last"]) if "last" in kept else None
@@ -92,41 +91,49 @@ class SimulationService:
             last,
         )
 
-    def estimate(self, wish: SimulationRequest) -> PlayEstimate:
-        """See the port."""
-        return self._made(wish).play.estimate()
+    def estimate(self, request: SimulationRequest) -> PlayEstimate:
+        """The plays that are left and, by the latest run of the kind with these models, what they take.
 
-    def start(self, wish: SimulationRequest) -> int:
-        """See the port."""
-        return self._begin(wish, self._made(wish))
+        Raises:
+            UsageError: This cannot be played.
+        """
+        return self._made(request).play.estimate()
+
+    def start(self, request: SimulationRequest) -> int:
+        """Plays in the background what was not played yet, and remembers the request; returns the id of the job."""
+        return self._begin(request, self._made(request))
 
     def go_on(self, config_hash: str) -> int:
-        """See the port."""
+        """Plays in the background what is left of a set; returns the id of the job.
+
+        Raises:
+            UsageError: The request is not known, or would make another set by now.
+        """
         kept = self._kept().get("sets", {})
         if config_hash not in kept:
             raise UsageError(
                 "It is not known here what was asked for.",
                 "The command that started it goes on with it; a form that you were filling, F in Simulation.",
             )
-        wish = as_request(kept[config_hash])
-        made = self._made(wish)
+        request = as_request(kept[config_hash])
+        made = self._made(request)
         if made.play.config_hash != config_hash:
             raise UsageError(
                 "A prompt, a model or the program has changed since, so this would be another set.",
                 "Start a new simulation.",
             )
-        return self._begin(wish, made)
+        return self._begin(request, made)
 
-    def _made(self, wish: SimulationRequest) -> Simulation:
-        return simulation_of(wish, self._simulations, self._priced)
+    def _made(self, request: SimulationRequest) -> Simulation:
+        return simulation_of(request, self._simulations, self._priced)
 
-    def _begin(self, wish: SimulationRequest, made: Simulation) -> int:
+    def _begin(self, request: SimulationRequest, made: Simulation) -> int:
         made.play.heard = partial(self._live.hear, made)
         job = self._start(made.stages)
         kept = self._kept()
-        kept["last"] = request_as_json(wish)
+        kept["last"] = request_as_json(request)
         if not made.before:  # what is tuned first may change what the set is called
-            kept.setdefault("sets", {})[made.play.config_hash] = request_as_json(wish)
+            kept.setdefault("sets", {})[made.play.config_hash] = request_as_json(request)
         self._project.write(lambda conn: settings.put(conn, SETTING, kept))
         return job
 
@@ -137,23 +144,27 @@ class SimulationService:
     # What was played
 
     def sets(self) -> list[PlayedSet]:
-        """See the port."""
+        """What was played, the newest set first."""
         kept = self._kept().get("sets", {})
         found = self._simulations.settings()
         return [_set(one, one.config_hash in kept) for one in reversed(found)]
 
     def results(self, config_hash: str) -> SetResults:
-        """See the port."""
+        """The tables and the plays of a set."""
         rows = self._simulations.rows(config_hash)
         kind = rows[0].kind if rows else ""
-        return SetResults(sheets_of(kind, rows), tuple(item_of(row) for row in rows))
+        return SetResults(tables_of(kind, rows), tuple(item_of(row) for row in rows))
 
     def transcript(self, play_id: int) -> list[TranscriptLine]:
-        """See the port."""
+        """Every call of a play with its reply."""
         return self._simulations.transcript(play_id)
 
     def export(self, config_hash: str, path: str) -> None:
-        """See the port."""
+        """Writes the tables and plays of a set as JSON to a new file.
+
+        Raises:
+            ProjectError: `path` exists or cannot be written.
+        """
         place = Path(os.path.expanduser(path))
         if place.exists():
             raise ProjectError(f"{place} is there already.", "Choose another name.")
@@ -161,43 +172,52 @@ class SimulationService:
         results = self.results(config_hash)
         tables = [
             {
-                "table": sheet.title,
+                "table": table.title,
                 "rows": [
-                    dict(zip((one.name for one in sheet.columns), row.values, strict=True))
-                    for row in sheet.rows
+                    dict(zip((one.title for one in table.columns), _values(row), strict=True))
+                    for row in table.rows
                 ],
             }
-            for sheet in results.sheets
+            for table in results.tables
         ]
-        told = {"config": config_hash, "tables": tables, "plays": [asdict(row) for row in rows]}
-        write_file([told], place, "jsonl")
+        exported = {"config": config_hash, "tables": tables, "plays": [asdict(row) for row in rows]}
+        write_file([exported], place, "jsonl")
 
     # Live
 
     def live(self) -> list[LivePlay]:
-        """See the port."""
+        """The plays of the current run with their newest replies, the last one that had a reply first. Quick."""
         return self._live.newest()
 
     # Shards
 
-    def open_drafts(self, path: str) -> Drafts:
-        """See the port."""
+    def open_drafts(self, path: str) -> DraftsFile:
+        """The drafts of a file; a file that does not exist is written with all that this project proposed.
+
+        Raises:
+            UsageError: There are none.
+        """
         return opened_drafts(path, lambda: self._simulations.rows_of(MAKING))
 
     # A person
 
-    def fill_form(self, form: str, variant: str, model: str | None) -> FormTalk:
-        """See the port."""
+    def fill_form(self, form: str, variant: str, model: str | None) -> PersonSession:
+        """Begins, or continues, to fill a form with a person as the user, in the background."""
         (asked,) = asked_forms([form if form in TOPICS else os.path.expanduser(form)])
         begun = filling(self._simulations, asked, cast(Variant, variant), model)
-        heard = partial(self._live.hear, begun)
-        return ProjectTalk(begun, self._start, self._active, self._simulations, heard)
+        on_reply = partial(self._live.hear, begun)
+        return PersonSession(begun, self._start, self._active, self._simulations, on_reply)
+
+
+def _values(row: ReportRow) -> list[Cell]:
+    """The cells of a row, counts as floats as in earlier exports."""
+    return [float(one) if isinstance(one, int) else one for one in row.cells]
 
 
 def _set(setting: PlaySetting, can_go_on: bool) -> PlayedSet:
-    told = [
+    parts = [
         f"{name} {setting.params[key]}"
-        for key, name in _TOLD.items()
+        for key, name in _SUMMARISED.items()
         if setting.params.get(key) is not None
     ]
     return PlayedSet(
@@ -207,7 +227,7 @@ def _set(setting: PlaySetting, can_go_on: bool) -> PlayedSet:
         tuple(setting.models.items()),
         setting.played,
         setting.broken,
-        " · ".join(told),
+        " · ".join(parts),
         can_go_on,
     )
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from engine import folders
 from engine.errors import UsageError
-from engine.model.interface import Sampling
 from engine.model.chat import Completion, Role
+from engine.model.interface import Sampling
 from engine.records.simulation import PlayRow
 from engine.services.line_files import write_file
 from engine.services.simulation.options import SimulationOptions

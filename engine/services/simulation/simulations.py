@@ -8,8 +8,8 @@ from typing import Any
 
 from engine.jobs.contract import Stage
 from engine.model.catalog import RunnableModel
-from engine.model.interface import Sampling
 from engine.model.chat import Role
+from engine.model.interface import Sampling
 from engine.records.simulation import PlayRow, PlaySetting, TranscriptLine
 from engine.services.prompts import ProjectPrompts
 from engine.services.simulation.options import SimulationOptions

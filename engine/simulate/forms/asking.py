@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from engine.model.interface import Sampling
 from engine.model.chat import Call, ChatMessage, Completion, Role
+from engine.model.interface import Sampling
 from engine.simulate.forms.profiles import Profile, facts_for
 from engine.simulate.forms.replies import TEXT, dumped, last_object, object_schema, parsed
 from engine.simulate.prompt_files import filled

@@ -13,8 +13,8 @@ from itertools import product
 from random import Random
 from typing import Any, Literal
 
-from engine.model.interface import Sampling
 from engine.model.chat import Call, ChatMessage, Completion, Role
+from engine.model.interface import Sampling
 from engine.simulate.play import Ending, Play
 from engine.simulate.prompt_files import filled
 from engine.simulate.recsim.people import ADVISED, Language, Profile, Situation

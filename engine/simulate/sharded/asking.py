@@ -8,8 +8,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from engine.model.interface import Sampling
 from engine.model.chat import Call, Completion
+from engine.model.interface import Sampling
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.model.interface import Sampling
 from engine.model.chat import Call, ChatMessage, Completion
+from engine.model.interface import Sampling
 from engine.simulate.play import Ending, Play, Scenario
 from engine.simulate.prompt_files import filled
 from engine.simulate.sharded.answers import extracted

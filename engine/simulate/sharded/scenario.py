@@ -24,9 +24,18 @@ CONDITIONS: tuple[Condition, ...] = (
     "recap",
     "snowball",
 )
-"""The six of the paper, in the order of its tables; `recap-full` recapitulates with the original text instead."""
+"""The six of Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025), in the order of their tables; `recap-full` recapitulates with the original text instead."""
 
 ALL_CONDITIONS: tuple[Condition, ...] = (*CONDITIONS, "recap-full")
+
+
+def place_of(conv_type: str, conditions: Sequence[str]) -> int:
+    """The place of a condition among others, whatever the temperatures behind its name in the logs; their number where
+    it is none of them."""
+    while conv_type not in conditions and "-" in conv_type:
+        conv_type = conv_type.rpartition("-")[0]
+    return conditions.index(conv_type) if conv_type in conditions else len(conditions)
+
 
 FORMAT = "sharded_logs"
 """The import format of the records."""

@@ -9,42 +9,44 @@ import pytest
 from engine.services.simulation.records import AskedField, LiveLine
 from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard
-from screens.simulation.form_screen import FormTalkScreen, question_of
+from screens.simulation.form_screen import FormScreen, question_of
 from tests.screens.driving import opened, press, text, until
-from tests.screens.fakes import FakeProject, project
+from tests.screens.project import ScreenProject, project
+from tests.screens.simulation.played import store_plays
 from tests.screens.test_hostile_text import check
 from tests.terminal.payloads import PAYLOADS
 
 
 @pytest.fixture
-def fake() -> FakeProject:
+def fake() -> ScreenProject:
     """A project with a form that asks its first question."""
     made = project(6)
-    made.simulations.talk.ask("What is your name?")
+    store_plays(made.file)
+    made.simulations.session.ask("What is your name?")
     return made
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-async def test_turn_by_turn(fake: FakeProject, size: tuple[int, int]) -> None:
+async def test_turn_by_turn(fake: ScreenProject, size: tuple[int, int]) -> None:
     """The question is seen, the answer is taken, and each module tells what it made of it."""
-    talk = fake.simulations.talk
+    session = fake.simulations.session
     async with opened(fake, size, mode="9") as pilot:
         await press(pilot, "F", "enter")
-        assert fake.simulations.filled == [("med", "modular", None)]
+        assert fake.simulations.filled == [("ss5", "modular", None)]
         assert "What is your name?" in text(pilot)
         assert "question_generation" in text(pilot)
         await press(pilot, *"Ann", "enter")
-        assert talk.answers == ["Ann"]
+        assert session.answers == ["Ann"]
         assert "The modules are at work" in text(pilot)
         await press(pilot, *"more", "enter")
-        assert talk.answers == ["Ann"]
+        assert session.answers == ["Ann"]
         assert "The next question" in text(pilot)
-        talk.ask("Do you smoke?", "follow_up_question")
+        session.ask("Do you smoke?", "follow_up_question")
         await until(pilot, lambda: "follow_up_question" in text(pilot))
         assert "Your answer, then enter." in text(pilot)
 
 
-async def test_what_a_question_is_for(fake: FakeProject) -> None:
+async def test_what_a_question_is_for(fake: ScreenProject) -> None:
     """The fields of the open question stand under it, with the answers that are allowed, the first few of many."""
     async with opened(fake, mode="9") as pilot:
         await press(pilot, "F", "enter")
@@ -57,7 +59,7 @@ async def test_what_a_question_is_for(fake: FakeProject) -> None:
         assert "Your name" not in text(pilot)
 
 
-async def test_another_form(fake: FakeProject) -> None:
+async def test_another_form(fake: ScreenProject) -> None:
     """Form, variant and model are chosen; a file has a line of its own and nothing begins without it."""
     async with opened(fake, mode="9") as pilot:
         await press(pilot, "F", "left", "enter")
@@ -66,11 +68,11 @@ async def test_another_form(fake: FakeProject) -> None:
         assert fake.simulations.filled == [("my.json", "baseline", "larger-7b")]
 
 
-async def test_stopping(fake: FakeProject) -> None:
+async def test_stopping(fake: ScreenProject) -> None:
     """Escape asks; stopping says what came of it, and the conversation opens."""
     async with opened(fake, mode="9") as pilot:
         await press(pilot, "F", "enter", "escape", "enter")
-        assert fake.simulations.talk.stopped
+        assert fake.simulations.session.stopped
         assert "Ended by you. Score .10." in text(pilot)
         await press(pilot, "ctrl+r")
         assert isinstance(pilot.app.screen, ReaderScreen)
@@ -79,13 +81,13 @@ async def test_stopping(fake: FakeProject) -> None:
         assert "by condition" in text(pilot)
 
 
-async def test_leaving_it_waiting(fake: FakeProject) -> None:
+async def test_leaving_it_waiting(fake: ScreenProject) -> None:
     """A form that is left waits; F comes back to it with what was said, and begins no other."""
     async with opened(fake, mode="9") as pilot:
         await press(pilot, "F", "enter", *"Ann", "enter", "escape", "down", "enter")
-        assert not isinstance(pilot.app.screen, FormTalkScreen)
+        assert not isinstance(pilot.app.screen, FormScreen)
         await press(pilot, "F")
-        assert isinstance(pilot.app.screen, FormTalkScreen)
+        assert isinstance(pilot.app.screen, FormScreen)
         assert "Ann" in text(pilot)
         assert len(fake.simulations.filled) == 1
 
@@ -101,13 +103,13 @@ def test_questions_of_modules() -> None:
     assert of('{"question": 7}') == of("[1]") == of("no JSON") == of("[" * 9_000) == ""
 
 
-async def test_hostile_text(fake: FakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hostile_text(fake: ScreenProject, monkeypatch: pytest.MonkeyPatch) -> None:
     """What modules and people say changes nothing but itself."""
     monkeypatch.setattr(ControlGuard, "apply", lambda self, segments, background: segments)
-    talk, payload = fake.simulations.talk, " ".join(PAYLOADS.values())
-    talk.answer(payload)
-    talk.ask(payload, payload)
-    talk.now = replace(talk.now, asked=(AskedField(payload, False, (payload,)),))
+    session, payload = fake.simulations.session, " ".join(PAYLOADS.values())
+    session.answer(payload)
+    session.ask(payload, payload)
+    session.now = replace(session.now, asked=(AskedField(payload, False, (payload,)),))
     async with opened(fake, mode="9") as pilot:
         await press(pilot, "F", "enter")
         check(pilot, "form")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tests.screens.fakes import FakeProject
 from tests.screens.picturing import Picture, looks_as_before
+from tests.screens.project import project
+from tests.screens.simulation.played import store_plays, write_drafts
 
 PICTURES: dict[str, Picture] = {
     "simulation_narrow_dark": ((80, 24), False, ["9"]),
@@ -16,6 +18,15 @@ PICTURES: dict[str, Picture] = {
 
 
 @pytest.mark.parametrize("picture", PICTURES.values(), ids=PICTURES.keys())
-def test_picture(picture: Picture, snap_compare: Callable[..., bool]) -> None:
+def test_picture(
+    picture: Picture,
+    snap_compare: Callable[..., bool],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A set with its plays; shards with what is missing."""
-    assert looks_as_before(snap_compare, FakeProject([]), picture)
+    monkeypatch.chdir(tmp_path)
+    write_drafts(tmp_path)
+    made = project(6)
+    store_plays(made.file)
+    assert looks_as_before(snap_compare, made, picture)

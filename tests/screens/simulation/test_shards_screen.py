@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from engine.errors import UsageError
+from engine.services.simulation.drafts import opened_drafts
+from engine.services.simulation.records import ShardDraft
 from screens.shell.control_guard import ControlGuard
 from screens.simulation.shards_screen import ShardsScreen, missing_content, text_content
 from tests.screens.driving import opened, press, text
-from tests.screens.fakes import FakeProject, project
-from tests.screens.simulation.fake_simulations import DRAFTS
+from tests.screens.project import ScreenProject, project
+from tests.screens.simulation.played import DRAFTS, write_drafts
 from tests.screens.test_hostile_text import check
 from tests.terminal.payloads import PAYLOADS
 
@@ -19,13 +21,21 @@ OPEN = ("A", "enter")
 
 
 @pytest.fixture
-def fake() -> FakeProject:
-    """A project whose file of shards has two drafts."""
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScreenProject:
+    """A project; a file of shards with two drafts is in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    write_drafts(tmp_path)
     return project(6)
 
 
+def drafts(tmp_path: Path) -> list[ShardDraft]:
+    """The two drafts as the screen gets them."""
+    write_drafts(tmp_path)
+    return opened_drafts(str(tmp_path / "shards.jsonl"), list).items()
+
+
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-async def test_what_speaks_against_it(fake: FakeProject, size: tuple[int, int]) -> None:
+async def test_what_speaks_against_it(fake: ScreenProject, size: tuple[int, int]) -> None:
     """Text, shards, what is lost, what the model misses and what the check found are all in sight."""
     async with opened(fake, size, mode="9") as pilot:
         await press(pilot, *OPEN)
@@ -35,16 +45,17 @@ async def test_what_speaks_against_it(fake: FakeProject, size: tuple[int, int]) 
             "She gives Ben 7.",
             "She gives some away.",
             "as in the text",
-            "No shard says: 7, Ben",
+            "No shard says: Ben, 7",
             "The model misses: that she gives 7 to Ben",
             "FULL 80, CONCAT 50, which is too little",
         ):
             assert part in shown
 
 
-def test_the_span() -> None:
+def test_the_span(tmp_path: Path) -> None:
     """The span of the shard under the cursor is marked, and so is what no shard stands for."""
-    draft = replace(DRAFTS[0], shards=DRAFTS[0].shards[1:])
+    first = drafts(tmp_path)[0]
+    draft = replace(first, shards=first.shards[1:])
     content = text_content(draft, draft.shards[0])
     assert content.plain == draft.text
     marked = {
@@ -55,14 +66,15 @@ def test_the_span() -> None:
     assert "She gives Ben 7." not in marked
 
 
-def test_nothing_missing() -> None:
+def test_nothing_missing(tmp_path: Path) -> None:
     """Where nothing is missing, it is told whether the model was asked about these shards."""
-    assert "the model misses nothing" in missing_content(DRAFTS[1]).plain
-    edited = replace(DRAFTS[1], missing=None)
+    second = drafts(tmp_path)[1]
+    assert "the model misses nothing" in missing_content(second).plain
+    edited = replace(second, missing=None)
     assert "the model was not asked" in missing_content(edited).plain
 
 
-async def test_editing(fake: FakeProject) -> None:
+async def test_editing(fake: ScreenProject) -> None:
     """A shard is worded anew, moved and left out; what is lost is told anew each time."""
     async with opened(fake, mode="9") as pilot:
         await press(pilot, *OPEN, "down", "down", "e", *" Ben got 7.", "enter")
@@ -73,11 +85,11 @@ async def test_editing(fake: FakeProject) -> None:
         assert isinstance(screen, ShardsScreen)
         assert [key % 1_000_000 for key in screen.table.ids] == [1, 3, 2]
         await press(pilot, "d")
-        assert "No shard says: 7, Ben" in text(pilot)
+        assert "No shard says: Ben, 7" in text(pilot)
         assert [key % 1_000_000 for key in screen.table.ids] == [1, 2]
 
 
-async def test_deciding(fake: FakeProject) -> None:
+async def test_deciding(fake: ScreenProject) -> None:
     """Approving and rejecting go on to what waits; a decision is taken back."""
     async with opened(fake, mode="9") as pilot:
         await press(pilot, *OPEN, "a")
@@ -90,28 +102,35 @@ async def test_deciding(fake: FakeProject) -> None:
         assert "1 of 2 GSM8K-1 ○ waits for you" in text(pilot)
 
 
-async def test_refused(fake: FakeProject) -> None:
+async def test_refused(fake: ScreenProject, tmp_path: Path) -> None:
     """What cannot be approved, and a file that cannot be opened, say why."""
-    empty = replace(DRAFTS[0].shards[0], text=" ")
-    fake.simulations.drafts[0] = replace(DRAFTS[0], shards=(empty,))
+    shards = [{"shard_id": 1, "shard": " "}]
+    sharding = {**DRAFTS[0]["sharding"], "pieces": [[36, 54, "model"]]}
+    write_drafts(tmp_path, [{**DRAFTS[0], "shards": shards, "sharding": sharding}])
     async with opened(fake, mode="9") as pilot:
         await press(pilot, *OPEN, "a")
-        assert "An empty shard cannot be approved." in text(pilot)
+        assert "an empty shard cannot be approved." in text(pilot)
         await press(pilot, "escape", "escape")
-        fake.simulations.problem = UsageError("There is no such file.")
+        (tmp_path / "shards.jsonl").unlink()
         await press(pilot, *OPEN)
-        assert "There is no such file." in text(pilot)
+        assert "There is no file" in text(pilot)
 
 
-async def test_hostile_text(fake: FakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hostile_text(
+    fake: ScreenProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Instructions and shards of any content change nothing but themselves."""
     monkeypatch.setattr(ControlGuard, "apply", lambda self, segments, background: segments)
     payload = " ".join(PAYLOADS.values())
-    shard = replace(DRAFTS[0].shards[0], text=payload, start=3, end=90, by=payload)
-    fake.simulations.drafts[0] = replace(
-        DRAFTS[0], task_id=payload, text=payload, task=payload, shards=(shard,), lost=(payload,),
-        missing=payload,
-    )  # fmt: skip
+    sharding = {
+        **DRAFTS[0]["sharding"],
+        "text": payload,
+        "missing": payload,
+        "pieces": [[3, 90, payload]],
+    }
+    shards = [{"shard_id": 1, "shard": payload}]
+    hostile = {"task_id": payload, "task": payload, "shards": shards, "sharding": sharding}
+    write_drafts(tmp_path, [{**DRAFTS[0], **hostile}])
     async with opened(fake, mode="9") as pilot:
         await press(pilot, *OPEN)
         check(pilot, "shards")

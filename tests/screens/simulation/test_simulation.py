@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from textual.widgets import Input
 
 from engine.errors import UsageError
 from engine.events import DataChanged, JobEnded, JobProgress, JobStarted
-from engine.services.simulation.records import LiveLine, LivePlay, ResultRow, SimulationRequest
+from engine.records.report import ReportRow
+from engine.services.simulation.records import SimulationRequest
+from engine.store.plays import PlayEntry
 from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard
 from screens.shell.workbench_screen import REFRESH_SECONDS
-from screens.simulation.formatting import as_text, sorted_rows
+from screens.simulation.formatting import sorted_rows
 from screens.simulation.screen import SimulationScreen
 from tests.screens.driving import opened, press, settle, text, until
-from tests.screens.fakes import FakeProject, project
-from tests.screens.simulation.fake_simulations import FORMS, RESULTS, SHARDED, TRANSCRIPT
+from tests.screens.project import ScreenProject, project
+from tests.screens.simulation.played import SHARDED, TRANSCRIPT, result_of, store, store_plays
 from tests.screens.test_hostile_text import check
 from tests.terminal.payloads import PAYLOADS
 
 
 @pytest.fixture
-def fake() -> FakeProject:
+def fake() -> ScreenProject:
     """A few conversations, and two sets that were played."""
+    made = project(6)
+    store_plays(made.file)
+    return made
+
+
+@pytest.fixture
+def empty() -> ScreenProject:
+    """A few conversations; nothing was played."""
     return project(6)
-
-
-def live(key: str, *said: str) -> LivePlay:
-    """A play in which an assistant said this."""
-    lines = tuple(LiveLine("assistant", "assistant", one) for one in said)
-    return LivePlay(key, len(lines), lines)
 
 
 class TestSets:
     @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
-    async def test_the_papers_columns(self, fake: FakeProject, size: tuple[int, int]) -> None:
+    async def test_the_papers_columns(self, fake: ScreenProject, size: tuple[int, int]) -> None:
         """The newest set opens with the columns of its paper, its plays below, those that broke off named."""
         async with opened(fake, size, mode="9") as pilot:
             shown = text(pilot)
@@ -46,27 +52,29 @@ class TestSets:
             assert "math/GSM8K-0/sharded/0" not in shown
             assert "broke off: the process died" in shown
 
-    async def test_going_round(self, fake: FakeProject) -> None:
+    async def test_going_round(self, fake: ScreenProject) -> None:
         """Arrows go through the tables of a set, brackets through the sets."""
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "right")
-            assert "kinds of replies (2 of 2)" in text(pilot)
+            assert "by instruction (2 of 3)" in text(pilot)
             await press(pilot, "right")
-            assert "by condition (1 of 2)" in text(pilot)
+            assert "kinds of replies (3 of 3)" in text(pilot)
+            await press(pilot, "right")
+            assert "by condition (1 of 3)" in text(pilot)
             await press(pilot, "right_square_bracket")
             assert "set 2 of 2" in text(pilot)
             assert "forms-77aa00" in text(pilot)
             await press(pilot, "right_square_bracket", "left_square_bracket")
             assert "forms-77aa00" in text(pilot)
 
-    async def test_sorting(self, fake: FakeProject) -> None:
+    async def test_sorting(self, fake: ScreenProject) -> None:
         """A column sorts, the largest figure first; the same once more turns it round, and the note says what it is."""
         async with opened(fake, mode="9") as pilot:
-            await press(pilot, "s", "down", "down", "enter")
+            await press(pilot, "s", *["down"] * 4, "enter")
             screen = pilot.app.screen
             assert isinstance(screen, SimulationScreen)
 
-            def order() -> list[str]:
+            def order() -> list[object]:
                 return [screen._rows[key].cells[0] for key in screen.table.ids]
 
             assert order() == ["full", "concat", "sharded"]
@@ -77,49 +85,42 @@ class TestSets:
     def test_rows_without_a_value(self) -> None:
         """Rows without a value are last in both directions; without a column the order is the paper's."""
         rows = [
-            ResultRow(("–",), (None,), ()),
-            ResultRow(("2",), (2.0,), ()),
-            ResultRow(("9",), (9.0,), ()),
+            ReportRow((None,)),
+            ReportRow((2.0,)),
+            ReportRow((9.0,)),
         ]
-        assert [row.cells[0] for row in sorted_rows(rows, 0, True)] == ["9", "2", "–"]
-        assert [row.cells[0] for row in sorted_rows(rows, 0, False)] == ["2", "9", "–"]
+        assert [row.cells[0] for row in sorted_rows(rows, 0, True)] == [9.0, 2.0, None]
+        assert [row.cells[0] for row in sorted_rows(rows, 0, False)] == [2.0, 9.0, None]
         assert sorted_rows(rows, None, False) == rows
 
-    async def test_the_cursor_stays(self, fake: FakeProject) -> None:
+    async def test_the_cursor_stays(self, fake: ScreenProject) -> None:
         """When more was played, the cursor stays on its row and new plays are listed."""
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "down", "down")
-            before = RESULTS[SHARDED.config_hash]
-            more = replace(before.plays[4], id=99, name="math/GSM8K-9/sharded/0")
-            sheet = before.sheets[0]
-            grown = replace(sheet.rows[2], plays=(*sheet.rows[2].plays, 99))
-            fake.simulations.found[SHARDED.config_hash] = replace(
-                before,
-                sheets=(replace(sheet, rows=(*sheet.rows[:2], grown)), before.sheets[1]),
-                plays=(*before.plays, more),
+            more = PlayEntry(
+                "sharded/math/GSM8K-9/sharded/0", 2, None, result_of("sharded", 0.3, "GSM8K-9"), ()
             )
+            store(fake.file, SHARDED, [more])
             fake.emit(DataChanged(frozenset({"play"})))
             await until(pilot, lambda: "GSM8K-9" in text(pilot))
             assert "GSM8K-0/full" not in text(pilot)
 
-    async def test_a_new_set(self, fake: FakeProject) -> None:
+    async def test_a_new_set(self, fake: ScreenProject) -> None:
         """A set that appears is shown; one that is only played on leaves the person where they are."""
-        sims = fake.simulations
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "right_square_bracket")
             fake.emit(DataChanged(frozenset({"play"})))
             await pilot.pause(REFRESH_SECONDS)
             await settle(pilot)
             assert "forms-77aa00" in text(pilot)
-            sims.played = [replace(SHARDED, config_hash="new", source="sharded-new"), *sims.played]
-            sims.found["new"] = RESULTS[SHARDED.config_hash]
+            new = PlayEntry("sharded/math/GSM8K-1/full/0", 2, None, result_of("full", 0.3), ())
+            store(fake.file, replace(SHARDED, config_hash="newest"), [new])
             fake.emit(DataChanged(frozenset({"play"})))
-            await until(pilot, lambda: "sharded-new" in text(pilot))
+            await until(pilot, lambda: "sharded-newest" in text(pilot))
 
-    async def test_nothing_yet(self, fake: FakeProject) -> None:
+    async def test_nothing_yet(self, empty: ScreenProject) -> None:
         """An empty project says what to do next."""
-        fake.simulations.played = []
-        async with opened(fake, (80, 24), mode="9") as pilot:
+        async with opened(empty, (80, 24), mode="9") as pilot:
             assert "Nothing has been simulated" in text(pilot)
             assert "lets you fill a form yourself" in text(pilot)
             await press(pilot, "R", "s", "X", "o", "right", "right_square_bracket", "y")
@@ -127,7 +128,7 @@ class TestSets:
 
 
 class TestPlays:
-    async def test_every_call(self, fake: FakeProject) -> None:
+    async def test_every_call(self, fake: ScreenProject) -> None:
         """Enter goes to the plays, then to the calls of one: what the model saw, what it said, what it did not see."""
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "enter", "enter")
@@ -139,7 +140,7 @@ class TestPlays:
             await press(pilot, "enter", "escape", "escape")
             assert "by condition" in text(pilot)
 
-    async def test_the_conversation(self, fake: FakeProject) -> None:
+    async def test_the_conversation(self, fake: ScreenProject) -> None:
         """A play opens as a conversation in the reader, from the list and from its transcript."""
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "enter", "o")
@@ -152,20 +153,20 @@ class TestPlays:
 
 
 class TestAsking:
-    async def test_cost_first(self, fake: FakeProject) -> None:
+    async def test_cost_first(self, fake: ScreenProject) -> None:
         """What it costs is shown before enter starts it; then what is being said is shown."""
         async with opened(fake, (80, 24), mode="9") as pilot:
             await press(pilot, "n")
             assert "12 to play · about 300 replies, 2 min" in text(pilot)
-            fake.running = [
+            fake.jobs.running = [
                 JobProgress(40, "simulate", "Simulating", 1, None, "replies", None, None, "")
             ]
-            fake.simulations.now = [live("sharded/1", "Hello there")]
+            fake.simulations.hear("sharded/1", "Hello there")
             await press(pilot, "enter")
             assert fake.simulations.started == [SimulationRequest("sharded", instructions="math")]
             assert "Hello there" in text(pilot)
 
-    async def test_what_is_chosen(self, fake: FakeProject) -> None:
+    async def test_what_is_chosen(self, fake: ScreenProject) -> None:
         """Kind, models, counts and conditions reach what is played; lines of other kinds are not there."""
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "n", "down", "right", "right", "down", "right")
@@ -186,7 +187,7 @@ class TestAsking:
                 )
             ]  # fmt: skip
 
-    async def test_forms_and_users(self, fake: FakeProject) -> None:
+    async def test_forms_and_users(self, fake: ScreenProject) -> None:
         """The other kinds have their own lines."""
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "n", "right")
@@ -205,7 +206,7 @@ class TestAsking:
             ("instructions", "none.json", "cannot be read"),
         ],
     )
-    async def test_refused(self, fake: FakeProject, field: str, value: str, told: str) -> None:
+    async def test_refused(self, fake: ScreenProject, field: str, value: str, told: str) -> None:
         """What cannot be played is said where it is written, and does not start."""
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "n")
@@ -214,9 +215,9 @@ class TestAsking:
             await press(pilot, "enter")
             assert fake.simulations.started == []
 
-    async def test_last_time(self, fake: FakeProject) -> None:
+    async def test_last_time(self, fake: ScreenProject) -> None:
         """The dialog begins with what was asked for last, so that the same goes on with one key."""
-        fake.simulations.last = SimulationRequest(
+        last = SimulationRequest(
             "forms",
             user_model="larger-7b",
             runs=4,
@@ -224,26 +225,27 @@ class TestAsking:
             variants=("baseline",),
             profile="run",
         )
+        fake.simulations.remember(last)
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "n", "enter")
-            assert fake.simulations.started == [fake.simulations.last]
+            assert fake.simulations.started == [last]
 
-    async def test_going_on(self, fake: FakeProject) -> None:
+    async def test_going_on(self, fake: ScreenProject) -> None:
         """R plays on in the set that is shown."""
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "R")
             assert fake.simulations.resumed == [SHARDED.config_hash]
 
-    async def test_a_project_that_cannot_be_written(self, fake: FakeProject) -> None:
+    async def test_a_project_that_cannot_be_written(self) -> None:
         """Where nothing can be written nothing is asked."""
-        fake.read_only = "another workbench has it open"
+        fake = project(6, read_only="another workbench has it open")
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "n", "R", "F")
             assert "another workbench has it open" in text(pilot)
             assert fake.simulations.asked == []
             assert fake.simulations.resumed == []
 
-    async def test_could_not_start(self, fake: FakeProject) -> None:
+    async def test_could_not_start(self, fake: ScreenProject) -> None:
         """An error is shown, and nothing is followed that does not run."""
         fake.simulations.problem = UsageError("There is no such model.", "Pull it.")
         async with opened(fake, mode="9") as pilot:
@@ -254,23 +256,21 @@ class TestAsking:
 
 
 class TestLive:
-    async def test_while_it_runs(self, fake: FakeProject) -> None:
+    async def test_while_it_runs(self, fake: ScreenProject) -> None:
         """A simulation that begins is followed, the newest play first; at its end the plays are there again."""
         async with opened(fake, (80, 24), mode="9") as pilot:
-            fake.simulations.now = [
-                live("forms/med/1", "What is your name?"),
-                live("forms/ss5/1", "Born?"),
-            ]
+            fake.simulations.hear("forms/ss5/1", "Born?")
+            fake.simulations.hear("forms/med/1", "What is your name?")
             fake.emit(JobStarted(9, "simulate", "Simulating"))
             await until(pilot, lambda: "What is your name?" in text(pilot))
             shown = text(pilot)
             assert shown.index("forms/med/1") < shown.index("forms/ss5/1")
-            fake.simulations.now = [live("forms/ss5/1", "Born?", "And where?")]
+            fake.simulations.hear("forms/ss5/1", "And where?")
             await until(pilot, lambda: "And where?" in text(pilot))
             fake.emit(JobEnded(9, "simulate", "Simulating", "done", "Played 2."))
             await until(pilot, lambda: "what came of it" in text(pilot))
 
-    async def test_by_key(self, fake: FakeProject) -> None:
+    async def test_by_key(self, fake: ScreenProject) -> None:
         """L shows what was said last, and goes back."""
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "l")
@@ -278,58 +278,55 @@ class TestLive:
             await press(pilot, "l")
             assert "what came of it" in text(pilot)
 
-    async def test_in_an_empty_project(self, fake: FakeProject) -> None:
+    async def test_in_an_empty_project(self, empty: ScreenProject) -> None:
         """What is being said is seen before anything is over."""
-        fake.simulations.played = []
-        fake.simulations.now = [live("recsim/1", "Good morning")]
-        async with opened(fake, (80, 24), mode="9") as pilot:
-            fake.emit(JobStarted(9, "simulate", "Simulating"))
+        empty.simulations.hear("recsim/1", "Good morning")
+        async with opened(empty, (80, 24), mode="9") as pilot:
+            empty.emit(JobStarted(9, "simulate", "Simulating"))
             await until(pilot, lambda: "Good morning" in text(pilot))
 
 
 class TestTakingAlong:
-    async def test_copy(self, fake: FakeProject) -> None:
+    async def test_copy(self, fake: ScreenProject) -> None:
         """The table is copied with tabs, as it is sorted."""
         async with opened(fake, mode="9") as pilot:
-            await press(pilot, "s", "down", "down", "enter", "s", "enter", "y")
+            await press(pilot, "s", *["down"] * 4, "enter", "s", "enter", "y")
             assert pilot.app.clipboard.splitlines()[:2] == [
-                "condition\ttask\tP\tA90\tU90-10", "sharded\tmath\t31.0\t70.0\t65.0"
-            ]  # fmt: skip
+                "condition\ttask\tinstr.\truns\tP\tof FULL\tA90\tU90-10",
+                "sharded\tmath\t1\t2\t31.0\t50%\t31.0\t0.0",
+            ]
 
-    def test_copied_words(self) -> None:
-        """What must be known to read a table goes with it."""
-        sheet = RESULTS[SHARDED.config_hash].sheets[0]
-        assert as_text(sheet, sheet.rows).endswith("its reliability is not known.")
-
-    async def test_export(self, fake: FakeProject) -> None:
+    async def test_export(
+        self, fake: ScreenProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """The set goes to the file that is named."""
+        monkeypatch.chdir(tmp_path)
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "right_square_bracket", "X", "enter")
-            assert fake.simulations.written == [(FORMS.config_hash, "forms-77aa00.json")]
+        (exported,) = json.loads((tmp_path / "forms-77aa00.json").read_text("utf-8"))["plays"]
+        assert exported["key"] == "forms/med/modular/1"
 
 
 @pytest.mark.parametrize("payload", [" ".join(PAYLOADS.values())], ids=["all of them"])
 async def test_hostile_text(
-    fake: FakeProject, payload: str, monkeypatch: pytest.MonkeyPatch
+    empty: ScreenProject, payload: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Names, results, replies and prompts of any content change nothing but themselves."""
     monkeypatch.setattr(ControlGuard, "apply", lambda self, segments, background: segments)
-    sims = fake.simulations
-    shown = RESULTS[SHARDED.config_hash]
-    sheet = shown.sheets[0]
-    rows = tuple(replace(row, cells=(payload, *row.cells[1:])) for row in sheet.rows)
-    plays = tuple(
-        replace(one, name=payload, told=payload, reason=payload if one.reason else None)
-        for one in shown.plays
+    stored = payload.encode(errors="replace").decode()  # text columns hold no surrogates
+    named = {**result_of(payload, 0.5, payload), "task": payload, "categories": ["answer_attempt"]}
+    line = replace(TRANSCRIPT[1], module=payload, text=payload, note=payload)
+    store(
+        empty.file,
+        replace(SHARDED, models={"user": payload}, params={"language": payload}),
+        [
+            PlayEntry(f"sharded/{stored}/0", 1, None, named, (line,)),
+            PlayEntry(f"sharded/{stored}/1", None, stored, {}, ()),
+        ],
     )
-    sims.found[SHARDED.config_hash] = replace(
-        shown, sheets=(replace(sheet, title=payload, said=payload, rows=rows),), plays=plays
-    )
-    sims.played = [replace(SHARDED, source=payload, told=payload, models=(("user", payload),))]
-    sims.lines = [replace(TRANSCRIPT[1], module=payload, text=payload, note=payload)]
-    sims.now = [live(payload, payload)]
-    sims.last = SimulationRequest("forms", forms=(payload,), instructions=payload)
-    async with opened(fake, mode="9") as pilot:
+    empty.simulations.hear(payload, payload)
+    empty.simulations.remember(SimulationRequest("forms", forms=(payload,), instructions=payload))
+    async with opened(empty, mode="9") as pilot:
         await settle(pilot)
         check(pilot, "simulation")
         await press(pilot, "l")

@@ -1,4 +1,4 @@
-"""What the simulation screens are handed: wishes, sets, tables, live replies, shards, with the default model."""
+"""What the simulation screens are handed: requests, sets, tables, live replies, shards, with the default model."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from engine.errors import ProjectError, UsageError
 from engine.events import Event, JobEnded
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.records.simulation import PlayRow
+from engine.services.report_rendering import shown_cells
 from engine.services.simulation.drafts import opened_drafts
 from engine.services.simulation.live import LINES, PLAYS, LivePlays
-from engine.services.simulation.person_session import asked_for
-from engine.services.simulation.records import FormTalk, LiveLine, SimulationRequest, TalkState
+from engine.services.simulation.person_session import PersonSession, asked_for
+from engine.services.simulation.records import LiveLine, SessionState, SimulationRequest
 from engine.services.simulation.requests import as_request, request_as_json
-from engine.services.simulation.result_tables import item_of, sheets_of
+from engine.services.simulation.result_tables import item_of, tables_of
 from engine.services.workspace import Workspace
 from engine.simulate.forms.form import read_form
 from engine.simulate.play import Line
 
-WISH = SimulationRequest("recsim", runs=2, limit=2, tasks=("travel planning",), turns=1)
+REQUEST = SimulationRequest("recsim", runs=2, limit=2, tasks=("travel planning",), turns=1)
 RECORD = {
     "task_id": "T-1",
     "task": "math",
@@ -63,50 +64,50 @@ def played(workspace: Workspace, start: object) -> JobEnded:
 
 
 class TestPlaying:
-    def test_from_a_wish_to_its_results(self, workspace: Workspace) -> None:
+    def test_from_a_request_to_its_results(self, workspace: Workspace) -> None:
         """What is asked for is estimated, played, heard, told in tables, remembered and not played twice."""
-        desk = workspace.services().simulations
-        wish = replace(WISH, tasks=(desk.offers().tasks[0],))
-        assert desk.estimate(wish).plays == 2
-        assert desk.sets() == []
-        assert played(workspace, lambda: desk.start(wish)).outcome == "done"
-        (one,) = desk.sets()
+        service = workspace.services().simulations
+        request = replace(REQUEST, tasks=(service.offers().tasks[0],))
+        assert service.estimate(request).plays == 2
+        assert service.sets() == []
+        assert played(workspace, lambda: service.start(request)).outcome == "done"
+        (one,) = service.sets()
         assert (one.kind, one.played, one.can_go_on) == ("recsim", 2, True)
-        results = desk.results(one.config_hash)
-        assert [sheet.title for sheet in results.sheets] == ["by task", "by number of turns"]
-        (row,) = results.sheets[0].rows
-        assert row.cells[:2] == (wish.tasks[0], "2")
+        results = service.results(one.config_hash)
+        assert [table.title for table in results.tables] == ["by task", "by number of turns"]
+        (row,) = results.tables[0].rows
+        assert row.cells[:2] == (request.tasks[0], 2)
         assert set(row.plays) == {item.id for item in results.plays}
-        heard = {play.key: play for play in desk.live()}
+        heard = {play.key: play for play in service.live()}
         for item in results.plays:
-            lines = desk.transcript(item.id)
+            lines = service.transcript(item.id)
             assert heard[f"recsim/{item.name}"].replies == len(lines)
             assert item.conversation_id is not None
-        assert desk.estimate(wish).plays == 0
-        assert desk.offers().last == wish
-        assert played(workspace, lambda: desk.go_on(one.config_hash)).outcome == "done"
-        assert desk.sets()[0].played == 2
+        assert service.estimate(request).plays == 0
+        assert service.offers().last == request
+        assert played(workspace, lambda: service.go_on(one.config_hash)).outcome == "done"
+        assert service.sets()[0].played == 2
 
     def test_export(self, workspace: Workspace, tmp_path: Path) -> None:
         """Tables with their figures and every play go to a new file, and only to a new one."""
-        desk = workspace.services().simulations
-        wish = replace(WISH, limit=1, tasks=(desk.offers().tasks[0],))
-        played(workspace, lambda: desk.start(wish))
-        key = desk.sets()[0].config_hash
-        desk.export(key, str(tmp_path / "out.json"))
+        service = workspace.services().simulations
+        request = replace(REQUEST, limit=1, tasks=(service.offers().tasks[0],))
+        played(workspace, lambda: service.start(request))
+        key = service.sets()[0].config_hash
+        service.export(key, str(tmp_path / "out.json"))
         told = json.loads((tmp_path / "out.json").read_text("utf-8"))
         assert told["tables"][0]["rows"][0]["conversations"] == 1
         assert len(told["plays"]) == 1
         with pytest.raises(ProjectError, match="there already"):
-            desk.export(key, str(tmp_path / "out.json"))
+            service.export(key, str(tmp_path / "out.json"))
 
     def test_refused(self, workspace: Workspace) -> None:
         """What cannot be played, or gone on with, is refused before anything starts."""
-        desk = workspace.services().simulations
+        service = workspace.services().simulations
         with pytest.raises(UsageError, match="cannot be read"):
-            desk.estimate(SimulationRequest("sharded", instructions="/none/such.json"))
+            service.estimate(SimulationRequest("sharded", instructions="/none/such.json"))
         with pytest.raises(UsageError, match="not known here") as error:
-            desk.go_on("0123456789abcdef")
+            service.go_on("0123456789abcdef")
         assert "The command that started it" in error.value.hint
 
 
@@ -117,8 +118,8 @@ class TestAPerson:
         """A person is asked by the model, answers and stops; what was said is a play and a conversation, and live."""
         path = tmp_path / "trip.json"
         path.write_text(json.dumps({"Town": {"Name": {"answer": None, "required": True}}}), "utf-8")
-        desk = workspace.services().simulations
-        talk = desk.fill_form(str(path), "baseline", None)
+        service = workspace.services().simulations
+        talk = service.fill_form(str(path), "baseline", None)
         first = waited(talk, lambda state: state.question is not None)
         talk.answer("Rome")
         assert first.question is not None
@@ -128,12 +129,12 @@ class TestAPerson:
         over = waited(talk, lambda state: state.over is not None)
         assert over.conversation_id is not None
         assert over.play_id is not None
-        assert desk.transcript(over.play_id)[1].text == "Rome"
+        assert service.transcript(over.play_id)[1].text == "Rome"
         messages = workspace.services().conversations.messages(over.conversation_id)
         assert [one.content for one in messages][:2] == [first.question, "Rome"]
-        (one,) = desk.sets()
+        (one,) = service.sets()
         assert dict(one.models)["user"] == "a person"
-        assert desk.live()[0].key == over.key
+        assert service.live()[0].key == over.key
 
     def test_cut_off(self, workspace: Workspace, tmp_path: Path) -> None:
         """A form whose job is cancelled says that it was cut off, and how to go on."""
@@ -195,7 +196,7 @@ class TestAsked:
         assert self.asked() == []
 
 
-def waited(talk: FormTalk, what: Callable[[TalkState], bool]) -> TalkState:
+def waited(talk: PersonSession, what: Callable[[SessionState], bool]) -> SessionState:
     """Where a form stands as soon as this holds."""
     for _ in range(6_000):
         state = talk.state()
@@ -206,15 +207,15 @@ def waited(talk: FormTalk, what: Callable[[TalkState], bool]) -> TalkState:
     return state
 
 
-class TestWishes:
+class TestRequests:
     def test_round_trip(self) -> None:
-        """A wish is the same after it was kept; one of another version is refused."""
-        wish = SimulationRequest(
+        """A request is the same after it was kept; one of another version is refused."""
+        request = SimulationRequest(
             "sharded", "m", runs=3, conditions=("full", "recap"), temperature=0.5
         )
-        assert as_request(json.loads(json.dumps(request_as_json(wish)))) == wish
+        assert as_request(json.loads(json.dumps(request_as_json(request)))) == request
         with pytest.raises(UsageError):
-            as_request({**asdict(wish), "of_another_version": 1})
+            as_request({**asdict(request), "of_another_version": 1})
 
 
 class TestTables:
@@ -226,32 +227,43 @@ class TestTables:
             for at, (condition, both) in enumerate(scores.items())
             for n, score in enumerate(both)
         ]
-        by_condition, by_instruction, kinds = sheets_of("sharded", rows)
+        by_condition, by_instruction, kinds = tables_of("sharded", rows)
         full, sharded = by_condition.rows
-        assert full.cells == ("full", "math", "1", "2", "100.0", "100%", "100.0", "0.0")
-        assert sharded.cells == ("sharded", "math", "1", "2", "50.0", "50%", "90.0", "80.0")
+        assert shown_cells(by_condition, full) == [
+            "full",
+            "math",
+            "1",
+            "2",
+            "100.0",
+            "100%",
+            "100.0",
+            "0.0",
+        ]
+        assert shown_cells(by_condition, sharded) == [
+            "sharded", "math", "1", "2", "50.0", "50%", "90.0", "80.0"
+        ]  # fmt: skip
         assert sharded.plays == (2, 3)
         assert [row.cells[:2] for row in by_instruction.rows] == [
             ("T-1", "full"),
             ("T-1", "sharded"),
         ]
         assert kinds.rows[0].cells[0] == "sharded"
-        assert by_condition.said == ""
+        assert by_condition.notes == ()
 
     def test_played_once(self) -> None:
         """From one run nothing is known of reliability, and the table says so."""
-        by_condition = sheets_of("sharded", [play(0, "full", 1.0)])[0]
-        assert by_condition.rows[0].cells[-1] == "–"
-        assert "not known" in by_condition.said
+        by_condition = tables_of("sharded", [play(0, "full", 1.0)])[0]
+        assert by_condition.rows[0].cells[-1] is None
+        assert "not known" in by_condition.notes[0]
 
     def test_a_play(self) -> None:
         """Turns and shards are told where a play goes by turns; where all is said at once, the score alone."""
-        assert item_of(play(0, "full", 0.0)).told == "score 0"
-        assert item_of(play(1, "recap", 1.0)).told == "score 100 · 2 turns · 2 of 2 shards"
+        assert item_of(play(0, "full", 0.0)).summary == "score 0"
+        assert item_of(play(1, "recap", 1.0)).summary == "score 100 · 2 turns · 2 of 2 shards"
 
     def test_what_broke_off(self) -> None:
         """A play that broke off is in no table."""
-        assert sheets_of("sharded", [replace(play(0, "full", 1.0), reason="it died")]) == ()
+        assert tables_of("sharded", [replace(play(0, "full", 1.0), reason="it died")]) == ()
 
 
 def play(number: int, condition: str, score: float) -> PlayRow:

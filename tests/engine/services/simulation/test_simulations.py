@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from engine.errors import UsageError
-from engine.model.interface import Sampling
 from engine.model.chat import Role
+from engine.model.interface import Sampling
 from engine.services.prompts import names, shipped
 from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.simulations import Simulation

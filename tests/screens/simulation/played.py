@@ -1,0 +1,235 @@
+"""Simulations in a real project file: two sets of plays and drafts of two instructions; no model runs."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from engine.errors import WorkbenchError
+from engine.model.chat import Call, ChatMessage, Completion
+from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
+from engine.services.simulation.person_session import PersonSession
+from engine.services.simulation.records import AskedField, LiveLine, SessionState, SimulationRequest
+from engine.services.simulation.requests import request_as_json
+from engine.services.simulation.service import SETTING, SimulationService
+from engine.services.simulation.simulations import ProjectSimulations
+from engine.simulate.play import Line
+from engine.store import plays, runs, settings
+from engine.store.plays import PlayEntry
+from engine.store.project import Project
+
+MODEL = "SmolLM2-135M-Instruct"
+SCORES = {"full": (0.75, 0.49), "concat": (0.7, 0.47), "sharded": (0.31, 0.31)}
+SHARDED = PlaySetting(
+    "3fa2c1d4", "sharded", {"seed": 0}, {"assistant": MODEL, "user": MODEL, "judge": MODEL}
+)
+FORMS = PlaySetting("77aa00bb", "forms", {}, {"assistant": MODEL, "user": MODEL})
+TRANSCRIPT = [
+    TranscriptLine(
+        "user", "user", (("system", "You say one shard."), ("user", "Shards: 1, 2")), "",
+        '{"response": "How many apples are left?"}', "end", None, 7, {"temperature": 1.0},
+    ),
+    TranscriptLine(
+        "assistant", "assistant", (("user", "How many apples are left?"),), "",
+        "There were 12 apples, so 5 are left.", "length", "the oldest 2 messages", 8,
+        {"temperature": 1.0, "json_schema": "{}"},
+    ),
+]  # fmt: skip
+FORM_RESULT = {
+    "form": "med", "variant": "modular", "length": 60, "required": [9, 20], "optional": [8, 40],
+    "turns": 40, "repetitions": 2, "success": 0.4, "efficiency": 0.42, "score": 0.41,
+    "complete": False, "right": None, "ended": "turns", "interactions": [], "fallbacks": {},
+}  # fmt: skip
+DRAFTS: list[dict[str, Any]] = [
+    {
+        "task_id": "GSM8K-1",
+        "task": "math",
+        "answer": "#### 5",
+        "shards": [
+            {"shard_id": 1, "shard": "How many apples are left?"},
+            {"shard_id": 2, "shard": "Ann has 12 apples."},
+            {"shard_id": 3, "shard": "She gives some away."},
+        ],
+        "sharding": {
+            "state": "proposed",
+            "text": "Ann has 12 apples. She gives Ben 7. How many are left?",
+            "segmented": True,
+            "missing": "that she gives 7 to Ben",
+            "lost": [],
+            "check": {"full": 0.8, "concat": 0.5},
+            "pieces": [[36, 54, "model"], [0, 18, "text"], [19, 35, "model"]],
+        },
+    },
+    {
+        "task_id": "GSM8K-2",
+        "task": "math",
+        "answer": "#### 3",
+        "shards": [
+            {"shard_id": 1, "shard": "How far?"},
+            {"shard_id": 2, "shard": "Tom runs 3 miles."},
+        ],
+        "sharding": {
+            "state": "proposed",
+            "text": "Tom runs 3 miles. How far?",
+            "segmented": False,
+            "missing": "",
+            "lost": [],
+            "check": {},
+            "pieces": [[18, 26, "text"], [0, 17, "text"]],
+        },
+    },
+]
+
+
+def write_drafts(folder: Path, drafts: Sequence[dict[str, Any]] = DRAFTS) -> None:
+    """Writes `shards.jsonl`."""
+    text = "".join(json.dumps(one) + "\n" for one in drafts)
+    (folder / "shards.jsonl").write_text(text, "utf-8")
+
+
+def result_of(condition: str, score: float, task_id: str = "GSM8K-0") -> dict[str, Any]:
+    """The result of a sharded conversation."""
+    return {
+        "task": "math", "task_id": task_id, "condition": condition, "conv_type": condition,
+        "model": MODEL, "score": score, "turns": 4, "shards": 5, "revealed": 4, "stand_ins": 0,
+        "categories": ["answer_attempt"] if condition == "sharded" else [],
+    }  # fmt: skip
+
+
+def store(
+    file: Project,
+    setting: PlaySetting,
+    entries: Sequence[PlayEntry],
+) -> None:
+    """Stores plays of a setting as one run."""
+    run = file.write(
+        lambda conn: runs.create(
+            conn, stage="simulate", config_hash="c", params={}, fingerprints={}, code_version="test"
+        )
+    )
+    file.write(lambda conn: plays.register(conn, setting))
+
+    def add(conn: sqlite3.Connection) -> None:
+        for entry in entries:
+            plays.add(conn, setting.config_hash, run, entry)
+
+    file.write(add)
+
+
+def sharded_plays() -> list[PlayEntry]:
+    """Two plays under each of three conditions, and one that broke off."""
+    ended = [(name, nth) for name in SCORES for nth in range(2)]
+    return [
+        *(
+            PlayEntry(
+                f"sharded/math/GSM8K-0/{name}/{nth}",
+                1 + at,
+                None,
+                result_of(name, SCORES[name][nth]),
+                TRANSCRIPT,
+            )
+            for at, (name, nth) in enumerate(ended)
+        ),
+        PlayEntry("sharded/math/GSM8K-0/recap/0", None, "the process died", {}, ()),
+    ]
+
+
+def store_plays(file: Project) -> None:
+    """Stores a set of forms, then one of sharded conversations."""
+    store(file, FORMS, [PlayEntry("forms/med/modular/1", 3, None, FORM_RESULT, TRANSCRIPT)])
+    store(file, SHARDED, sharded_plays())
+
+
+ASKED = (
+    AskedField("Your name", True, ()),
+    AskedField("Title", False, ("Dr", "Prof")),
+    *(AskedField(f"Field {number}", True, ()) for number in range(3, 9)),
+)
+"""What the questions of `ScriptedSession` are for."""
+
+
+class ScriptedSession(PersonSession):
+    """A form whose questions a test asks; nothing runs."""
+
+    def __init__(self) -> None:
+        self.now = SessionState("", (), None)
+        self.answers: list[str] = []
+        self.stopped = False
+
+    def ask(self, question: str, module: str = "question_generation") -> None:
+        """Asks the next question."""
+        line = LiveLine(module, "assistant", f'{{"question": "{question}"}}')
+        lines = (*self.now.lines, line)
+        self.now = replace(
+            self.now, key="forms/med/modular/1", lines=lines, question=question, asked=ASKED
+        )
+
+    def state(self) -> SessionState:
+        return self.now
+
+    def answer(self, text: str) -> None:
+        self.answers.append(text)
+        line = LiveLine("user", "user", text)
+        self.now = replace(self.now, lines=(*self.now.lines, line), question=None, asked=())
+
+    def stop(self) -> None:
+        self.stopped = True
+        self.now = replace(
+            self.now, question=None, over="Ended by you. Score .10.", play_id=8, conversation_id=3
+        )
+
+
+class ScriptedSimulations(SimulationService):
+    """Reads a real project; what a model would do is scripted: estimates, runs, forms.
+
+    Attributes:
+        asked, started, resumed, filled: What was to be estimated, started, continued and filled.
+        problem: Raised by the next start.
+    """
+
+    def __init__(self, file: Project) -> None:
+        simulations = ProjectSimulations(file, *cast(Any, (None,) * 6))
+        super().__init__(
+            file, simulations, lambda stages: 40, list, lambda: (MODEL, "larger-7b"), bool
+        )
+        self.session = ScriptedSession()
+        self.asked: list[SimulationRequest] = []
+        self.started: list[SimulationRequest] = []
+        self.resumed: list[str] = []
+        self.filled: list[tuple[str, str, str | None]] = []
+        self.problem: WorkbenchError | None = None
+
+    def remember(self, request: SimulationRequest) -> None:
+        """Stores what was asked for last."""
+        kept = {"last": request_as_json(request)}
+        self._project.write(lambda conn: settings.put(conn, SETTING, kept))
+
+    def hear(self, key: str, *texts: str) -> None:
+        """Replies of an assistant in a play, as a running job hands them on."""
+        call = Call("assistant", "assistant", (ChatMessage("user", "x"),))
+        for text in texts:
+            self._live.hear("run", key, Line(call, Completion(text, "end")))
+
+    def estimate(self, request: SimulationRequest) -> PlayEstimate:
+        self.asked.append(request)
+        if request.instructions.endswith(".json"):
+            return super().estimate(request)
+        return PlayEstimate(12 * request.runs, 300 * request.runs, 90.0, (request.model or MODEL,))
+
+    def start(self, request: SimulationRequest) -> int:
+        if self.problem is not None:
+            raise self.problem
+        self.started.append(request)
+        return 40
+
+    def go_on(self, config_hash: str) -> int:
+        self.resumed.append(config_hash)
+        return 40
+
+    def fill_form(self, form: str, variant: str, model: str | None) -> ScriptedSession:
+        self.filled.append((form, variant, model))
+        return self.session
