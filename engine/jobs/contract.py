@@ -1,4 +1,4 @@
-"""What a stage is to the runner: the protocol that stages fulfil, and the key under which they store results."""
+"""The contract between stages and the runner: the `Stage` protocol, progress, and the key of results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Lane = Literal["model", "cpu"]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a stage stands after a batch, in its own unit; `total` is None while it is not known."""
+    """How far a stage is after a batch, in its own unit; `total` is None while it is not known."""
 
     done: int
     total: int | None
@@ -26,7 +26,7 @@ class Stage(Protocol):
 
     Attributes:
         name: Names the kind in run records, e.g. `import`.
-        title: What a person reads, e.g. `Importing star.jsonl.gz`.
+        title: Its name on screens and in progress lines, e.g. `Importing star.jsonl.gz`.
         unit: What progress counts, e.g. `bytes`.
         params, fingerprints: Everything that determines the result, as JSON values.
         lane: Stages of one lane run one after another.
@@ -52,7 +52,7 @@ class Stage(Protocol):
         """Called from another thread, once and for good: makes a blocking call of `run` raise Cancelled soon."""
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts; also asked for after a cancel."""
+        """The result in one sentence with counts; also called after a cancel."""
 
 
 def config_hash(stage_name: str, params: Mapping[str, Any], fingerprints: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Growing one stored tree on: below a node to a lower alpha, or everywhere to its end."""
+"""The stage that grows one stored tree further: below a node to a lower alpha, or everywhere to its own alpha."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ class GrowOnStage(ModelStage):
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """The name of the run on screens and in progress lines."""
         return f"Growing a tree on with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """Which tree, and what was asked."""
+        """The tree and the request."""
         below = self._below
         return {
             "tree": [self._row.conversation_id, self._row.step, self._row.config_hash],
@@ -112,7 +112,7 @@ class GrowOnStage(ModelStage):
             yield Progress(self._read, None, f"{len(grown.tree.nodes):,} in the tree")
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts."""
+        """The result in one sentence with counts."""
         return f"Read {self._read:,} more nodes; what has grown is kept."
 
     def _stored(self) -> tuple[Place, dict[str, Any]]:

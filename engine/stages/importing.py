@@ -1,7 +1,7 @@
-"""Import: files of conversations into the project.
+"""The stage that imports files of conversations into the project.
 
-To resume means to import again: what is there already is recognised by its content, so a second import of the
-same files changes nothing.
+An import is resumed by importing again: conversations that are there already are recognised by their content, so a
+second import of the same files changes nothing.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ImportStage:
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """The name of the run on screens and in progress lines."""
         first = os.path.basename(self._paths[0].rstrip("/")) if self._paths[0] != STDIN else "stdin"
         more = len(self._paths) - 1
         return f"Importing {first}" + (f" and {more} more" if more else "")
@@ -80,7 +80,7 @@ class ImportStage:
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What was asked for."""
+        """The request."""
         return {"paths": list(self._paths), "format": self._format}
 
     @property
@@ -113,7 +113,7 @@ class ImportStage:
         self._interrupted.set()
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts."""
+        """The result in one sentence with counts."""
         text = (
             f"Read {self.read:,}: {self.new:,} new, {self.duplicate:,} duplicate,"
             f" {self.unchanged:,} unchanged, {self.quarantined:,} quarantined"
@@ -210,7 +210,7 @@ def _size(path: str) -> int:
 
 
 def _place(label: str) -> str:
-    """Where a source stands, the same however it was named; what is not a file stands under its label."""
+    """The absolute path of a source, the same however it was named; the label where it is no file."""
     return _storable(os.path.realpath(label) if os.path.exists(label) else label)
 
 

@@ -1,4 +1,4 @@
-"""Growing: the response tree of every conversation at a chosen place."""
+"""The stage that grows response trees: of every conversation, at a chosen place."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from engine.worker.client import ModelProcess, OnProgress
 from engine.worker.requests import GrownTree
 
 ANSWER_KEYS = ("answer", "answer_log_probs")
-"""What a stored tree says of the recorded answer beside its columns; the first is all that older trees have."""
+"""Keys of a stored tree about the recorded answer; trees of older versions have the first one only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class _Spot:
 
 
 class TreeStage(BlockStage[int, TreeEntry]):
-    """Grows what has no tree under this configuration yet, in id order."""
+    """Grows the trees that this configuration does not have yet, in the order of conversation ids."""
 
     name = "trees"
 
@@ -77,12 +77,12 @@ class TreeStage(BlockStage[int, TreeEntry]):
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """The name of the run on screens and in progress lines."""
         return f"Growing response trees with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What was asked, apart from which conversations."""
+        """The request, apart from the choice of conversations."""
         return {
             **options_frame(self._options),
             "at": self._at,
@@ -114,7 +114,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         yield from self._in_blocks(run_id, blocks(every, chars), missing)
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts."""
+        """The result in one sentence with counts."""
         text = f"Grew {self.grown:,} response trees with {self._work.model.label}"
         text += f"; {self.without:,} conversations have none." if self.without else "."
         return text + self._work.spent()

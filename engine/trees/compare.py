@@ -1,6 +1,6 @@
-"""Two trees of one prompt beside each other: where their texts meet, and how far apart their distributions are.
+"""Compares two trees of one prompt: which nodes have the same text, and the distance of the two distributions.
 
-What meets is text, byte by byte, so that trees of models with different tokens can be compared.
+Texts are compared byte by byte, so trees of models with different tokens can be compared.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from engine.trees.measures import answers
 from engine.trees.tree import Kind, Tree
 
 _END = 256
-"""Behind the bytes: the response ends here."""
+"""Stands after the bytes of a response that ended."""
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """What one of two trees is told of the other, by its own nodes.
+class NodeMatches:
+    """Where the nodes of one tree meet those of another: at the same text.
 
     Attributes:
-        there: Probability of the other tree's paths that spell a node's text, token by token up to its end; None where
-            there is none, or where the node adds no text. What only begins so is not counted: `It` is no `I`.
-        twins: The other tree's most probable node at the same text; -1 without one.
-        shared: Leaves whose response the other tree holds too.
+        there: For each node, the probability of the other tree's paths whose last token completes the node's text; None
+            where there is none, or where the node adds no text. A path that only begins with the text does not count.
+        twins: For each node, the other tree's most probable node at the same text; -1 without one.
+        shared: Ids of the leaves whose response is a response of the other tree too.
     """
 
     there: Sequence[float | None]
@@ -35,26 +35,26 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class TreeComparison:
-    """Two trees, and how far apart their distributions over responses are.
+    """Two trees of one prompt, and the distance of their distributions over responses.
 
     Attributes:
-        answers: Responses that both hold.
-        low, high: Between these lies the total variation: half the sum of |P - Q| over all responses.
+        answers: Number of responses that both trees hold.
+        low, high: Bounds on the total variation distance, half the sum of |P - Q| over all responses.
     """
 
-    first: Side
-    second: Side
+    first: NodeMatches
+    second: NodeMatches
     answers: int
     low: float
     high: float
 
 
 def compare(first: Tree, second: Tree) -> TreeComparison:
-    """Lays two trees of one prompt beside each other.
+    """Compares two trees of one prompt.
 
-    A tree knows of its mass in which region it lies: an ended leaf is one response; what is cut, too long, not read
-    yet or pruned is some response that begins with a text. `low` is what no way of filling the regions makes equal;
-    `high` is one less what every way makes equal, which is ended leaves only.
+    The mass of an ended leaf belongs to one response. All other mass (cut, too long, not read yet, pruned) belongs to
+    unknown responses that begin with a known text. `low` assumes that the unknown mass of both trees is as equal as
+    the texts allow, `high` that it is nowhere equal.
     """
     texts = _Texts()
     one, two = _Placed(texts, first), _Placed(texts, second)
@@ -74,8 +74,8 @@ def compare(first: Tree, second: Tree) -> TreeComparison:
 
 
 class _Texts:
-    """Texts that begin alike share their beginning; a text is a number, 0 the empty one, a beginning before what goes
-    on from it."""
+    """A prefix tree of texts. A text is a number: 0 is the empty text, and a prefix has a lower number than the texts
+    that begin with it."""
 
     def __init__(self) -> None:
         self.up = array("q", [-1])
@@ -127,7 +127,7 @@ class _Placed:
                 texts.after(texts.after(0, tree.text(at)), (_END,))
 
     def regions(self) -> list[float]:
-        """All mass, by the text that it is known to begin with, or to be where it ends."""
+        """For each text, the mass of the responses that are known to begin with it, or to be it where it ends."""
         tree, texts = self._tree, self._texts
         stops = [stop.encode() for stop in tree.options.stop if stop]
         masses = [0.0] * len(texts.up)
@@ -139,15 +139,15 @@ class _Placed:
                 masses[texts.without_begun(self._places[at], stops)] += mass
         return masses
 
-    def beside(self, other: _Placed, shared: set[str]) -> Side:
-        """What the nodes are told of the other tree."""
+    def beside(self, other: _Placed, shared: set[str]) -> NodeMatches:
+        """The matches of this tree's nodes in the other tree."""
         masses = other._spelled()
         twins = [-1] * len(self._texts.up)
         nodes = other._tree.nodes
         for at, place in enumerate(other._places):
             if twins[place] < 0 or nodes[at].path > nodes[twins[place]].path:
                 twins[place] = at
-        return Side(
+        return NodeMatches(
             [masses[place] or None if self._adds(at) else None for at, place in self._numbered],
             [twins[place] if self._adds(at) else -1 for at, place in self._numbered],
             frozenset(leaf for text in shared for leaf in self.by_response[text]),
@@ -163,7 +163,7 @@ class _Placed:
         return parent < 0 or self._places[at] != self._places[parent]
 
     def _spelled(self) -> list[float]:
-        """For each text the probability of the paths that spell it with their last token."""
+        """For each text, the probability of the paths whose last token completes it."""
         masses = [0.0] * len(self._texts.up)
         for at, place in self._numbered:
             if self._adds(at):

@@ -25,7 +25,7 @@ ANSWER_TOKENS = 256
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Where growth stops early; None is no bound. Nodes and seconds are of one call, over all of its trees."""
+    """When growth stops early; None is no bound. Nodes and seconds count over all trees of one call."""
 
     nodes: int | None = None
     seconds: float | None = None
@@ -33,7 +33,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What growing took: nodes read, tokens decoded, decodes, seconds of which in the model."""
+    """The cost of a call: nodes read, tokens decoded, decodes, seconds in all and in the model."""
 
     nodes: int
     tokens: int
@@ -233,7 +233,7 @@ class Grower:
                 live.decoded += len(part)
                 room -= len(part)
 
-    # What came of it
+    # Results
 
     def _expand(self, reading: _Reading, node: int, row: Logits) -> None:
         live, tree = reading.live, reading.live.job.tree

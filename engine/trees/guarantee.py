@@ -1,9 +1,9 @@
-"""What a tree proves: the interval in which the probability of a property of the response must lie.
+"""Bounds on the probability that a response has a property, such as containing a text.
 
-The probability is that of a response drawn with the tree's sampler. Mass where the property surely holds is the
-lower end, one minus the mass where it surely fails the upper. An ended leaf decides; a cut or long leaf and a node
-not read yet decide only what their text already settles; children left out decide nothing beyond what their parent's
-text does.
+The response is drawn with the tree's sampler. The lower bound is the mass of the nodes whose responses certainly have
+the property, the upper bound one minus the mass of those that certainly do not. An ended leaf is one response, so it
+decides. A cut or long leaf and a node not read yet decide only where every continuation of their text agrees. Pruned
+children decide only what their parent's text decides.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from engine.errors import UsageError
 from engine.trees.tree import Kind, Tree
 
 Predicate = Callable[[str, bool], bool | None]
-"""Whether a response that begins so has the property: yes, no, or not settled. The flag says that it ended here."""
+"""Takes the beginning of a response and whether it ended there; returns whether every response that begins so has the
+property (True), none has it (False), or it depends on the rest (None)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,10 @@ class ProbabilityBounds:
 
 
 def guarantee(tree: Tree, predicate: Predicate) -> ProbabilityBounds:
-    """The interval for the probability that a response has a property.
+    """Bounds on the probability that a response has a property.
 
     Args:
-        predicate: Must be honest about what a beginning settles: whatever it answers for one holds for every response
-            that goes on from it.
+        predicate: Its answer for a beginning must hold for every response that begins so.
     """
     holds: list[float] = []
     fails: list[float] = []

@@ -1,4 +1,4 @@
-"""Growing one part of a tree on to a lower alpha."""
+"""Grows one part of a tree further, to a lower alpha."""
 
 from __future__ import annotations
 

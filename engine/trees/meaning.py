@@ -1,7 +1,6 @@
-"""Answers of equal meaning, and how sure the model was of a meaning rather than of a wording.
+"""Groups answers of equal meaning and computes semantic entropy: how sure the model was of a meaning, not a wording.
 
-Which texts mean the same is for vectors to say, which come from elsewhere or, without any model of meaning, from
-`letter_vectors` here.
+Similarity comes from vectors of the texts: of an embedding model, or without one of `letter_vectors`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ LETTERS = 3
 """Length of the runs of characters that `letter_vectors` counts."""
 
 BUCKETS = 4096
-"""Width of its vectors; runs that fall into one bucket are taken for one."""
+"""Dimensions of its vectors; runs with the same hash share one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def meanings(tree: Tree, answers: Sequence[Answer], vectors: Vectors, threshold:
         threshold: Cosine similarity from which on two texts mean the same, in (0, 1].
 
     Raises:
-        ValueError: The threshold is none, or there is not one vector for each answer.
+        ValueError: The threshold is not in (0, 1], or there is not one vector for each answer.
     """
     if not 0 < threshold <= 1 or len(vectors) != len(answers):
         raise ValueError(f"{len(vectors)} vectors of {len(answers)} answers, threshold {threshold}")
@@ -94,7 +93,7 @@ def meanings(tree: Tree, answers: Sequence[Answer], vectors: Vectors, threshold:
 
 
 def _groups(vectors: Vectors, threshold: float) -> list[list[int]]:
-    """Each row joins the group whose first row is most like it, if that is like enough, else it founds one.
+    """Each row joins the group whose first row is most similar to it, if similar enough; else it starts a group.
 
     Comparing with the first row, the most probable one, keeps a chain of small steps from joining opposites.
     """

@@ -1,4 +1,8 @@
-"""What a grown tree says of how sure the model was."""
+"""Measures of a tree: how sure the model was of its response.
+
+Leaves and the best log-probability are measures of Soroka et al., "Unsupervised Evaluation of Multi-Turn
+Objective-Driven Interactions"; the entropies are this program's own.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from engine.trees.tree import LEAVES, ROOT, Kind, Tree
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """The first place where the tree parts.
+    """The first place where the tree branches.
 
     Attributes:
         depth: Tokens before it.
@@ -45,8 +49,8 @@ class Measures:
     """The figures of one tree.
 
     Attributes:
-        leaves: Number of leaves, the paper's measure.
-        max_log_prob: Natural log-probability of the most probable leaf, the paper's other measure.
+        leaves: Number of leaves, a measure of Soroka et al.
+        max_log_prob: Natural log-probability of the most probable leaf, their other measure.
         max_log_prob_per_token: The same divided by the leaf's tokens.
         covered, pruned, unexpanded: The account, summing to 1.
         entropy_low: Bits of the distribution over responses, at least: each leaf one outcome, all the rest one more.
@@ -132,5 +136,5 @@ def left_out(tree: Tree) -> tuple[float, float]:
 
 
 def bits(mass: float) -> float:
-    """An outcome's part of an entropy."""
+    """The term of one outcome in an entropy: -p log2 p."""
     return -mass * math.log2(mass) if mass > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Where in a conversation a tree is grown: what stands before the root, and what was said there."""
+"""The places in a conversation where trees are grown: the prompt before the root, and the answer recorded there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tree as plain columns, for the pipe and for the project file."""
+"""A tree as columns of JSON values, for the pipe to the model process and for the project file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TreeRecord:
     stop_tokens: tuple[int, ...]
 
     def as_frame(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The record as JSON values."""
         return {
             "options": dict(self.options),
             "columns": dict(self.columns),
@@ -47,7 +47,7 @@ class TreeRecord:
 def options_frame(options: TreeOptions) -> dict[str, Any]:
     """The options as JSON values."""
     transform = options.transform
-    # Where nothing bounds the children, nothing is said, so that this option is no part of those trees' keys.
+    # Left out at its default, so that the keys of trees that were stored before this option stay the same.
     widest = {"widest": options.widest} if options.widest else {}
     return {
         "alpha": options.alpha,
@@ -96,7 +96,7 @@ def leaf_log_probs(columns: Mapping[str, list[Any]]) -> list[float]:
 
 
 def restore(kept: TreeRecord) -> Tree:
-    """The tree behind columns: it reads, measures and grows on like the one that was recorded."""
+    """The tree that was recorded; it can be read, measured and grown further."""
     spellings = {int(token): bytes.fromhex(text) for token, text in kept.spellings.items()}
     tree = Tree(
         options_from(kept.options),

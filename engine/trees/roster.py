@@ -1,4 +1,4 @@
-"""Which trees grow side by side on one model, which sequences they hold, and what their prompts share."""
+"""Which trees grow side by side on one model, which sequences of its cache they hold, and which prompts share cells."""
 
 from __future__ import annotations
 

@@ -55,8 +55,9 @@ class TreeOptions:
     """How a tree grows.
 
     Attributes:
-        alpha: In (0, 1]. Mode `path` keeps nodes whose path probability reaches it; mode `token`, the procedure of
-            the paper, follows the best token and branches at others whose conditional probability reaches it.
+        alpha: In (0, 1]. Mode `path` keeps nodes whose path probability reaches it. Mode `token` follows the best token
+            and branches at others whose conditional probability reaches it, the procedure of Soroka et al.,
+            "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
         max_tokens: Longest continuation.
         stop: Texts that end a continuation.
         transform: The sampler whose distribution is explored.
@@ -117,7 +118,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Where the probability is: on leaves, on children left out, on nodes not read yet. Sums to 1."""
+    """How the probability divides: on leaves, on pruned children, on nodes not read yet. The three sum to 1."""
 
     covered: float
     pruned: float
@@ -195,7 +196,7 @@ class Tree:
     def expand_listed(
         self, node_id: int, listed: Sequence[tuple[int, float]], vocabulary: int
     ) -> list[int]:
-        """The same where only the most probable tokens are told: what the others hold is pruned.
+        """As `expand`, where only the most probable tokens are known: the mass of the others is pruned.
 
         Entropies take it as spread evenly over the rest of the vocabulary, so they are upper bounds.
 
@@ -204,7 +205,7 @@ class Tree:
             vocabulary: Tokens that there are, at most.
         """
         node = self.nodes[node_id]
-        # A server rounds, so what it lists may be a millionth more than everything.
+        # A server rounds, so the listed probabilities may sum to a millionth above 1.
         over = max(0.0, math.log(math.fsum(math.exp(log_p) for _, log_p in listed) or 1.0))
         order = sorted(
             ((token, log_p - over) for token, log_p in listed), key=lambda t: (-t[1], t[0])
@@ -321,7 +322,7 @@ class Tree:
     # Reading
 
     def account(self) -> Account:
-        """Where the probability is now."""
+        """How the probability divides at this moment."""
         covered = math.fsum(node.mass for node in self.nodes if node.kind in LEAVES)
         pruned = math.fsum(node.pruned for node in self.nodes if node.kind is Kind.INNER)
         unexpanded = math.fsum(node.mass for node in self.nodes if node.kind is Kind.FRONTIER)

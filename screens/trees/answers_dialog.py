@@ -25,7 +25,7 @@ from screens.widgets.background import background
 from screens.widgets.row_table import Column, Piece, RowTable
 
 THRESHOLD = 0.85
-"""Similarity from which on two answers mean the same, before a person says otherwise."""
+"""Similarity from which on two answers mean the same, by default."""
 STEP = 0.05
 
 
@@ -34,7 +34,7 @@ class Line:
     """One line of the list.
 
     Attributes:
-        at: Its place.
+        at: Its number in the list.
         there: Probability of the same answer in the other tree; None where that has no such answer, or is not there.
         meaning: Probability of the group that begins here; None inside of one, and where there are no groups.
     """
@@ -61,7 +61,7 @@ def lines_of(answers: Sequence[AnswerRow], others: Sequence[AnswerRow]) -> list[
 
 
 class AnswersDialog(Dialog[int | None]):
-    """The complete answers with their probabilities; answers with the node of the one that was chosen."""
+    """Lists the complete answers with their probabilities; returns the node of the chosen one."""
 
     PLACE = "answers"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -83,7 +83,7 @@ class AnswersDialog(Dialog[int | None]):
         self.table = RowTable[Line](self._columns(), self._fetch, lambda line: line.at)
 
     def compose(self) -> ComposeResult:
-        """What is listed, table, the whole answer under the cursor, keys."""
+        """A title, the table, the whole answer under the cursor, the keys."""
         with Vertical(classes="dialog tall") as box:
             box.border_title = Content("Complete answers, equal texts put together")
             yield Static(id="about")
@@ -149,7 +149,7 @@ class AnswersDialog(Dialog[int | None]):
     # Meaning
 
     def action_meaning(self) -> None:
-        """Puts together the answers that mean the same, or takes them apart."""
+        """Groups the answers by meaning, or lists them by wording again."""
         if self._meanings is None:
             self._group()
         else:
@@ -208,7 +208,7 @@ class AnswersDialog(Dialog[int | None]):
         self.query_one("#whole", Static).update(Content.styled(text, "$tone-muted"))
 
     def on_row_table_highlighted(self) -> None:
-        """Shows more of the answer than its line has."""
+        """Shows the whole answer under the cursor."""
         self._tell()
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:

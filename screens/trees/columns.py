@@ -1,4 +1,4 @@
-"""The columns and orders of the list of trees, and which of them stand out."""
+"""The columns and orders of the list of trees, and which trees are marked as outliers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TURNS_WIDTH = 12
 STANDS_OUT = "▲"
 DECILE = 0.9
 FEWEST = 10
-"""Trees from which on a tenth of them means something."""
+"""The number of trees from which on the top tenth is marked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One order: what a person reads, the value (None stands last), and whether it falls at first."""
+    """One order: its title, the value of a tree (None is last), and whether it begins descending."""
 
     title: str
     value: Callable[[TreeItem], float | str | None]
@@ -47,14 +47,14 @@ ORDERS: dict[str, Order] = {
 
 @dataclass(frozen=True, slots=True)
 class Deciles:
-    """From where on a tree stands out: the top tenth of leaves and of the negative best log-probability."""
+    """Limits from which on a tree is marked: the top tenth of leaves and of the negative best log-probability."""
 
     leaves: float = math.inf
     surprise: float = math.inf
 
     @classmethod
     def of(cls, items: Sequence[TreeItem]) -> Deciles:
-        """Of the trees of a list; nothing stands out among few."""
+        """The limits for the trees of a list; with few trees none is marked."""
         grown = [item.row for item in items if item.row.reason is None]
         if len(grown) < FEWEST:
             return cls()
@@ -64,16 +64,16 @@ class Deciles:
         )
 
     def many(self, row: TreeRow) -> bool:
-        """Whether its leaves stand out."""
+        """Whether a tree is among those with the most leaves."""
         return row.reason is None and row.leaves >= self.leaves
 
     def unsure(self, row: TreeRow) -> bool:
-        """Whether its best log-probability does."""
+        """Whether a tree is among those with the lowest best log-probability."""
         return row.max_log_prob is not None and -row.max_log_prob >= self.surprise
 
 
 def ordered(items: Sequence[TreeItem], key: str, descending: bool) -> list[TreeItem]:
-    """The items in an order; those without a value last, equal ones as they were."""
+    """The items in an order; those without a value are last, equal ones keep their order."""
     value = ORDERS[key].value
     valued = [(found, item) for item in items if (found := value(item)) is not None]
     valued.sort(key=lambda pair: pair[0], reverse=descending)
@@ -81,7 +81,7 @@ def ordered(items: Sequence[TreeItem], key: str, descending: bool) -> list[TreeI
 
 
 def worst_turns(items: Sequence[TreeItem]) -> list[TreeItem]:
-    """Of each conversation the tree that is least sure of its best answer; conversations as they stood."""
+    """The tree with the least probable best answer of each conversation, in the order of the conversations."""
     found: dict[int, TreeItem] = {}
     for item in items:
         key = item.row.conversation_id
@@ -106,14 +106,14 @@ def _surprise(row: TreeRow) -> float:
 
 
 def held_share(row: TreeRow) -> float | None:
-    """How much of the recorded answer is in the tree."""
+    """The share of the recorded answer's tokens that is in the tree."""
     return row.answer_held / row.answer_tokens if row.answer_tokens else None
 
 
 def columns(
     deciles: Callable[[], Deciles], turns: Mapping[int, Sequence[TreeRow]]
 ) -> list[Column[TreeItem]]:
-    """The columns; `deciles` says what stands out now, `turns` has the trees of conversations with several."""
+    """The columns; `deciles` gives the present limits, `turns` the trees of conversations with several trees."""
 
     def name(item: TreeItem) -> Sequence[Piece]:
         text = one_line(item.name)
@@ -197,5 +197,5 @@ def _grown(row: TreeRow, value: float) -> float | None:
 
 
 def _quantile(values: Sequence[float]) -> float:
-    """The smallest value that a tenth of the values reach."""
+    """The value that the top tenth of the values reach."""
     return sorted(values)[int(DECILE * len(values))] if values else math.inf

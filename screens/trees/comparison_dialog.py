@@ -1,4 +1,4 @@
-"""With what a tree is grown that is to be compared with another one, and what that costs."""
+"""The dialog that asks how to grow a tree for a comparison, and shows the cost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from screens.widgets.choices import Choices
 
 
 class BesideDialog(Dialog[TreeRequest | None]):
-    """Asks for model, adapter and alpha; what a tree of them costs is shown before anything starts."""
+    """Asks for model, adapter and alpha, and shows the cost before anything starts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Leave"),
@@ -73,11 +73,11 @@ class BesideDialog(Dialog[TreeRequest | None]):
         choices.focus()
 
     def on_input_changed(self) -> None:
-        """Another adapter or alpha is another tree."""
+        """Estimates again: another adapter or alpha is another tree."""
         self._estimate()
 
     def on_option_list_option_highlighted(self) -> None:
-        """So is another model."""
+        """Estimates again: another model is another tree."""
         self._estimate()
 
     def on_option_list_option_selected(self, event: Choices.OptionSelected) -> None:
@@ -115,6 +115,6 @@ class BesideDialog(Dialog[TreeRequest | None]):
         self.query_one("#estimate", Static).update(content)
 
     def action_start(self) -> None:
-        """Answers with what was asked for, once it is known that it can be grown."""
+        """Returns the request, once it is known that it can be grown."""
         if self._known is not None:
             self.dismiss(self._known)

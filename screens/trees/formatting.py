@@ -1,4 +1,4 @@
-"""What is said of trees on more than one screen; all of it display-safe."""
+"""Texts about trees that several screens show. All are safe to display."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from textual.content import Content
 
 from engine import number_format
 from engine.records.trees import TreeRow
-from engine.services.trees.records import Comparison, ConfigRow
+from engine.services.trees.records import ConfigRow
 from engine.text import one_line
+from engine.trees.compare import TreeComparison
 
 
 def grown_words(of: TreeRow | ConfigRow) -> str:
-    """What grew a tree, or a set of them."""
+    """The alpha, mode, model and adapter that grew a tree or a set of trees."""
     adapter = f" + {of.adapter}" if of.adapter else ""
     return one_line(f"{of.model}{adapter} · alpha {of.alpha:g} · {of.mode}", 90)
 
 
 def config_words(config: ConfigRow) -> str:
-    """What grew a set of trees, and where in the conversations."""
+    """The configuration of a set of trees, with the place in the conversations."""
     return f"{grown_words(config)} · {one_line(config.place)}"
 
 
-def between_content(found: Comparison) -> Content:
-    """How far apart two trees are."""
+def between_content(found: TreeComparison) -> Content:
+    """The bounds on the distance of two trees, and how many answers they share."""
     low, high = number_format.probability(found.low), number_format.probability(found.high)
     return Content.assemble(
         ("total variation in ", "$tone-muted"),

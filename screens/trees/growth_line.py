@@ -1,4 +1,4 @@
-"""What grows a tree, while it grows: the counters, and how to stop it."""
+"""The line that shows the progress of a job that grows a tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from screens.widgets.engine_feed import EngineFeed
 
 
 class GrowthLine(Static):
-    """Follows one job; takes no room while there is none."""
+    """Shows the progress of one job and how to stop it; takes no room while there is none."""
 
     DEFAULT_CSS = """
     GrowthLine { display: none; height: 1; padding: 0 1; }

@@ -1,4 +1,4 @@
-"""A tree folded into segments, and which of them stand on lines. Pure; made off the UI thread.
+"""A tree as segments, and which of them are shown. Computed outside the thread that draws.
 
 A segment is a run of single tokens: it begins where its parent forks and ends where it forks itself or is a leaf.
 Segments are numbered in the order in which they would be drawn, so that those below one are a range of numbers.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from engine.services.trees.records import LEAF_KINDS, NodeColumns, NodeKind
 
 OPEN_LINES = 60
-"""Lines that are unfolded at first: the most probable ones, and the recorded answer."""
+"""Lines that are unfolded at first: the most probable branches, and the recorded answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Segment:
 
 
 class TreeLayout:
-    """All segments of a tree; branches stand in the order of falling probability."""
+    """All segments of a tree; branches are ordered by descending probability."""
 
     def __init__(self, columns: NodeColumns) -> None:
         self.columns = columns
@@ -129,7 +129,7 @@ class TreeLayout:
                 )
             )
 
-    # Where things are
+    # Lookup
 
     def branches(self, number: int) -> list[int]:
         """The segments that go on from a segment, from the root for -1, most probable first."""
@@ -206,7 +206,7 @@ class TreeLayout:
 
 
 class Folding:
-    """Which segments of a layout stand on lines."""
+    """Which segments of a layout are shown and which are folded."""
 
     def __init__(self, layout: TreeLayout) -> None:
         self.layout = layout
@@ -233,11 +233,11 @@ class Folding:
         return self
 
     def is_open(self, number: int) -> bool:
-        """Whether the branches of a segment stand below it."""
+        """Whether the branches of a segment are shown."""
         return number in self._open
 
     def line_of(self, number: int) -> int | None:
-        """The line on which a segment stands; None while it is folded away."""
+        """The line of a segment; None while it is folded away."""
         at = bisect_left(self.lines, number)
         return at if at < len(self.lines) and self.lines[at] == number else None
 
@@ -269,7 +269,7 @@ class Folding:
             del self.lines[line + 1 : beyond]
 
     def reveal(self, number: int) -> int:
-        """Unfolds what a segment stands below; returns its line."""
+        """Unfolds the segments above a segment; returns its line."""
         for above in self.layout.path(number)[:-1]:
             self.unfold(above)
         line = self.line_of(number)

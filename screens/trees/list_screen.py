@@ -160,22 +160,22 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.query_one(Scatter).point_to(None if at is None else self._points.get(at))
 
     def on_row_table_highlighted(self) -> None:
-        """The cursor's tree is marked in the scatter."""
+        """Marks the tree under the cursor in the scatter."""
         self._point()
 
     def on_scatter_pointed(self, message: Scatter.Pointed) -> None:
-        """The cursor's point is marked in the table."""
+        """Moves the cursor of the table to the tree of a point."""
         self.table.move_to_id(self._id_at(message.index))
 
     def on_scatter_opened(self, message: Scatter.Opened) -> None:
-        """Enter opens the explorer from the scatter too."""
+        """Opens the tree of a point of the scatter."""
         self._open(self._id_at(message.index))
 
     def _id_at(self, point: int) -> int:
         return next(row_id for row_id, at in self._points.items() if at == point)
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter opens the explorer."""
+        """Opens the tree of a row."""
         self._open(message.row_id)
 
     def _open(self, row_id: int) -> None:
@@ -196,11 +196,11 @@ class TreeSetScreen(WorkbenchScreen[None]):
             self.refresh_data()
 
     def on_filter_line_asked(self, message: FilterLine.Asked) -> None:
-        """What is written in the filter line is listed."""
+        """Lists what matches the filter that was entered."""
         self._ask(replace(self._query, filter=message.filter))
 
     def on_filter_line_left(self) -> None:
-        """Back to the list."""
+        """Puts the focus on the list."""
         self.table.focus()
 
     def action_edit_filter(self) -> None:
@@ -208,7 +208,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         edit_filter(self)
 
     def action_search(self) -> None:
-        """Goes into the filter line to write words behind what stands there."""
+        """Goes into the filter line to add words to search for."""
         edit_filter(self, words=True)
 
     def action_clear(self) -> None:
@@ -228,7 +228,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self._show_order()
 
     def action_reverse(self) -> None:
-        """Turns the order round."""
+        """Reverses the order."""
         self._sort_by(self._sort[0])
 
     def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
@@ -236,7 +236,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self._sort_by(message.key)
 
     def action_worst(self) -> None:
-        """Changes between every turn and the least sure one of each conversation."""
+        """Switches between all turns and the least sure turn of each conversation."""
         if self._turns:
             self._worst_only = not self._worst_only
             self.refresh_data()
@@ -244,7 +244,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
             self.notify("No conversation has trees at several turns.", markup=False)
 
     def action_view(self) -> None:
-        """Goes from the table to the scatter and back; where both have no room, one of them is shown."""
+        """Moves between table and scatter; on a narrow terminal only one of them is shown."""
         self.toggle_class("-scatter")
         pane = self.query_one(Scatter) if self.has_class("-scatter") else self.table
         self.call_after_refresh(pane.focus)

@@ -1,4 +1,4 @@
-"""One tree with its account: the header, the lines, and what is known of the segment under the cursor."""
+"""One tree: how its probability divides, its measures, its segments, and the segment under the cursor."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TreePane(Vertical):
         self.view = TreeView()
 
     def compose(self) -> ComposeResult:
-        """What grew it, where it is beside another; account, measures, tree, segment."""
+        """The configuration when two trees are compared; probability, measures, tree, segment."""
         yield Static(classes="who")
         yield Static(classes="account")
         yield Static(classes="measures")
@@ -65,7 +65,7 @@ class TreePane(Vertical):
             )
 
     def on_tree_view_highlighted(self) -> None:
-        """Tells about the segment under the cursor."""
+        """Shows the figures of the segment under the cursor."""
         segment = self.view.segment
         content = Content("")
         if segment is not None:
@@ -74,7 +74,7 @@ class TreePane(Vertical):
 
 
 def account_content(row: TreeRow) -> Content:
-    """How the tree was grown, and where all probability is."""
+    """The configuration of the tree, and how its probability divides."""
     return Content.assemble(
         ("covered ", "$tone-muted"),
         (number_format.probability(row.covered), "bold $tone-complete"),
@@ -91,7 +91,7 @@ def account_content(row: TreeRow) -> Content:
 
 
 def measures_content(row: TreeRow, bounds: PropertyBounds | None) -> Content:
-    """The figures of the tree on one line; what was proved comes first."""
+    """The figures of the tree on one line; bounds on a property come first."""
     proved: list[Content | tuple[str, str] | str] = []
     if bounds is not None:
         low, high = number_format.probability(bounds.low), number_format.probability(bounds.high)

@@ -1,4 +1,4 @@
-"""What a run that grows trees would cost, before it starts."""
+"""The dialog for a run that grows trees."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ PLACES: dict[At, tuple[str, str]] = {
         "Where did the model become unsure? As many trees as there are answers.",
     ),
 }
-"""Where trees are grown, in words, and what they answer."""
+"""The places where trees are grown, in words, and the question that trees there answer."""
 
 DEFAULT = TreeRequest()
 
 
 def alpha_from(text: str, most: float = 1.0) -> float | None:
-    """The alpha that was typed; None when it is none, or is above `most`."""
+    """The alpha of a text; None when the text is no number above 0 and at most `most`."""
     try:
         value = float(text)
     except ValueError:
@@ -56,29 +56,29 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
         self._trees, self._query = trees, query
 
     def fields(self) -> ComposeResult:
-        """See the base."""
+        """The conversations, alpha and the place."""
         which = one_line(str(self._query.filter), 60) or "all conversations"
         yield field_line("of", Static(Content.styled(which, "bold"), id="which"))
         yield field_line("alpha", Input(f"{DEFAULT.tree.alpha:g}", id="alpha"))
         yield field_line("where", Cycle([name for name, _ in PLACES.values()], id="where"))
 
     def request(self) -> TreeRequest:
-        """See the base."""
+        """The request that the fields make; raises WorkbenchError for a wrong alpha."""
         alpha = alpha_from(self.text("alpha"))
         tree = replace(DEFAULT.tree, alpha=0.0 if alpha is None else alpha)
         at = [*PLACES][self.at("where")]
         return replace(DEFAULT, tree=tree, at=at, filter=self._query.filter)
 
     def cost(self, request: TreeRequest) -> Estimate:
-        """See the base."""
+        """The estimate of the run."""
         return self._trees.estimate(request)
 
     def cost_text(self, request: TreeRequest, cost: Estimate) -> Content:
-        """See the base."""
+        """The estimate in words."""
         return estimate_content(cost)
 
     def help_of(self, field: str) -> str:
-        """See the base."""
+        """What a field means."""
         if field == "where":
             return [*PLACES.values()][self.at("where")][1]
         return f"{ALPHA_HELP.capitalize()}." if field == "alpha" else ""

@@ -1,5 +1,4 @@
-"""A scatter of characters: how many points lie in each cell, which are marked, and where the cursor's is; the cursor
-goes from point to point."""
+"""A scatter plot of characters. Each cell shows how many points lie in it; the cursor moves from point to point."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ CURSOR = "◆"
 DENSITY = "·:▪■"
 """Signs for one, two or three, up to nine, and more points."""
 AXIS = 6
-"""Cells for the numbers of the upright axis."""
+"""Cells for the numbers of the vertical axis."""
 
 Cell = tuple[str, str]
 """Character and tone."""

@@ -1,4 +1,4 @@
-"""One response tree: walked through, proved with, compared, grown on."""
+"""The screen of one response tree: it is read, searched, compared with another tree, grown further."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from engine.records.trees import TreeRow
 from engine.services.run_requests import TreeRequest
 from engine.services.services import Services
 from engine.services.trees.records import (
-    Comparison,
     ConfigRow,
     OpenTree,
     PropertyBounds,
 )
 from engine.text import one_line
+from engine.trees.compare import TreeComparison
 from screens.shell.clipboard import copy
 from screens.shell.dialogs import ChoiceDialog, TextDialog
 from screens.shell.save_dialogs import ask_file
@@ -40,14 +40,14 @@ from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.find_line import FindLine
 
 LOWER = 4.0
-"""By how much alpha is lowered where one grows on, unless another one is typed."""
+"""The lower alpha that is proposed for growing further is the present one divided by this."""
 
 ANOTHER = ""
-"""Chosen in place of a configuration: grow a tree of one that has none here."""
+"""Stands for a configuration without a tree here: one is grown."""
 
 
 class TreeScreen(WorkbenchScreen[None]):
-    """Walks through the tree at one step of a conversation."""
+    """Shows the tree at one step of a conversation."""
 
     CSS_PATH = "trees.tcss"
     AUTO_FOCUS = "TreeView"
@@ -138,13 +138,13 @@ class TreeScreen(WorkbenchScreen[None]):
         )
 
     def _tree_arrived(self, pane: TreePane) -> None:
-        """What was proved and compared is so again."""
+        """Computes bounds and comparison anew for a tree that arrived."""
         if pane.bounds is not None:
             self._prove(pane, pane.bounds.text)
         self._compare()
 
     def _tree_missing(self, pane: TreePane, error: WorkbenchError) -> None:
-        """Where the second tree ends, the first stands alone."""
+        """Removes the second tree where it has no step like the first; any other error is shown."""
         if pane is self._second:
             self._alone()
             self.notify(f"The other has no tree at step {self._place[1]}.", markup=False)
@@ -176,7 +176,7 @@ class TreeScreen(WorkbenchScreen[None]):
     # Lists
 
     def action_answers(self) -> None:
-        """Lists the complete answers; the one that is chosen is gone to."""
+        """Lists the complete answers and goes to the one that is chosen."""
         pane = self.pane
         if pane.opened is None:
             return
@@ -263,7 +263,7 @@ class TreeScreen(WorkbenchScreen[None]):
     # Proving
 
     def action_predicate(self) -> None:
-        """Asks for a property and shows the bounds of its probability, in every tree that is open."""
+        """Asks for a property and shows bounds on its probability, in every tree that is open."""
         bounds = self.pane.bounds
 
         def chosen(text: str | None) -> None:
@@ -352,7 +352,7 @@ class TreeScreen(WorkbenchScreen[None]):
             return  # one of them is still at the step before
         rows = items[0].row, items[1].row
 
-        def compared(found: Comparison) -> None:
+        def compared(found: TreeComparison) -> None:
             now = [pane.opened and pane.opened.item for pane in (first, second)]
             if self._second is second and now == list(items):
                 first.view.compare(found.first)

@@ -36,7 +36,7 @@ class TokenRow:
 
 
 def token_rows(columns: NodeColumns, nodes: Sequence[int]) -> list[TokenRow]:
-    """The tokens of a path. A character whose bytes are split stands at the token that completes it."""
+    """The tokens of a path. A character whose bytes are split belongs to the token that completes it."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     rows = []
     for at, node in enumerate(nodes):

@@ -14,8 +14,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from engine import number_format
-from engine.services.trees.records import NodeColumns, NodeKind, NodeMatches
+from engine.services.trees.records import NodeColumns, NodeKind
 from engine.text import display_safe
+from engine.trees.compare import NodeMatches
 from screens.trees.layout import Folding, Segment, TreeLayout
 from screens.widgets.keyed import Keyed
 from screens.widgets.movement import movement
@@ -32,12 +33,12 @@ KIND_LOOKS: dict[NodeKind, tuple[str, str, str]] = {
 
 SAID = "◀ said"
 SHARED = "≡"
-"""Behind an answer that the tree beside this one holds too."""
+"""Marks an answer that the other tree holds too."""
 TEXT_WIDTH = 100
 """Text and indent are not stretched beyond this many columns."""
 INDENT = 2
 MOST_INDENT = 0.4
-"""Of the width: deeper segments stand no further in, and say how deep they are."""
+"""Share of the width up to which segments are indented; deeper ones show their depth as a number."""
 FIGURES = number_format.BAR_WIDTH + 1 + 5 + 1 + 5 + 2
 MOST_TEXT = 400
 
@@ -95,7 +96,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
 
     @staticmethod
     def lay_out(columns: NodeColumns, before: Folding | None = None) -> Folding:
-        """What `show` takes; may be called from any thread. Unfolded as `before`, or as a new tree is."""
+        """The layout that `show` takes, unfolded as `before` was or as a new tree is; may be called from any thread."""
         folding = Folding(TreeLayout(columns))
         return folding.opened_at_first() if before is None else folding.like(before)
 

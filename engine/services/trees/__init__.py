@@ -1,1 +1,1 @@
-"""What the screens and commands of response trees are handed, and trees as text."""
+"""What can be done with the response trees of a project: runs, reading, comparing, export."""

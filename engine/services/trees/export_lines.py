@@ -14,7 +14,7 @@ from engine.trees.tree import Tree
 
 
 def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:
-    """One tree with its measures and its answers; without a tree the reason stands in `reason`."""
+    """One tree with its measures and its answers; without a tree `reason` says why."""
     fork = None
     if row.fork_depth is not None:
         fork = {"depth": row.fork_depth, "entropy": row.fork_entropy}
@@ -42,7 +42,7 @@ def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:
 
 
 def stored_tree_line(name: str, row: TreeRow, frame: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The same for a tree as it is stored."""
+    """As `tree_line`, for a stored tree; `frame` is None where there is no tree."""
     return tree_line(name, row, None if frame is None else restore(TreeRecord.from_frame(frame)))
 
 

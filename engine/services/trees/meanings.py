@@ -1,4 +1,4 @@
-"""Which answers of a tree mean the same, by the best comparison that this machine has."""
+"""Groups the answers of a tree by meaning, with the best comparison of texts that is installed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from engine.trees.measures import Answer, answers
 from engine.trees.tree import Tree
 
 KEPT = 4
-"""Lists of answers whose vectors are kept, so that another threshold is a matter of sums."""
+"""Lists of answers whose vectors are kept, so that another threshold needs no new vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What tells how much texts are alike: its name for a person, and what makes unit vectors of texts."""
+    """A way to compare texts: its name in words, and the function that makes unit vectors of texts."""
 
     name: str
     vectors: Callable[[Sequence[str]], Vectors]

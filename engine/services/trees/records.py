@@ -73,13 +73,13 @@ class AnswerRow:
 
 @dataclass(frozen=True, slots=True)
 class Meanings:
-    """The answers of a tree put together by meaning.
+    """The answers of a tree grouped by meaning.
 
     Attributes:
         answers: Group by group, the most probable group first and numbered 0, in each the most probable answer first.
         threshold: Similarity from which on two answers mean the same.
         entropy_low, entropy_high: Bits of the distribution over meanings, between which it lies.
-        by: What compared them, in a few words.
+        by: The comparison that was used, in a few words.
     """
 
     answers: Sequence[AnswerRow]
@@ -90,40 +90,8 @@ class Meanings:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeMatches:
-    """What a tree that is compared is told of the other one, by its own nodes; nodes meet where their paths spell the
-    same text.
-
-    Attributes:
-        there: Probability of the other tree's paths that spell a node's text; None where the other has none.
-        twins: The other tree's node at the same text; -1 without one.
-        shared: Leaves whose answer the other tree holds too.
-    """
-
-    there: Sequence[float | None]
-    twins: Sequence[int]
-    shared: frozenset[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Two trees of one prompt.
-
-    Attributes:
-        answers: Complete answers that both hold.
-        low, high: Between these lies the total variation of the two distributions over responses.
-    """
-
-    first: NodeMatches
-    second: NodeMatches
-    answers: int
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
 class OpenTree:
-    """One tree to walk through."""
+    """One tree with all its nodes."""
 
     item: TreeItem
     nodes: NodeColumns
@@ -131,7 +99,7 @@ class OpenTree:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRow:
-    """What produced a set of trees, and how many it holds."""
+    """One configuration of trees, and how many trees it has."""
 
     config_hash: str
     alpha: float
@@ -144,7 +112,7 @@ class ConfigRow:
 
 @dataclass(frozen=True, slots=True)
 class PropertyBounds:
-    """The interval in which the probability of a property of the response must lie."""
+    """Bounds on the probability that the response has the property that `text` names."""
 
     text: str
     low: float

@@ -1,4 +1,4 @@
-"""Response trees as the screens see them, from the project file and the pure rooms."""
+"""Reads, compares and grows the response trees of a project, for commands and screens."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ from engine.services.trees.export_lines import stored_tree_line
 from engine.services.trees.meanings import AnswerMeanings
 from engine.services.trees.records import (
     AnswerRow,
-    Comparison,
     ConfigRow,
     Meanings,
     NodeColumns,
     NodeKind,
-    NodeMatches,
     OpenTree,
     PropertyBounds,
     TreeItem,
@@ -35,7 +33,7 @@ from engine.stages.extending_trees import Below, GrowOnStage
 from engine.stages.trees import TreeStage
 from engine.store import conversations, runs, trees
 from engine.store.project import Project
-from engine.trees.compare import compare
+from engine.trees.compare import TreeComparison, compare
 from engine.trees.guarantee import guarantee, parse_predicate
 from engine.trees.measures import Answer, answers, subtree_mass
 from engine.trees.places import At
@@ -45,7 +43,7 @@ from engine.worker.client import ModelProcess
 
 KINDS: tuple[NodeKind, ...] = ("frontier", "inner", "ended", "cut", "long")
 KEPT = 3
-"""Trees kept unpacked, so that answers and properties of the tree in sight need not unpack it again."""
+"""Trees that are kept in memory, so that the answers and properties of an open tree need no second decoding."""
 
 NAME_BATCH = 500
 
@@ -105,14 +103,14 @@ class TreeService:
         return OpenTree(item, columns(*self._tree(row)))
 
     def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
-        """Its complete answers, most probable first."""
+        """The complete answers of a tree, most probable first."""
         tree, _ = self._find(conversation_id, step, config_hash)
         return [answer_row(answer) for answer in answers(tree)]
 
     def meanings(
         self, conversation_id: int, step: int, config_hash: str, threshold: float
     ) -> Meanings:
-        """Its complete answers put together by meaning; raises UsageError saying why when nothing can compare them."""
+        """The complete answers of a tree grouped by meaning; raises UsageError where texts cannot be compared."""
         tree, _ = self._find(conversation_id, step, config_hash)
         told, found = self._meant.of(tree, threshold)
         rows = [
@@ -122,21 +120,18 @@ class TreeService:
         ]
         return Meanings(rows, threshold, found.entropy_low, found.entropy_high, self._meant.by)
 
-    def compare(self, conversation_id: int, step: int, first: str, second: str) -> Comparison:
-        """The trees of two configurations at one step; raises UsageError when one of them is not there."""
-        found = compare(
+    def compare(self, conversation_id: int, step: int, first: str, second: str) -> TreeComparison:
+        """Compares the trees of two configurations at one step; raises UsageError when one of them is not there."""
+        return compare(
             self._find(conversation_id, step, first)[0],
             self._find(conversation_id, step, second)[0],
         )
-        sides = [
-            NodeMatches(one.there, one.twins, one.shared) for one in (found.first, found.second)
-        ]
-        return Comparison(sides[0], sides[1], found.answers, found.low, found.high)
 
     def bounds(
         self, conversation_id: int, step: int, config_hash: str, text: str
     ) -> PropertyBounds:
-        """What the tree proves of a property such as `contains two years`; raises UsageError for another text."""
+        """Bounds on the probability of a property such as `contains two years`; raises UsageError for a text that names
+        no property."""
         predicate = parse_predicate(text)
         tree, _ = self._find(conversation_id, step, config_hash)
         found = guarantee(tree, predicate)
@@ -167,7 +162,7 @@ class TreeService:
         return self._tree(row)
 
     def _tree(self, row: TreeRow) -> tuple[Tree, list[int]]:
-        """A tree and the tokens of its recorded answer, kept by its row: one that was grown on has another."""
+        """A tree and the tokens of its recorded answer; kept by the row, since a tree that grows gets another row."""
         with self._guard:
             if row in self._kept:
                 self._kept.move_to_end(row)
@@ -276,7 +271,7 @@ def _row(rows: Sequence[TreeRow], step: int) -> TreeRow:
 
 
 def answer_row(answer: Answer, group: int | None = None) -> AnswerRow:
-    """An answer as screens see it; `group` as in `AnswerRow`."""
+    """An answer as a row for screens; `group` as in `AnswerRow`."""
     return AnswerRow(
         answer.text,
         answer.probability,
