@@ -1,4 +1,4 @@
-"""What this machine can do for the program, what is wrong, and how to put it right."""
+"""Checks what the program finds on this machine: what works, what is wrong, and how to mend it."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _FEATURES = {"avx2": "AVX2", "avx512f": "AVX512", "avx512_bf16": "AVX512_BF16"}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        name: What, a word or two.
-        found: What is there.
+        name: What was checked, in a word or two.
+        found: What was found.
         fix: What to do about it, one sentence; empty when all is well.
     """
 
@@ -61,7 +61,7 @@ class Check:
 
 
 def report(data: Path, cache: Path, project: Path | None = None) -> list[Check]:
-    """Looks at everything; takes a second or two, because the model process is started once.
+    """Runs all checks; takes a second or two, because the model process is started once.
 
     Args:
         data, cache: The folders of the model catalogue and of tuned models.
@@ -238,7 +238,7 @@ def _pulls(data: Path) -> Iterator[Check]:
 
 
 def _takes(facts: ModelFacts) -> str:
-    """What a model takes of the memory and of the GPU, in words."""
+    """How much memory a model takes, of the machine and of the GPU, in words."""
     if facts.takes is None:
         return ""
     need, plan = facts.takes.need, facts.takes.plan

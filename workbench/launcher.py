@@ -1,4 +1,4 @@
-"""Starts the screens: with the theme, the keys and the recent projects of this person."""
+"""Starts the app with the theme, the keys and the recent projects of its user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.preferences import Preferences
 
 
 def pick_project(theme: str | None = None) -> Path | None:
-    """Asks which project to open; None when the person left."""
+    """Asks which project to open; None when none was chosen."""
     folders.log_to_file()
     chosen = PickerApp(load_shell(theme)).run()
     return None if chosen is None else Path(chosen)
@@ -42,7 +42,7 @@ def show_project(path: Path, *, read_only: bool = False, theme: str | None = Non
             )
             app.run()
         following = Path(app.next_project) if app.next_project is not None else None
-        theme = None  # what was chosen since is remembered
+        theme = None  # a theme that was chosen meanwhile is remembered
         if app.return_code:
             raise WorkbenchError(
                 "The screens ended by a fault of the program; everything committed is in the project.",
@@ -51,7 +51,7 @@ def show_project(path: Path, *, read_only: bool = False, theme: str | None = Non
 
 
 def load_shell(theme: str | None = None, log: Path | None = None) -> Shell:
-    """What the app begins with; `theme` takes precedence over the one that is remembered."""
+    """The settings that the app starts with; `theme` takes precedence over the remembered one."""
     preferences = Preferences(folders.preferences_file())
     chosen, problem = preferences.read()
     problems = [problem] if problem is not None else []
@@ -69,7 +69,7 @@ def load_shell(theme: str | None = None, log: Path | None = None) -> Shell:
 
 
 def load_keymap() -> tuple[dict[str, str], list[str]]:
-    """Keys by the ids of bindings out of `keymap.toml`, and what is wrong with it; nothing where there is none."""
+    """The keys of `keymap.toml` by the ids of bindings, and what is wrong with the file; both empty without a file."""
     path = folders.keymap_file()
     try:
         text = path.read_text("utf-8")

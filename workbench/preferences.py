@@ -1,8 +1,8 @@
-"""What a person chose once for all projects: theme and recent projects, in one small JSON file.
+"""Preferences that hold for all projects: theme and recent projects, in one small JSON file.
 
-A file that cannot be read is never a reason not to start: it is said, defaults are used, and the first thing that is
-remembered moves the old file aside instead of over it. Two programs that write at the same time lose at most one
-entry, never the file.
+A file that cannot be read does not keep the program from starting: the problem is shown, defaults are used, and the
+first change moves the old file aside instead of overwriting it. Two programs that write at the same time lose at most
+one entry, never the file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_RECENT = 20
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A project that was open, and when it was opened last, as ISO 8601 in UTC."""
+    """A project, and when it was opened last, as ISO 8601 in UTC."""
 
     path: str
     at: str
@@ -43,7 +43,7 @@ class Preferences:
         self.path = path
 
     def read(self) -> tuple[Chosen, str | None]:
-        """What was chosen, and what is wrong with the file, None where nothing is."""
+        """The content of the file, and what is wrong with it, or None."""
         try:
             return _parsed(json.loads(self.path.read_text("utf-8"))), None
         except FileNotFoundError:
@@ -76,7 +76,7 @@ class Preferences:
         )
 
     def _change(self, change: Callable[[Chosen], Chosen]) -> None:
-        """A folder that cannot be written costs the memory, not the session."""
+        """Writes a change; a folder that cannot be written is logged, and the session goes on."""
         chosen, problem = self.read()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def _parsed(content: dict[str, Any]) -> Chosen:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """Puts the file there in one step, so that nobody ever reads half of it."""
+    """Writes the file in one step, so that no reader sees half of it."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""What this program may reach, and what keeps it from that, as the doctor tells it."""
+"""The doctor's checks of the network: which hosts the program may reach, and which switches forbid it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def network_checks(data: Path, project: Path | None = None) -> Iterator[Check]:
     except (WorkbenchError, ValueError) as error:
         yield Check("network", "warn", f"what may be reached cannot be told: {error}")
         return
-    on = [switch.said for switch in network_guard.switches()]
+    on = [switch.name for switch in network_guard.switches()]
     if project is not None and _stays_offline(project):
         on.append("this project's setting")
     if on:
@@ -66,7 +66,7 @@ def _host(url: str) -> str:
 
 
 def _stays_offline(path: Path) -> bool:
-    """What cannot be read is told by another check."""
+    """Whether the project's own setting is on; False for a file that cannot be read, which another check reports."""
     try:
         with Project.open(path, read_only=True) as project, project.reading() as conn:
             return bool(settings.get(conn, KEY, False))

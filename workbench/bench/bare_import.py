@@ -1,4 +1,4 @@
-"""The yardstick of the import: `json.loads` and `executemany` into the same tables and index, and nothing else.
+"""The baseline of the import: `json.loads` and `executemany` into the same tables and index, and nothing else.
 
 No detection, no checks, no duplicates, no leak guard, no progress, one transaction. SQL stands here because it is
 what the store is measured against; no other part of the program uses it.

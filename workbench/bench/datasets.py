@@ -1,4 +1,4 @@
-"""What the bench measures on: sample conversations, as logs to score and as a file to import."""
+"""The data of the bench: sample conversations, as logs to score and as a file to import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long clustering takes and how much memory, beside plain scikit-learn on the same vectors."""
+"""Time and memory of clustering, compared with plain scikit-learn on the same vectors."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from engine.conversation import render_log
 from engine.errors import ModelError, UsageError
 from engine.model.catalog import Catalog
 from engine.model.http.address import Address, parse_address
-from engine.model.http.client import EndpointClient, EndpointAway
 from engine.model.http.capabilities import Capabilities
+from engine.model.http.client import EndpointAway, EndpointClient
 from engine.model.http.fleet import Fleet
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt

@@ -1,4 +1,4 @@
-"""How fast the import is beside the barest one that fills the same tables."""
+"""Speed of the import, compared with the simplest program that fills the same tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bench_import(
     progress: Callable[[str], None], *, messages: int = MESSAGES, rounds: int = 3,
     file: Path | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Imports a file with the program and with the yardstick by turns, each time into a new project.
+    """Imports a file with the program and with the baseline by turns, each time into a new project.
 
     Args:
         messages: Size of the generated file.

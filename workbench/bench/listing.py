@@ -1,4 +1,4 @@
-"""How fast the list is on a project of many conversations."""
+"""Speed of the list on a project of many conversations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of the bench, each measured on its own and put into one answer."""
+"""Runs the parts of the bench and puts their figures into one result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from workbench.bench.trees import bench_trees
 from workbench.bench.tuning import bench_tune
 
 PARTS = ("startup", "import", "list", "tune", "completeness", "trees", "goals", "training")
-ON_WISH = ("http",)
+ON_REQUEST = ("http",)
 """Parts that are measured only when they are named: they need what the program does not."""
 
 QUICK_ROWS = 300
@@ -51,7 +51,7 @@ def run(
     """Measures parts of the program.
 
     Args:
-        which: Some of `PARTS` and `ON_WISH`; None measures all of `PARTS`.
+        which: Some of `PARTS` and `ON_REQUEST`; None measures all of `PARTS`.
         progress: Told what is being measured, a few words.
         data, cache: The folders of the model catalogue and of tuned models.
         quick: Measure little and once: figures of the right kind that are good for nothing else.
@@ -67,10 +67,10 @@ def run(
         WorkbenchError: A part cannot run on this machine.
     """
     wanted = set(PARTS if which is None else which)
-    if unknown := wanted.difference(PARTS, ON_WISH):
+    if unknown := wanted.difference(PARTS, ON_REQUEST):
         raise UsageError(
             f"There is no part {', '.join(sorted(unknown))} of the bench.",
-            f"Parts are {', '.join((*PARTS, *ON_WISH))}.",
+            f"Parts are {', '.join((*PARTS, *ON_REQUEST))}.",
         )
     size: dict[str, int]
     found: dict[str, Any] = {}

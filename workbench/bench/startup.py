@@ -1,4 +1,4 @@
-"""How long a person waits for the first thing to happen."""
+"""How long the program takes to start: its help, its import, its first frame."""
 
 from __future__ import annotations
 

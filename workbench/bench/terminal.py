@@ -1,4 +1,4 @@
-"""A program on a terminal of its own: what it writes is read, keys are typed, time is taken from the outside."""
+"""Runs a program on a pseudo-terminal: reads what it writes, types keys, measures time from the outside."""
 
 from __future__ import annotations
 

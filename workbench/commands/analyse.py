@@ -21,9 +21,8 @@ from engine.store.sql import snapshot
 from engine.text import one_line
 from engine.validate.aptitude import Scored, aptitudes
 from engine.validate.turns import Mean, TurnRow, by_turns
-from workbench.commands.filtering import asked_filter
-from workbench.commands.narration import Told, tell
-from workbench.commands.options import add_filter
+from workbench.commands.narration import Result, tell
+from workbench.commands.options import add_filter, read_filter
 from workbench.exits import DONE
 
 LONGEST_NAME = 28
@@ -42,7 +41,7 @@ def analyse(arguments: argparse.Namespace) -> int:
     Raises:
         UsageError: Nothing matches, or nothing that does has what is asked for.
     """
-    query = ListQuery(asked_filter(arguments.filter))
+    query = ListQuery(read_filter(arguments.filter))
     with (
         Workspace(Path(arguments.project), read_only=True) as workspace,
         workspace.project.reading() as conn,
@@ -56,7 +55,7 @@ def analyse(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _turns(conn: sqlite3.Connection, ids: Sequence[int]) -> Told:
+def _turns(conn: sqlite3.Connection, ids: Sequence[int]) -> Result:
     rows = by_turns(_records(conn, ids))
     names = list(dict.fromkeys(name for row in rows for name in row.means))
     if not names:
@@ -66,7 +65,7 @@ def _turns(conn: sqlite3.Connection, ids: Sequence[int]) -> Told:
         [f"{row.turns:,}", f"{row.conversations:,}", *(_cell(row.means.get(n)) for n in names)]
         for row in rows
     ]
-    return Told(aligned(heads, body), {"turns": [_turn_json(row) for row in rows]})
+    return Result(aligned(heads, body), {"turns": [_turn_json(row) for row in rows]})
 
 
 def _records(
@@ -99,7 +98,7 @@ def _cell(mean: Mean | None) -> str:
     return "-" if mean is None else f"{mean.value:.4f}"
 
 
-def _aptitude(conn: sqlite3.Connection, ids: Sequence[int]) -> Told:
+def _aptitude(conn: sqlite3.Connection, ids: Sequence[int]) -> Result:
     wanted = frozenset(ids)
     scored = [
         one
@@ -123,7 +122,7 @@ def _aptitude(conn: sqlite3.Connection, ids: Sequence[int]) -> Told:
     ]  # fmt: skip
     if any(row.fewest == 1 for row in rows):
         tell("Where an instruction was simulated once, nothing is known of its reliability.")
-    return Told(aligned(heads, body), {"aptitude": [asdict(row) for row in rows]})
+    return Result(aligned(heads, body), {"aptitude": [asdict(row) for row in rows]})
 
 
 def _simulated(truth: Mapping[str, Any]) -> Scored | None:
@@ -154,7 +153,7 @@ def aligned(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-_TELLERS: Mapping[str, Callable[[sqlite3.Connection, Sequence[int]], Told]] = {
+_TELLERS: Mapping[str, Callable[[sqlite3.Connection, Sequence[int]], Result]] = {
     "turns": _turns,
     "aptitude": _aptitude,
 }

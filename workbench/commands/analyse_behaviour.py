@@ -22,9 +22,8 @@ from engine.services.workspace import Workspace
 from engine.simulate.recsim.behaviour import SCHEMAS
 from engine.store import imports
 from workbench.commands.analyse import aligned
-from workbench.commands.filtering import asked_filter
-from workbench.commands.narration import Told, tell
-from workbench.commands.options import add_filter, add_labelling, positive
+from workbench.commands.narration import Result, tell
+from workbench.commands.options import add_filter, add_labelling, positive, read_filter
 from workbench.commands.playing import exit_code, played, read_common
 
 
@@ -50,7 +49,7 @@ def behaviour(arguments: argparse.Namespace) -> int:
         UsageError: Nothing matches.
         WorkbenchError: A model cannot be had.
     """
-    wanted = asked_filter(arguments.filter)
+    wanted = read_filter(arguments.filter)
     schemas = tuple(dict.fromkeys(arguments.schema or SCHEMAS))
     options = read_common(arguments)
     with Workspace(Path(arguments.project)) as workspace:
@@ -74,7 +73,7 @@ def behaviour(arguments: argparse.Namespace) -> int:
     return exit_code(rows)
 
 
-def _told(labels: Sequence[LabelRow], agreements: Sequence[AgreementRow], config: str) -> Told:
+def _told(labels: Sequence[LabelRow], agreements: Sequence[AgreementRow], config: str) -> Result:
     lines = aligned(
         ["schema", "label", "labelled", "all runs alike", "labels"],
         [
@@ -95,7 +94,7 @@ def _told(labels: Sequence[LabelRow], agreements: Sequence[AgreementRow], config
         "labels": [asdict(row) for row in labels],
         "agreement": [_flat(row) for row in agreements],
     }
-    return Told(lines, told)
+    return Result(lines, told)
 
 
 def _agreements(rows: Sequence[AgreementRow]) -> list[str]:

@@ -19,9 +19,8 @@ from engine.text import one_line
 from engine.validate.learners import Vectorise, linear, most_frequent, nearest
 from engine.validate.profile_prediction import Identified, Question, Way, identify, questions_for
 from workbench.commands.analyse import aligned
-from workbench.commands.filtering import asked_filter
-from workbench.commands.narration import Told, tell
-from workbench.commands.options import add_filter, add_labelling, positive
+from workbench.commands.narration import Result, tell
+from workbench.commands.options import add_filter, add_labelling, positive, read_filter
 from workbench.commands.playing import exit_code, played, read_common
 from workbench.exits import DONE
 
@@ -58,7 +57,7 @@ def profiles(arguments: argparse.Namespace) -> int:
         UsageError: Too few people, or nothing that tells them apart.
         WorkbenchError: A model cannot be had.
     """
-    wanted = asked_filter(arguments.filter)
+    wanted = read_filter(arguments.filter)
     sample = {"seed": arguments.seed, "limit": arguments.limit}
     home = Path(arguments.test or arguments.project)
     with Workspace(home, read_only=not arguments.llm) as workspace:
@@ -89,7 +88,7 @@ def profiles(arguments: argparse.Namespace) -> int:
         else f"Learnt from {Path(arguments.project).name}, predicted in {home.name}."
     )
     found = identify(asked.spoken, asked.splits, ways, questions)
-    Told(_table(found), _as_json(found, questions, asked)).print(arguments.json)
+    Result(_table(found), _as_json(found, questions, asked)).print(arguments.json)
     return code
 
 

@@ -1,4 +1,4 @@
-"""`workbench run assign`."""
+"""`workbench run assign`: assigns later conversations to the groups of a clustering."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def run_assign_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_assign(arguments: argparse.Namespace) -> int:
-    """Assigns what came after the clustering, or measures how well what was held out can be assigned."""
+    """Assigns the conversations that were imported after the clustering; with --holdout clusters a part and measures
+    how near the rest is to its clusters."""
     with Workspace(Path(arguments.project)) as workspace:
         if arguments.holdout is not None:
             return _hold_out(workspace, arguments)

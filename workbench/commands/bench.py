@@ -1,4 +1,4 @@
-"""`workbench bench`."""
+"""`workbench bench`: measures speed."""
 
 from __future__ import annotations
 

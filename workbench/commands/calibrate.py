@@ -1,4 +1,4 @@
-"""`workbench calibrate`."""
+"""`workbench calibrate`: compares verdicts with scores."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from engine.records.calibration import Agreement, CalibrationReport, CompletionR
 from engine.records.interval import Interval
 from engine.services.workspace import Workspace
 from engine.text import one_line
-from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import show, tell
-from workbench.commands.options import add_filter
+from workbench.commands.options import add_filter, read_filter
 
 
 def calibrate_options(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +32,7 @@ def calibrate(arguments: argparse.Namespace) -> int:
         UsageError: The filter cannot be understood.
         WorkbenchError: --apply, and the verdicts give no threshold.
     """
-    query = ListQuery(asked_filter(arguments.filter))
+    query = ListQuery(read_filter(arguments.filter))
     with Workspace(Path(arguments.project), read_only=not arguments.apply) as workspace:
         calibration = workspace.services().calibration
         report = calibration.report(query)

@@ -1,4 +1,4 @@
-"""`workbench run cluster`."""
+"""`workbench run cluster`: clusters the goals of users."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from pathlib import Path
 from typing import Any, get_args
 
 from engine.records.goals import USUAL_TEXT, Decide, GoalText
-from engine.services.goals.run_stages import ABOUT_KEY, ClusterOptions
+from engine.services.goals.run_stages import ABOUT_KEY
+from engine.services.run_requests import ClusteringRequest
 from engine.services.workspace import Workspace
 from engine.store import settings, vectors
 from engine.text import one_line
 from engine.views.goal_inputs import stored_clustering
-from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
-from workbench.commands.options import add_filter, positive, share
+from workbench.commands.options import add_filter, positive, read_filter, share
 from workbench.exits import DONE, WITH_GAPS
 
 MOST_LINES = 40
 """Groups that are printed for people; `--json` and `export clusters` have all."""
 
 
-def cluster_options(arguments: argparse.Namespace) -> ClusterOptions:
-    """How to cluster, as asked on the command line."""
-    return ClusterOptions(
+def cluster_options(arguments: argparse.Namespace) -> ClusteringRequest:
+    """The request that the arguments make."""
+    return ClusteringRequest(
         text=arguments.text,
         embedder=arguments.embedder,
         k=arguments.k1,
@@ -35,7 +35,7 @@ def cluster_options(arguments: argparse.Namespace) -> ClusterOptions:
         model=arguments.model,
         labels=not arguments.no_labels,
         near=not arguments.any_others,
-        filter=asked_filter(arguments.filter),
+        filter=read_filter(arguments.filter),
         limit=arguments.limit,
     )
 
@@ -126,7 +126,7 @@ def run_cluster(arguments: argparse.Namespace) -> int:
 
 
 def clustering_json(workspace: Workspace) -> dict[str, Any]:
-    """The clustering that is shown with its groups as they stand, largest first."""
+    """The shown clustering with its groups after all decisions, largest first."""
     with workspace.project.reading() as conn:
         stored = stored_clustering(conn, None)
         without = len(vectors.reasons(conn, stored.vector_config))

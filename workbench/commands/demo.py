@@ -1,4 +1,4 @@
-"""`workbench demo`."""
+"""`workbench demo`: builds a sample project and opens it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import time
 from pathlib import Path
 
 from engine.number_format import duration
-from engine.services.goals.run_stages import ClusterOptions
-from engine.services.run_requests import STEP_STOP, ScoringRequest, TreeRequest
+from engine.services.run_requests import STEP_STOP, ClusteringRequest, ScoringRequest, TreeRequest
 from engine.services.workspace import Workspace
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.importing import ImportStage
@@ -25,7 +24,7 @@ TREES = TreeRequest(TreeOptions(alpha=0.02, max_tokens=32, stop=(STEP_STOP,)), l
 SCORING = ScoringRequest(mode="tuned")
 """With the adapter that comes with the program, trained on other conversations of the same generator."""
 
-CLUSTERS = ClusterOptions(labels=False, decide="ask")
+CLUSTERS = ClusteringRequest(labels=False, decide="ask")
 """Named after their words. The model is asked about merges when the desk is opened."""
 
 

@@ -1,4 +1,4 @@
-"""`workbench doctor`."""
+"""`workbench doctor`: prints the checks of this machine."""
 
 from __future__ import annotations
 

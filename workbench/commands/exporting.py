@@ -1,4 +1,4 @@
-"""`workbench export`."""
+"""`workbench export`: writes lines of JSON or CSV."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from engine.filters import ListQuery
 from engine.services.exports import ExportKind, export_lines
 from engine.services.line_files import write_file, write_lines
 from engine.services.workspace import Workspace
-from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import show, tell
-from workbench.commands.options import add_filter
+from workbench.commands.options import add_filter, read_filter
 
 OF_ALL = ("clusters", "decisions")
 
@@ -33,7 +32,7 @@ def export_options(parser: argparse.ArgumentParser) -> None:
 
 def export(arguments: argparse.Namespace) -> int:
     """Writes lines about all conversations, or those that match a filter, whole or not at all."""
-    wanted = asked_filter(arguments.filter)
+    wanted = read_filter(arguments.filter)
     if wanted and arguments.what in OF_ALL:
         raise UsageError(
             f"A filter chooses conversations, and {arguments.what} are of all of them.",

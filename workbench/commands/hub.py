@@ -11,7 +11,6 @@ from engine import folders
 from engine.errors import Cancelled, UsageError
 from engine.events import JobEnded, JobProgress, JobStarted, Outcome
 from engine.model.hub.access import hub_from_environment
-from engine.model.hub.repositories import HubRepository, look_at, search
 from engine.model.hub.pulls import (
     PullPlan,
     PullProgress,
@@ -21,6 +20,7 @@ from engine.model.hub.pulls import (
     refuse_without_room,
     unfinished,
 )
+from engine.model.hub.repositories import HubRepository, look_at, search
 from engine.model.recommended import RecommendedSet, recommended_sets, set_for
 from engine.services.models.memory import room
 from engine.services.models.pulls import Rate

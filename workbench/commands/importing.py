@@ -1,4 +1,4 @@
-"""`workbench import`."""
+"""`workbench import`: imports files of conversations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`workbench list`."""
+"""`workbench list`: lists conversations."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from engine.records.conversations import ConversationRow
 from engine.services.workspace import Workspace
 from engine.store.conversations import ConversationStore
 from engine.text import as_json, one_line
-from workbench.commands.filtering import asked_filter
-from workbench.commands.options import add_filter, positive
+from workbench.commands.options import add_filter, positive, read_filter
 
 BATCH = 500
 """Rows read at once; the columns of the table are as wide as the first of these need."""
@@ -36,7 +35,7 @@ COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
     ("name", False, lambda row: one_line(row.external_id)),
     ("opening", False, lambda row: one_line(row.opening, 100)),
 )
-"""Title, whether it is aligned to the right, and the text of a row."""
+"""The columns: title, whether it is aligned to the right, and the text of a row."""
 
 
 def list_conversations_options(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +51,7 @@ def list_conversations_options(parser: argparse.ArgumentParser) -> None:
 
 def list_conversations(arguments: argparse.Namespace) -> int:
     """Lists conversations as an aligned table or as JSON Lines, on standard output."""
-    query = ListQuery(asked_filter(arguments.filter), arguments.sort, arguments.reverse)
+    query = ListQuery(read_filter(arguments.filter), arguments.sort, arguments.reverse)
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         conversations = workspace.services().conversations
         ids = conversations.ids(query)[: arguments.limit]

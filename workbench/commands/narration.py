@@ -1,4 +1,4 @@
-"""What commands say: results on standard output, progress on standard error."""
+"""Output of the commands: results on standard output, narration and progress on standard error."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from engine.services.workspace import Workspace
 from engine.text import as_json, display_safe
 
 LINE_SECONDS = 10.0
-"""Between two progress lines when standard error is not a terminal."""
+"""Seconds between two progress lines when standard error is not a terminal."""
 
 
 def tell(text: str) -> None:
-    """One line of narration on standard error."""
+    """Prints one line of narration on standard error."""
     sys.stderr.write(display_safe(text) + "\n")
     sys.stderr.flush()
 
 
 def show(result: Any) -> None:
-    """One JSON document on standard output."""
+    """Prints one JSON document on standard output."""
     print(as_json(result, indent=1))
 
 
 def say(text: str) -> None:
-    """A result for people on standard output; what reads results by program takes `--json`."""
+    """Prints a result as text on standard output; programs read the result of `--json` instead."""
     print(display_safe(text))
 
 
-class Told(NamedTuple):
-    """A result in both forms."""
+class Result(NamedTuple):
+    """The result of a command, as lines of text and as a JSON document."""
 
     lines: list[str]
     as_json: dict[str, Any]
 
     def print(self, as_json: bool) -> None:
-        """On standard output, in the form that was asked for."""
+        """Prints one of the two on standard output."""
         if as_json:
             show(self.as_json)
         else:
@@ -71,7 +71,7 @@ class Narrator:
         self._spoken = 0.0
 
     def __call__(self, event: Event) -> None:
-        """Takes an engine event."""
+        """Shows an event of the engine."""
         if isinstance(event, JobStarted):
             self._spoken = time.monotonic()
             if self._bar:

@@ -1,4 +1,4 @@
-"""`workbench offline`."""
+"""`workbench offline`: the setting that keeps a project from the network."""
 
 from __future__ import annotations
 

@@ -1,13 +1,19 @@
-"""Options that several commands have, and the types of numbers on the command line."""
+"""Options that several commands share, and the types of the numbers on the command line."""
 
 from __future__ import annotations
 
 import argparse
 import math
 
+from rich.cells import cell_len
+
+from engine.errors import UsageError
+from engine.filters import Filter, FilterError, parse_filter
+from engine.text import display_safe
+
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """Which model, and which adapter on it."""
+    """Declares --model and --adapter."""
     parser.add_argument(
         "--model",
         help="name or path of a model, or endpoints as NAME,NAME2 (default: what `models use` chose, else the"
@@ -19,7 +25,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_labelling(parser: argparse.ArgumentParser) -> None:
-    """Who labels, and how."""
+    """Declares the options of commands that ask a model about each conversation."""
     parser.add_argument(
         "--model",
         help="name or path of a model, or endpoints as NAME,NAME2 (default: the built-in one)",
@@ -31,7 +37,7 @@ def add_labelling(parser: argparse.ArgumentParser) -> None:
 
 
 def add_filter(parser: argparse.ArgumentParser) -> None:
-    """Which conversations."""
+    """Declares --filter; `read_filter` reads its value."""
     parser.add_argument(
         "--filter",
         metavar="F",
@@ -40,8 +46,25 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def read_filter(text: str) -> Filter:
+    """Reads the value of --filter, in the filter language of the screens.
+
+    Raises:
+        UsageError: It cannot be understood; the message shows the text with a caret under the place.
+    """
+    try:
+        return parse_filter(text)
+    except FilterError as error:
+        line = "".join(" " if char.isspace() else char for char in text)
+        before = cell_len(display_safe(line[: error.at]))
+        place = f"  {display_safe(line)}\n  {' ' * before}^"
+        raise UsageError(
+            f"{display_safe(error.message)}\n{place}", display_safe(error.hint)
+        ) from error
+
+
 def share(text: str) -> float:
-    """A number above 0 and at most 1."""
+    """Reads a number above 0 and at most 1."""
     number = float(text)
     if not 0 < number <= 1:
         raise argparse.ArgumentTypeError("must be above 0 and at most 1")
@@ -49,7 +72,7 @@ def share(text: str) -> float:
 
 
 def above_zero(text: str) -> float:
-    """A number above 0."""
+    """Reads a number above 0."""
     number = float(text)
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError("must be above 0")
@@ -57,7 +80,7 @@ def above_zero(text: str) -> float:
 
 
 def positive(text: str) -> int:
-    """A whole number above 0."""
+    """Reads a whole number above 0."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
@@ -65,7 +88,7 @@ def positive(text: str) -> int:
 
 
 def not_negative(text: str) -> float:
-    """A number that is 0 or more."""
+    """Reads a number that is 0 or more."""
     number = float(text)
     if not 0 <= number < float("inf"):
         raise argparse.ArgumentTypeError("must be 0 or more")

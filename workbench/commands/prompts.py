@@ -1,4 +1,4 @@
-"""`workbench prompts`."""
+"""`workbench prompts`: shows and edits the prompts of a project."""
 
 from __future__ import annotations
 

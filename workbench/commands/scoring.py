@@ -13,9 +13,8 @@ from engine.records.scores import Mode
 from engine.services.run_requests import ScoringRequest
 from engine.services.training import adapter_in_use
 from engine.services.workspace import Workspace
-from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
-from workbench.commands.options import add_filter, add_model, positive
+from workbench.commands.options import add_filter, add_model, positive, read_filter
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
 
@@ -35,7 +34,7 @@ def request_from(arguments: argparse.Namespace) -> ScoringRequest:
         adapter=arguments.adapter or None,
         end_tag=arguments.end_tag,
         context=arguments.context,
-        filter=asked_filter(arguments.filter),
+        filter=read_filter(arguments.filter),
         held_out_by=arguments.held_out_by,
         limit=arguments.limit,
         tune=not arguments.no_tune,

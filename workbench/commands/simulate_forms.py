@@ -25,7 +25,7 @@ from engine.simulate.forms.asking import Rules
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import VARIANTS
 from engine.simulate.forms.table import FormRow, table_of
-from workbench.commands.narration import Told, tell
+from workbench.commands.narration import Result, tell
 from workbench.commands.options import not_negative, positive
 from workbench.commands.playing import add_common, exit_code, played, read_common
 
@@ -120,7 +120,7 @@ def simulate(arguments: argparse.Namespace) -> int:
             {"key": row.key, "conversation": row.conversation_id} | _figures(row) for row in ended
         ],
     }
-    Told(lines_of(table), told).print(arguments.json)
+    Result(lines_of(table), told).print(arguments.json)
     return exit_code(rows)
 
 

@@ -12,7 +12,7 @@ from engine.services.workspace import Workspace
 from engine.simulate.recsim.people import LANGUAGES, TASKS
 from engine.simulate.recsim.table import by_task
 from workbench.commands.analyse import aligned_table
-from workbench.commands.narration import Told
+from workbench.commands.narration import Result
 from workbench.commands.options import positive
 from workbench.commands.playing import add_common, exit_code, played, read_common
 
@@ -76,5 +76,5 @@ def simulate(arguments: argparse.Namespace) -> int:
         "tasks": [asdict(row) for row in table],
         "runs": runs,
     }
-    Told(aligned_table(task_table(ended)), told).print(arguments.json)
+    Result(aligned_table(task_table(ended)), told).print(arguments.json)
     return exit_code(rows)

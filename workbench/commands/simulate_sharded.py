@@ -33,7 +33,7 @@ from engine.simulate.sharded.scenario import ALL_CONDITIONS, CONDITIONS, Conditi
 from engine.text import one_line
 from engine.validate.aptitude import Scored, aptitudes
 from workbench.commands.analyse import aligned
-from workbench.commands.narration import Told, tell
+from workbench.commands.narration import Result, tell
 from workbench.commands.options import not_negative, positive
 from workbench.commands.playing import add_common, exit_code, played, read_common
 
@@ -168,7 +168,7 @@ def asked_conditions(words: str | None) -> tuple[Condition, ...]:
     return tuple(dict.fromkeys(known[word] for word in asked))
 
 
-def told(rows: Sequence[PlayRow], conditions: Sequence[Condition]) -> Told:
+def told(rows: Sequence[PlayRow], conditions: Sequence[Condition]) -> Result:
     """The table of the paper, and what the replies were, by condition."""
     over = [row for row in rows if row.reason is None]
     found = sorted(
@@ -198,7 +198,7 @@ def told(rows: Sequence[PlayRow], conditions: Sequence[Condition]) -> Told:
         lines += ["", *aligned(["turns", "stand-ins", *CATEGORIES, "replies of"], _cells(replies))]
     if any(row.fewest == 1 for row in found):
         tell("Where an instruction was played once, nothing is known of its reliability.")
-    return Told(
+    return Result(
         lines,
         {
             "aptitude": [asdict(row) for row in found],
@@ -208,7 +208,7 @@ def told(rows: Sequence[PlayRow], conditions: Sequence[Condition]) -> Told:
     )
 
 
-def told_of_drafts(drafts: Sequence[Draft]) -> Told:
+def told_of_drafts(drafts: Sequence[Draft]) -> Result:
     """The proposed shards, and what speaks against them."""
     lines: list[str] = []
     for draft in drafts:
@@ -226,7 +226,7 @@ def told_of_drafts(drafts: Sequence[Draft]) -> Told:
             lines.append(
                 f"  FULL {100 * draft.check['full']:.0f}, CONCAT {100 * draft.check['concat']:.0f}{verdict}"
             )
-    return Told(lines, {"drafts": [draft.record() for draft in drafts]})
+    return Result(lines, {"drafts": [draft.record() for draft in drafts]})
 
 
 def _by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""`workbench run stability`."""
+"""`workbench run stability`: measures how stable the clusters are."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run_stability_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_stability(arguments: argparse.Namespace) -> int:
-    """Clusters again with other seeds and other draws, and says what comes again."""
+    """Clusters again with other seeds and with bootstrap samples, and prints how much of the clustering comes again."""
     with Workspace(Path(arguments.project)) as workspace:
         stage = workspace.goal_stages().stability(arguments.seeds, arguments.bootstraps)
         run_stages(workspace, [stage])
@@ -47,7 +47,7 @@ def run_stability(arguments: argparse.Namespace) -> int:
 
 
 def stability_json(workspace: Workspace, stage: StabilityStage) -> dict[str, Any]:
-    """What the repetitions say: adjusted Rand indices, and for each cluster the mean Jaccard, least stable first."""
+    """The result: adjusted Rand indices, and the mean Jaccard similarity of each cluster, least stable first."""
     with workspace.project.reading() as conn:
         stored = stored_clustering(conn, None)
         runs = goal_answers.agreements(conn, stored.id, stage.config_hash)
@@ -79,7 +79,7 @@ def stability_json(workspace: Workspace, stage: StabilityStage) -> dict[str, Any
 
 
 def _stable(jaccard: float | None) -> bool | None:
-    """Whether a cluster comes again; None where it is neither clearly stable nor dissolved."""
+    """Whether a cluster is stable; None where it is neither clearly stable nor dissolved."""
     if jaccard is None or DISSOLVED < jaccard < STABLE:
         return None
     return jaccard >= STABLE

@@ -1,4 +1,4 @@
-"""`workbench status`."""
+"""`workbench status`: what is in a project, and its runs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from engine.services.workspace import Workspace
 from engine.store import imports, runs
 from engine.store.project import Project
 from engine.text import one_line
-from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import say, show
-from workbench.commands.options import add_filter
+from workbench.commands.options import add_filter, read_filter
 
 
 def status_options(parser: argparse.ArgumentParser) -> None:
@@ -27,12 +26,12 @@ def status_options(parser: argparse.ArgumentParser) -> None:
 
 def status(arguments: argparse.Namespace) -> int:
     """Says what is in a project, or what of it matches a filter, and what was run on it."""
-    wanted = asked_filter(arguments.filter)
+    wanted = read_filter(arguments.filter)
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         services = workspace.services()
         counts = services.conversations.counts(ListQuery(wanted) if wanted else None)
         with workspace.project.reading() as conn:
-            history = _truly(runs.all_runs(conn), workspace.project)
+            history = _with_interrupted(runs.all_runs(conn), workspace.project)
             quarantined = imports.quarantined(conn, limit=20)
         if arguments.json:
             show(
@@ -67,15 +66,15 @@ def status(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _truly(many: list[RunRow], project: Project) -> list[RunRow]:
-    """Runs that stand as running in a project that nobody writes were cut off with their process."""
+def _with_interrupted(many: list[RunRow], project: Project) -> list[RunRow]:
+    """The runs; one recorded as running is interrupted when no process writes the project."""
     if not any(run.state == "running" for run in many) or project.is_written():
         return many
     return [replace(run, state="interrupted") if run.state == "running" else run for run in many]
 
 
 def headline(counts: Counts) -> str:
-    """Counts and the completion rate with its coverage, in words."""
+    """Counts and the completion rate with its coverage, in one sentence."""
     text = (
         f"{counts.conversations:,} conversations, {counts.messages:,} messages,"
         f" {counts.duplicates:,} duplicates, {counts.quarantined:,} quarantined"

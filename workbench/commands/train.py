@@ -32,8 +32,8 @@ from engine.services.training.service import TrainingRuns
 from engine.services.workspace import Workspace
 from engine.store.project import Project
 from engine.text import one_line
-from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import say, show, tell
+from workbench.commands.options import read_filter
 from workbench.exits import DONE
 
 POLL_SECONDS = 0.3
@@ -380,7 +380,7 @@ def _request(arguments: argparse.Namespace) -> TrainingRequest:
     return read_request(
         {name: getattr(arguments, name) for name in TYPED},
         [*epochs, *arguments.set],
-        asked_filter(arguments.filter),
+        read_filter(arguments.filter),
     )
 
 

@@ -1,4 +1,4 @@
-"""`workbench tree`."""
+"""`workbench tree`: grows the response tree of one conversation and prints it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from workbench.commands.trees import growth_options, request_from
 from workbench.exits import DONE
 
 LINES = 60
-"""Lines of a tree that are printed; the rest is counted."""
+"""Lines of a tree that are printed; the others are counted."""
 
 
 def tree_options(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +57,7 @@ def tree_options(parser: argparse.ArgumentParser) -> None:
 
 
 def tree(arguments: argparse.Namespace) -> int:
-    """Grows the tree of one conversation, or one at each of its assistant steps, and prints what came of it."""
+    """Grows the tree of one conversation, or one at each of its assistant steps, and prints the result."""
     request = request_from(arguments)
     predicate = parse_predicate(arguments.property) if arguments.property else None
     with Workspace(Path(arguments.project), read_only=True) as workspace:
@@ -74,7 +74,7 @@ def tree(arguments: argparse.Namespace) -> int:
     shown = []
     for place, one in zip(wanted, grown, strict=True):
         row = tree_row(0, place.step, one, work.seconds * len(one.tree.nodes) / nodes)
-        shown.append(_Shown(row, one, guarantee(one.tree, predicate) if predicate else None))
+        shown.append(_GrownTree(row, one, guarantee(one.tree, predicate) if predicate else None))
     if arguments.json:
         lines = [_json(arguments, found) for found in shown]
         show(lines if arguments.at == "every" else lines[0])
@@ -93,18 +93,18 @@ def tree(arguments: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """A grown tree with its measures and what it proves of the property that was asked for."""
+class _GrownTree:
+    """A grown tree with its measures, and the bounds on the probability of --property."""
 
     row: TreeRow
     grown: GrownTree
-    interval: ProbabilityBounds | None
+    bounds: ProbabilityBounds | None
 
 
-def _json(arguments: argparse.Namespace, found: _Shown) -> dict[str, Any]:
+def _json(arguments: argparse.Namespace, found: _GrownTree) -> dict[str, Any]:
     line = tree_line(arguments.conversation, found.row, found.grown.tree)
-    if found.interval:
-        line["property"] = {"text": arguments.property, **asdict(found.interval)}
+    if found.bounds:
+        line["property"] = {"text": arguments.property, **asdict(found.bounds)}
     if arguments.meaning:
         meant = AnswerMeanings()
         told, groups = meant.of(found.grown.tree, arguments.meaning)
@@ -112,7 +112,7 @@ def _json(arguments: argparse.Namespace, found: _Shown) -> dict[str, Any]:
     return line
 
 
-def _say(arguments: argparse.Namespace, found: _Shown) -> None:
+def _say(arguments: argparse.Namespace, found: _GrownTree) -> None:
     grown = found.grown
     if arguments.meaning:
         meant = AnswerMeanings()
@@ -131,8 +131,8 @@ def _say(arguments: argparse.Namespace, found: _Shown) -> None:
             f"recorded answer: log-probability {row.answer_log_prob:.2f} over "
             f"{row.answer_tokens} tokens; its first {row.answer_held} are in the tree"
         )
-    if found.interval:
-        say(f"P({arguments.property}) in [{found.interval.low:.3f}, {found.interval.high:.3f}]")
+    if found.bounds:
+        say(f"P({arguments.property}) in [{found.bounds.low:.3f}, {found.bounds.high:.3f}]")
     if grown.note:
         tell(f"The log did not fit: {grown.note}.")
 
@@ -172,7 +172,7 @@ def _answer_line(answer: Answer, indent: str = "") -> str:
 
 
 def meaning_lines(told: Sequence[Answer], found: Meanings, threshold: float, by: str) -> list[str]:
-    """Answers below the most probable one of their meaning, and how sure the model was of a meaning."""
+    """The answers grouped by meaning, and the entropy over meanings."""
     lines: list[str] = []
     for group in found.groups:
         several = len(group.answers) > 1
@@ -216,7 +216,7 @@ def summary(found: Measures) -> str:
 
 
 def tree_lines(grown: Tree) -> list[str]:
-    """The tree as text: runs of single tokens in one line, branches by falling mass, indented."""
+    """The tree as indented lines: single continuations share a line, branches are ordered by descending mass."""
     masses = subtree_mass(grown)
     lines: list[str] = []
     left_out = 0

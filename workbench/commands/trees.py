@@ -1,4 +1,4 @@
-"""`workbench run trees`."""
+"""`workbench run trees`: grows the response trees of a project."""
 
 from __future__ import annotations
 
@@ -14,9 +14,15 @@ from engine.store import trees
 from engine.trees.places import At
 from engine.trees.transform import Transform
 from engine.trees.tree import ALPHA_HELP, Growth, TreeOptions
-from workbench.commands.filtering import asked_filter
 from workbench.commands.narration import run_stages, say, show, tell
-from workbench.commands.options import above_zero, add_filter, add_model, positive, share
+from workbench.commands.options import (
+    above_zero,
+    add_filter,
+    add_model,
+    positive,
+    read_filter,
+    share,
+)
 from workbench.exits import DONE, WITH_GAPS
 
 
@@ -93,10 +99,10 @@ def run_trees_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_trees(arguments: argparse.Namespace) -> int:
-    """Grows the trees that are not there yet."""
+    """Grows the trees that the project does not have yet."""
     request = replace(
         request_from(arguments),
-        filter=asked_filter(arguments.filter),
+        filter=read_filter(arguments.filter),
         limit=arguments.limit,
         context=arguments.context,
     )

@@ -21,9 +21,8 @@ from engine.services.validation.completeness import completeness_table, only_run
 from engine.services.validation.goals import goal_validation
 from engine.services.validation.trees import tree_validation
 from engine.services.workspace import Workspace
-from workbench.commands.filtering import asked_filter
-from workbench.commands.narration import Told, tell
-from workbench.commands.options import add_filter, positive
+from workbench.commands.narration import Result, tell
+from workbench.commands.options import add_filter, positive, read_filter
 from workbench.exits import DONE
 
 OF_TREES = ("config",)
@@ -93,41 +92,41 @@ def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
             )
 
 
-def _every(workspace: Workspace, arguments: argparse.Namespace) -> Told:
+def _every(workspace: Workspace, arguments: argparse.Namespace) -> Result:
     """All metrics, and what each lacks.
 
     Raises:
         UsageError: None has anything to say.
     """
-    query = ListQuery(asked_filter(arguments.filter))
+    query = ListQuery(read_filter(arguments.filter))
     found = all_metrics.validate_all(workspace.project, workspace.catalog, query)
     for one in found.missing:
         tell(f"{one.metric}: {one.what} {one.how}".rstrip())
     lines = all_metrics.lines_of(found)
     if not lines:
         raise UsageError("There is nothing to hold against what is known.", "Run something first.")
-    return Told(lines, all_metrics.as_json(found))
+    return Result(lines, all_metrics.as_json(found))
 
 
-def _goals(workspace: Workspace, arguments: argparse.Namespace) -> Told:
-    found = goal_validation(workspace.project, ListQuery(asked_filter(arguments.filter)))
-    return Told(goals_report.lines_of(found), goals_report.as_json(found))
+def _goals(workspace: Workspace, arguments: argparse.Namespace) -> Result:
+    found = goal_validation(workspace.project, ListQuery(read_filter(arguments.filter)))
+    return Result(goals_report.lines_of(found), goals_report.as_json(found))
 
 
-def _trees(workspace: Workspace, arguments: argparse.Namespace) -> Told:
-    query = ListQuery(asked_filter(arguments.filter))
+def _trees(workspace: Workspace, arguments: argparse.Namespace) -> Result:
+    query = ListQuery(read_filter(arguments.filter))
     found = tree_validation(workspace.project, query, arguments.config)
     if not found.tables:
         tell(trees_report.without_truth(found))
-    return Told(trees_report.lines_of(found), trees_report.as_json(found))
+    return Result(trees_report.lines_of(found), trees_report.as_json(found))
 
 
-def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> Told:
+def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> Result:
     found = completeness_table(
         workspace.project,
         workspace.catalog,
         arguments.run_name or only_run(Path(arguments.project)),
-        query=ListQuery(asked_filter(arguments.filter)),
+        query=ListQuery(read_filter(arguments.filter)),
         mode=arguments.mode,
         adapter=arguments.adapter,
         seed=arguments.seed or 0,
@@ -139,10 +138,10 @@ def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> Told:
     if arguments.plot:
         picture.draw(found, Path(arguments.plot), arguments.against or "rows")
         tell(f"Drew {arguments.plot}.")
-    return Told(completeness_report.lines_of(found), completeness_report.as_json(found))
+    return Result(completeness_report.lines_of(found), completeness_report.as_json(found))
 
 
-_TELLERS: Mapping[str, Callable[[Workspace, argparse.Namespace], Told]] = {
+_TELLERS: Mapping[str, Callable[[Workspace, argparse.Namespace], Result]] = {
     "goals": _goals,
     "completeness": _completeness,
     "trees": _trees,
