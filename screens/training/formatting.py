@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from engine import number_format
-from engine.run_directory.events import State
 from engine.services.training.records import (
     Parity,
     RunDetail,
+    RunState,
     SampleRow,
     TrainingEstimate,
     TrainingRun,
@@ -24,7 +24,7 @@ SAMPLE_MARGIN = 42
 """Cells of a line of a sample beside the text that the model wrote."""
 LOG_CHARACTERS = 300
 
-STATES: dict[State, Look] = {
+STATES: dict[RunState, Look] = {
     "new": Look("·", "new", "muted"),
     "running": Look("▸", "running", "accent"),
     "interrupted": Look("◌", "interrupted", "borderline"),

@@ -278,7 +278,7 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
 
     def action_table(self) -> None:
         """Opens the truncation test on what the run held out; without a run, on all conversations."""
-        self.app.push_screen(TableDialog(self.training, self._name_here()))
+        self.app.push_screen(TableDialog(self.services.validation, self._name_here()))
 
     def action_compare(self) -> None:
         """Opens two runs side by side: the marked ones, or this one and another that is chosen."""

@@ -15,7 +15,7 @@ from engine import number_format
 from engine.errors import WorkbenchError
 from engine.records.interval import Interval
 from engine.records.validation import Classification, CompletenessTable, TruthTable
-from engine.services.training.service import TrainingService
+from engine.services.validation.service import ValidationService
 from engine.text import one_line
 from screens.shell.clipboard import copy
 from screens.shell.dialogs import Dialog, hint_line
@@ -51,9 +51,9 @@ class TableDialog(Dialog[None]):
         Binding("y", "copy", "Copy", tooltip="Copy the table with tabs between the columns"),
     ]
 
-    def __init__(self, training: TrainingService, run: str | None) -> None:
+    def __init__(self, validation: ValidationService, run: str | None) -> None:
         super().__init__()
-        self._training, self._run = training, run
+        self._validation, self._run = validation, run
         self._shown_run = run
         self._table: CompletenessTable | None = None
 
@@ -78,10 +78,10 @@ class TableDialog(Dialog[None]):
         self._read()
 
     def _read(self) -> None:
-        training, run = self._training, self._shown_run
+        validation, run = self._validation, self._shown_run
         background(
             self,
-            lambda: training.table(run),
+            lambda: validation.truncation_test(run),
             self._show,
             self._failed,
             group="table",

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from engine.run_directory.events import State
 
+RunState = State
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -95,7 +97,7 @@ class TrainingRun:
     """
 
     name: str
-    state: State
+    state: RunState
     recipe: str
     base: str
     conversations: int

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from engine.errors import ProjectReadOnly, UsageError
 from engine.model.catalog import Catalog
-from engine.records.validation import CompletenessTable
 from engine.run_directory.config import RECIPE_HELP, TrainConfig
 from engine.run_directory.events import RunDirectory
 from engine.services.training import adapter_in_use, presets, process, run_files
@@ -232,20 +231,6 @@ class TrainingService:
                 self._project, self._catalog, self.run_directories.history(name).run.path.name
             )
         adapter_in_use.put(self._project, name)
-
-    def table(self, name: str | None) -> CompletenessTable:
-        """The truncation test, a row for each configuration of scores that the project holds.
-
-        Args:
-            name: Run whose held-out conversations are tested; None tests all conversations.
-
-        Raises:
-            UsageError: Nothing is scored; the hint says how to.
-        """
-        # Imported here because only this table needs it.
-        from engine.services.validation.completeness import completeness_table
-
-        return completeness_table(self._project, self._catalog, name)
 
     def _in_use(self) -> str | None:
         return adapter_in_use.get(self._project)

@@ -7,6 +7,7 @@ from pathlib import Path
 from engine.errors import Cancelled, ProjectError
 from engine.filters import ListQuery
 from engine.model.catalog import Catalog
+from engine.records.validation import CompletenessTable
 from engine.services.validation.records import ValidationProgress, ValidationReport
 from engine.store.project import Project
 from engine.text import as_json
@@ -35,6 +36,20 @@ class ValidationService:
         found = all_metrics.validate_all(self._project, self._catalog, ListQuery(), on_step)
         text = as_json(all_metrics.as_json(found), indent=1)
         return ValidationReport(all_metrics.tables(found), found.missing, text)
+
+    def truncation_test(self, run: str | None) -> CompletenessTable:
+        """The truncation test, a row for each configuration of scores that the project holds.
+
+        Args:
+            run: Training run whose held-out conversations are tested; None tests all conversations.
+
+        Raises:
+            UsageError: There is no such run, or nothing is scored; the hint says what to do.
+        """
+        # imported here because no other screen needs it
+        from engine.services.validation.completeness import completeness_table
+
+        return completeness_table(self._project, self._catalog, run)
 
     def export(self, report: ValidationReport, path: str) -> None:
         """Writes a report as JSON to a new file.

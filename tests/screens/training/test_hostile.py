@@ -20,6 +20,7 @@ from engine.services.training.records import (
 )
 from engine.services.training.request import TrainingRequest
 from engine.services.training.service import TrainingService
+from engine.services.validation.service import ValidationService
 from screens.shell.control_guard import ControlGuard
 from tests.screens.driving import opened, press
 from tests.screens.project import ScreenProject
@@ -86,8 +87,14 @@ class HostileTraining(TrainingService):
     def resume(self, name: str) -> None:
         raise WorkbenchError(self.payload, self.payload)
 
-    def table(self, name: str | None) -> CompletenessTable:
-        known = super().table(None)
+
+class HostileValidation(ValidationService):
+    """The real truncation test, with the payload in place of every name."""
+
+    payload = ""
+
+    def truncation_test(self, run: str | None) -> CompletenessTable:
+        known = super().truncation_test(None)
         truth = TruthTable(
             self.payload, self.payload, 3, 4, 7, (TruthRow(self.payload, HALF, HALF),)
         )
@@ -102,6 +109,9 @@ def hostile(payload: str) -> tuple[ScreenProject, HostileTraining]:
     training = HostileTraining(support.file, old._catalog, support.trainers, old._machine)
     training.payload = payload
     support.training = training
+    validation = HostileValidation(support.file, old._catalog)
+    support.validation = validation  # type: ignore[assignment]
+    validation.payload = payload
     return support, training
 
 

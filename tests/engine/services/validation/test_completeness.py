@@ -327,7 +327,7 @@ class TestHeldOut:
         """The table that the training screen shows is the same."""
         training_run(path, "one", range(1, 13))
         with Workspace(path, read_only=True) as workspace:
-            table = workspace.training.table("one")
+            table = workspace.services().validation.truncation_test("one")
         assert (table.run, table.n, len(table.rows)) == ("one", 12, 3)
         assert table.rows[-1].kind == "keywords"
 
