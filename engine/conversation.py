@@ -22,13 +22,13 @@ MOST_MESSAGES = 1 << 20
 """Messages that one conversation can have here; far more than any model reads."""
 
 LOG_SEPARATOR = "\n\n"
-"""Stands before every piece of a log but the first."""
+"""Separates the pieces of a log; part of every piece but the first."""
 
 CALLS_HEADER = "TOOL CALLS: "
-"""Stands before the tool calls of a step."""
+"""Introduces the tool calls of a step."""
 
 STEP_OPENING = LOG_SEPARATOR + "TURN"
-"""What every continuation of a log begins with: the fixed part of the next step's header."""
+"""The beginning of every continuation of a log: the fixed part of the next step's header."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -39,7 +39,7 @@ class ToolCall:
 
     Attributes:
         name: Name of the tool.
-        arguments: JSON text, or whatever stood there when it was not JSON.
+        arguments: JSON text, or the text in its place when it is not JSON.
         call_id: The id that a tool message answers to, if any.
     """
 

@@ -67,7 +67,7 @@ FIELDS: Mapping[str, Field] = {
     )
 }
 TEXT = "text"
-"""The field of terms without one: words of the messages."""
+"""Field of terms that name none: words of the messages."""
 
 SortKey = Literal[
     "id", "name", "source", "date", "p", "turns", "messages", "length", "verdict", "tag"
@@ -141,7 +141,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """Which conversations, in which order; those without a value stand last in either direction."""
+    """Which conversations, in which order; those without a value come last in either direction."""
 
     filter: Filter = Filter()
     sort: SortKey = "id"
@@ -272,7 +272,7 @@ def _quoted(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What may stand in place of the text from `start` to the cursor; `help` says what it is."""
+    """A replacement for the text from `start` to the cursor; `help` explains it."""
 
     start: int
     text: str
@@ -280,7 +280,7 @@ class Completion:
 
 
 def completions(text: str, cursor: int, known: Mapping[str, Sequence[str]]) -> list[Completion]:
-    """What may come at the cursor: field names, or the values of the field that is being written.
+    """Completions at the cursor: field names, or values of the field that is being written.
 
     Args:
         known: Values that occur in the project, by field (sources, tags).

@@ -28,10 +28,10 @@ from engine.errors import NetworkRefused
 log = logging.getLogger(__name__)
 
 VARIABLE = "WORKBENCH_OFFLINE"
-"""Set to anything but nothing, 0, no, off and false, it refuses endpoints and hubs that the user named as well."""
+"""Environment variable that refuses even named endpoints and hubs, unless it is empty, 0, no, off or false."""
 
 FLAG = "--offline"
-"""The word of the command line that sets the variable to itself, so that children know who asked for it."""
+"""Option of the command line. It is also the value of the variable then, so that children can name the cause."""
 
 SILENT = {
     "DO_NOT_TRACK": "1",
@@ -40,10 +40,10 @@ SILENT = {
     # Its downloads go through native sockets, which the guard cannot see.
     "HF_HUB_DISABLE_XET": "1",
 }
-"""What keeps libraries from telling or asking anybody of their own accord."""
+"""Environment that keeps libraries from sending telemetry and looking for updates."""
 
 LOCAL_ONLY = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
-"""What makes the libraries of a child read files only: a hub is asked by the program itself, never by a child."""
+"""Environment that makes the libraries of a child read files only: only the program itself asks a hub."""
 
 _OFF = frozenset({"", "0", "no", "off", "false"})
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)S?$", re.IGNORECASE)
@@ -54,16 +54,21 @@ _ASKING = frozenset(
 
 
 class Endpoint(NamedTuple):
-    """What may be reached: a name in small letters or an address, and a port."""
+    """A host that may be reached (a lower-case name or an address) and its port."""
 
     host: str
     port: int
 
 
 class Switch(NamedTuple):
-    """Why nothing is reached, as in "… is on", and how that is changed, one sentence."""
+    """Something that keeps the program offline.
 
-    said: str
+    Attributes:
+        name: As in "... is on".
+        hint: How to turn it off, one sentence.
+    """
+
+    name: str
     hint: str
 
 
@@ -75,7 +80,7 @@ _installed = False
 _learning = False
 _turned_on: list[Switch] = []
 _addresses: dict[str, set[str]] = {}
-"""What each name that was reached stands for, as this process looked it up."""
+"""Addresses of each host name that was reached, as this process looked them up."""
 _named: ContextVar[tuple[Endpoint, ...]] = ContextVar("named", default=())
 
 
@@ -113,7 +118,7 @@ def switches() -> tuple[Switch, ...]:
 
 
 def turn_on(switch: Switch) -> Callable[[], None]:
-    """Reaches nothing until what is returned is called, which may be done twice."""
+    """Keeps the program offline until the returned function is called; calling it twice does nothing more."""
     with _lock:
         _turned_on.append(switch)
     done = False
@@ -132,7 +137,7 @@ def turn_on(switch: Switch) -> Callable[[], None]:
 def reaching(host: str, port: int) -> Iterator[None]:
     """Lets this thread reach one endpoint that the user named, until the block ends; other threads stay refused.
 
-    Blocks may stand inside each other, for a hub and where it sends a download. In code that awaits, the block holds
+    Blocks may be nested, for a hub and where it sends a download. In code that awaits, the block holds
     for the task that opened it.
 
     Args:
@@ -154,8 +159,8 @@ def reaching(host: str, port: int) -> Iterator[None]:
 
 
 def child_environment() -> dict[str, str]:
-    """The variables for a child of this program: this process's own without what is named a key, a token or the like;
-    its libraries silent and reading files only."""
+    """Environment for a child of this program: this process's own, without variables that are named like secrets (key,
+    token, ...), with libraries that send nothing and read files only."""
     kept = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
     return kept | SILENT | LOCAL_ONLY
 
@@ -187,7 +192,7 @@ def _may_send(event: str, family: int, address: Any) -> bool:
 
 
 def _may_look_up(host: str) -> bool:
-    """This machine's own names are in a file; nothing is sent for them."""
+    """Whether a name may be looked up. Names of this machine are in a file, so nothing is sent for them."""
     if _is_this_machine(host):
         return True
     return not switches() and any(_same(host, named.host) for named in _named.get())
@@ -218,7 +223,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 def _learn_addresses() -> None:
-    """From now on notes what named hosts stand for, which only the answer to a look-up tells and no hook is shown."""
+    """Records the addresses of named hosts from now on; only the answer of a look-up has them, no audit event."""
     import socket
 
     global _learning
@@ -255,8 +260,8 @@ def _refusal(target: object) -> NetworkRefused:
 
 
 def _switched_off(target: str, on: tuple[Switch, ...]) -> NetworkRefused:
-    said = " and ".join(switch.said for switch in on)
+    names = " and ".join(switch.name for switch in on)
     return NetworkRefused(
-        f"{target} is not reached, because {said} {'is' if len(on) == 1 else 'are'} on.",
+        f"{target} is not reached, because {names} {'is' if len(on) == 1 else 'are'} on.",
         " ".join(switch.hint for switch in on),
     )

@@ -1,4 +1,4 @@
-"""What an input is: how its records are framed and which format they have, judged by content, not by name."""
+"""Detects how the records of an input are framed and which format they have, by content and not by file name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OTHER_KINDS = {
 
 
 def frames(source: Source, framing: Framing, reader: Reader | None = None) -> Iterator[Frame]:
-    """The records of a source from its beginning; the reader, once known, tells records from their parts."""
+    """The records of a source from its beginning; the reader, once known, distinguishes records from their parts."""
     if framing == "lines":
         return lines(source)
     if reader is None:
@@ -47,7 +47,7 @@ def frames(source: Source, framing: Framing, reader: Reader | None = None) -> It
 def examine(
     source: Source, label: str, suffix: str, wanted: str | None
 ) -> tuple[Reader, Framing, Detection]:
-    """Framing and format of a source; the source is read from and rewound.
+    """Detects framing and format of a source, which is rewound afterwards.
 
     Args:
         label: How messages name the input.

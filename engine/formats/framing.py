@@ -1,4 +1,4 @@
-"""From a stream of bytes to single records: JSON Lines, or JSON values that follow one another or stand in a list.
+"""Cuts a stream of bytes into records: JSON Lines, or JSON values one after the other or in a list.
 
 Only one record is in memory at a time. A record that cannot be read becomes a frame with a reason, and reading goes
 on with the next one.
@@ -50,10 +50,10 @@ _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=lambda name: Non
 _BLANK_OR_COMMA = re.compile(r"[ \t\r\n,]*")
 _RECORD_START = re.compile(r"""(?<=[,\s])(?:\{(?=\s*(?:"|\Z))|\[(?=\s*(?:[\[{]|\Z)))""")
 _MOST_EFFORT = 256 << 20
-"""Characters that may be parsed in vain while looking for the record after a broken one."""
+"""Number of characters that may be parsed without success while looking for the record after a broken one."""
 
 _LEAST_EFFORT = 1000
-"""What a vain attempt costs at least, in characters."""
+"""Least cost of an attempt without success, in characters."""
 
 _LONGEST_LITERAL = 12
 """A value cut off within a literal or an escape is reported at most this far before the end."""
@@ -274,7 +274,7 @@ class Values:
 
 
 class _Skipped:
-    """Text that belongs to no record; of very much only the beginning is kept."""
+    """Text that belongs to no record; only the beginning of a very long one is kept."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []

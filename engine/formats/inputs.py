@@ -1,4 +1,4 @@
-"""Opens what a person names: files, folders and standard input, each as one `Input`."""
+"""Opens files, folders and standard input, each as one `Input`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def open_inputs(
 
     A file that was named and fits no format is an error; one found in a folder becomes an input of the format
     `unknown` whose only record is rejected, so that one stray file does not keep the others out. Conversations without
-    an id are called after their file, in a folder by its way from there, because each of many may hold a `1.json`.
+    an id are named after their file, with its path inside a folder, because each of many folders may hold a `1.json`.
 
     Args:
         format: One of `FORMATS`; None to detect it for each input.
@@ -58,7 +58,7 @@ def open_inputs(
 
 
 class _Member(NamedTuple):
-    """A file of a folder that was named, and what it is called in there."""
+    """A file of a folder that was named, and its path inside the folder."""
 
     path: str
     name: str
@@ -204,13 +204,13 @@ class _Conversations:
 
 
 class _Ids:
-    """The ids given so far; hashes of them, because an input may hold millions."""
+    """The ids used so far, as hashes, because an input may hold millions."""
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
 
     def free(self, wanted: str) -> str:
-        """The id itself, or with `#2`, `#3`... when it was given before."""
+        """The id itself, or with `#2`, `#3`... when it was used before."""
         name, number = wanted, 1
         while hash(name) in self._taken:
             number += 1

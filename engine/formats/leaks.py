@@ -3,7 +3,7 @@
 The content stays as imported; only `Message.model_view` and `Message.hidden` change, and fields of the record that
 state an outcome move to the truth. Rules: `stop-token`, `score-observation`, `finish-marker`, `truth-field`.
 
-Not covered: outcomes told in ordinary words ("your order is placed", "goodbye"), which are part of the conversation,
+Not covered: outcomes stated in ordinary words ("your order is placed", "goodbye"), which are part of the conversation,
 and actions that end an episode but do something of their own (`click[Buy Now]`).
 """
 
@@ -151,11 +151,11 @@ def guard(
     fields: Mapping[str, Any] | None = None,
     truth_fields: frozenset[str] = frozenset(),
 ) -> tuple[Conversation, tuple[Leak, ...]]:
-    """The conversation as a model may read it, and what was kept from the model.
+    """Hides leaks from the model and moves outcomes to the truth; returns the conversation and the leaks.
 
     Args:
-        fields: What else stood in the record; names that state an outcome go to the truth, the rest to meta.
-        truth_fields: Further names that go to the truth.
+        fields: The other fields of the record; those whose names state an outcome go to the truth, the rest to meta.
+        truth_fields: Further names of fields that go to the truth.
     """
     leaks: list[Leak] = []
     messages = list(conversation.messages)
@@ -298,9 +298,13 @@ def _answer(arguments: str) -> str:
         return arguments.strip()
     if isinstance(value, dict):
         named = next((value[key] for key in _ANSWER_ARGUMENTS if key in value), None)
-        said = {key: entry for key, entry in value.items() if key not in _OUTCOME_ARGUMENTS}
+        others = {key: entry for key, entry in value.items() if key not in _OUTCOME_ARGUMENTS}
         value = (
-            named if named is not None else next(iter(said.values())) if len(said) == 1 else said
+            named
+            if named is not None
+            else next(iter(others.values()))
+            if len(others) == 1
+            else others
         )
     if isinstance(value, str):
         return value.strip()

@@ -1,6 +1,6 @@
-"""From messages as they stand in files to `engine.conversation.Message`: roles, contents, tool calls.
+"""Turns messages as files have them into `engine.conversation.Message`: roles, contents, tool calls.
 
-One vocabulary of roles serves every format, because exports mix them; a format only says where its messages lie.
+One vocabulary of roles serves every format, because exports mix them; a format only says where its messages are.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PLACEHOLDERS = {
 
 
 class BadRecord(Exception):
-    """A record is not a conversation; `reason` says why in words for a person."""
+    """A record is not a conversation; `reason` says why, for a person."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -65,7 +65,7 @@ class Draft:
     """A conversation as a reader found it, before the leak guard.
 
     Attributes:
-        fields: What else stood in the record; the leak guard divides it into meta and truth.
+        fields: The other fields of the record; the leak guard divides them into meta and truth.
         truth_fields: Names in `fields` that are truth in this format, whatever they are elsewhere.
     """
 
@@ -160,7 +160,7 @@ def _bad_role(spoken_by: Any, number: int) -> str:
 
 
 def _joined_parts(content: Any, calls: list[ToolCall], item: Mapping[str, Any], number: int) -> str:
-    """Text of a content that is null or a list of parts; calls among the parts are added to `calls`."""
+    """Text of a content that is null or a list of parts; tool calls among the parts are appended to `calls`."""
     if content is None:
         refusal = item.get("refusal")
         if isinstance(refusal, str):
@@ -256,7 +256,7 @@ def record_id(record: Mapping[str, Any], keys: tuple[str, ...], fallback: str) -
 
 
 def created_at(record: Mapping[str, Any]) -> str | None:
-    """When the conversation began: text as it stands, seconds or milliseconds since 1970 as ISO 8601 in UTC."""
+    """When the conversation began: text unchanged, seconds or milliseconds since 1970 as ISO 8601 in UTC; or None."""
     for key in ("created_at", "timestamp", "created", "create_time", "started_at"):
         value = record.get(key)
         if isinstance(value, str) and value and len(value) <= 64:
@@ -269,7 +269,7 @@ def created_at(record: Mapping[str, Any]) -> str | None:
 
 
 def storable(value: Any) -> Any:
-    """A JSON value without lone surrogates, in keys neither."""
+    """A JSON value without lone surrogates in texts and keys."""
     if isinstance(value, str):
         return without_surrogates(value)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The formats: how a record of each is recognised and where its messages, ids and truth lie."""
+"""The formats: how a record of each is recognised, and where it has its messages, ids and truth."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Reader:
     """One format.
 
     Attributes:
-        recognise: What in a record speaks for this format, in plain words; None when nothing does.
+        recognise: Why a record looks like this format, in words; None when it does not.
         read: The record as a draft; the second argument is the id to use when the record has none. Raises BadRecord.
     """
 
@@ -188,7 +188,7 @@ READERS: tuple[Reader, ...] = (
     Reader("sgd", sgd.recognise, sgd.read),
     Reader("messages", _recognise_messages, _read_messages),
 )
-"""In the order in which they are tried: what asks for more keys comes first."""
+"""In the order in which they are tried: those that ask for more keys come first."""
 
 
 def recognised(record: Any) -> bool:

@@ -27,7 +27,7 @@ TASKS = {
     "菜谱规划": "recipe planning",
     "new travel planning": "travel planning",
 }
-"""Names of the four goals; those that are not here are names already."""
+"""English names of the four goals; a name that is not a key is English already."""
 
 HALLUCINATED = {"是": True, "否": False, "无法判断": None}
 RATED = {
@@ -45,7 +45,7 @@ _LANGUAGES = ("en", "zh")
 
 
 def recognise(record: Any) -> str | None:
-    """What speaks for this format."""
+    """Why a record looks like this format; None when it does not."""
     if not isinstance(record, dict) or not looks_like_messages(record.get("history")):
         return None
     if not isinstance(record.get("task_context"), str):
@@ -73,12 +73,12 @@ def read(record: Any, fallback_id: str) -> Draft:
 
 def _of_record(record: Mapping[str, Any]) -> dict[str, Any]:
     task = record.get("task", record.get("task_type"))
-    said = record.get("language")
-    language = said if said in _LANGUAGES else "en" if _SIMULATED in record else "zh"
+    stated = record.get("language")
+    language = stated if stated in _LANGUAGES else "en" if _SIMULATED in record else "zh"
     truth: dict[str, Any] = {"language": language}
     if isinstance(task, str):
         truth |= {"task": task, "goal": TASKS.get(task, task)}
-    context = record.get("task_context_zh") if said == "zh" else record.get("task_context")
+    context = record.get("task_context_zh") if stated == "zh" else record.get("task_context")
     if isinstance(context, str):
         truth["goal_text"] = context
     strategy = record.get("strategy_V3")
@@ -88,7 +88,7 @@ def _of_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _questionnaire(asked: Any) -> dict[str, Any]:
-    """Numbers and words of what people answered; an option that is not known has its word only."""
+    """Answers of the questionnaire as numbers and as words; an unknown option has its word only."""
     if not isinstance(asked, list):
         return {}
     options = {
@@ -105,7 +105,7 @@ def _questionnaire(asked: Any) -> dict[str, Any]:
 
 
 def _of_turns(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One entry for each assistant message, or user message, of what is said of any of them; None where it is not."""
+    """Annotations of turns: a list with one entry for each assistant or user message; None where one has none."""
     answers = [one for one in history if one.get("role") == "assistant"]
     wishes = [one for one in history if one.get("role") == "user"]
     found = {
@@ -115,27 +115,27 @@ def _of_turns(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "unsatisfied_reason": [one.get("reason") for one in answers],
         "user_intents": [one.get("intent") for one in wishes],
     }
-    known = {name: said for name, said in found.items() if any(one is not None for one in said)}
+    known = {name: ones for name, ones in found.items() if any(one is not None for one in ones)}
     others = [
         {key: value for key, value in one.items() if key not in _OF_A_MESSAGE} for one in history
     ]
     return known | ({"messages": others} if any(others) else {})
 
 
-def _hallucinated(said: Any) -> bool | None:
-    if isinstance(said, dict):
-        said = said.get("hallucination")
-    if isinstance(said, bool):
-        return said
-    return HALLUCINATED.get(said) if isinstance(said, str) else None
+def _hallucinated(value: Any) -> bool | None:
+    if isinstance(value, dict):
+        value = value.get("hallucination")
+    if isinstance(value, bool):
+        return value
+    return HALLUCINATED.get(value) if isinstance(value, str) else None
 
 
-def _memo(said: Any) -> Any:
-    return said.get("memo") if isinstance(said, dict) else None
+def _memo(value: Any) -> Any:
+    return value.get("memo") if isinstance(value, dict) else None
 
 
-def _number(said: Any) -> int | None:
-    """A number from 1 to 5 that stands there as text."""
-    if isinstance(said, str) and said.isdecimal():
-        return int(said)
-    return said if isinstance(said, int) else None
+def _number(value: Any) -> int | None:
+    """A number from 1 to 5, given as a number or as text."""
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    return value if isinstance(value, int) else None

@@ -26,7 +26,7 @@ _VERSION = re.compile(r"_\d+$")
 
 
 def recognise(record: Any) -> str | None:
-    """What speaks for this format."""
+    """Why a record looks like this format; None when it does not."""
     if not isinstance(record, dict) or "dialogue_id" not in record:
         return None
     turns = record.get("turns")

@@ -1,4 +1,4 @@
-"""Logs of sharded simulation (Laban et al. 2025, Lost in conversation): a trace of messages with notes between them.
+"""Logs of sharded simulation (Laban et al. 2025, "LLMs Get Lost In Multi-Turn Conversation"): messages and notes.
 
 Notes say which shard was revealed, what kind of answer it was, and how it was scored. They are truth, each with the
 number of messages before it; nothing of them reaches a model.
@@ -25,7 +25,7 @@ NOTE = "log"
 
 
 def recognise(record: Any) -> str | None:
-    """What speaks for this format."""
+    """Why a record looks like this format; None when it does not."""
     if not isinstance(record, dict) or not isinstance(record.get("conv_type"), str):
         return None
     if not looks_like_messages(record.get("trace")):
@@ -43,13 +43,13 @@ def read(record: Any, fallback_id: str) -> Draft:
     trace = record.get("trace")
     if not isinstance(trace, list):
         raise BadRecord(f"`trace` is {kind_of(trace)}, not a list")
-    said: list[Any] = []
+    spoken: list[Any] = []
     notes: list[dict[str, Any]] = []
     for item in trace:
         if isinstance(item, dict) and item.get("role") == NOTE:
-            notes.append({"after": len(said), "note": item.get("content")})
+            notes.append({"after": len(spoken), "note": item.get("content")})
         else:
-            said.append(item)
+            spoken.append(item)
     meta = {name: record[name] for name in _META if name in record}
     rest = {name: value for name, value in record.items() if name not in ("trace", *_META)}
     truth = {**rest, "condition": record.get("conv_type"), "notes": notes}
@@ -58,6 +58,6 @@ def read(record: Any, fallback_id: str) -> Draft:
     if isinstance(record.get("score"), int | float):
         truth["reward"] = record["score"]
         truth["complete"] = record["score"] == 1
-    first = said[0] if said and isinstance(said[0], dict) else {}
+    first = spoken[0] if spoken and isinstance(spoken[0], dict) else {}
     found = record_id(record, ("conv_id",), fallback_id)
-    return Draft(Conversation(found, read_messages(said), meta, truth, created_at(first)))
+    return Draft(Conversation(found, read_messages(spoken), meta, truth, created_at(first)))

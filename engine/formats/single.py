@@ -1,4 +1,4 @@
-"""One record as a conversation: read, guarded, or rejected with the reason."""
+"""Reads one record as a conversation and hides its leaks, or rejects it with the reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.records.imports import Parsed, Rejected
 def parse(
     reader: Reader, value: Any, raw: bytes, line: int | None, fallback_id: str
 ) -> Parsed | Rejected:
-    """A record by the reader of its format.
+    """Reads a record by the reader of its format.
 
     Args:
         fallback_id: The id to use when the record has none.
@@ -34,7 +34,7 @@ def parse(
 
 
 def parse_made(record: Mapping[str, Any], format: str, fallback_id: str) -> Parsed | Rejected:
-    """A record that was made here, just as if it had been read from a file of that format.
+    """Reads a record that was made here as if it came from a file of that format.
 
     Raises:
         StopIteration: There is no such format.

@@ -1,4 +1,4 @@
-"""Bytes of one input, decompressed, in chunks, with the position in the file and a way back to the beginning."""
+"""Reads the bytes of one input in chunks, decompressed, with the position in the file; can be rewound."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Source:
         self._replay: list[bytes] = []
 
     def keep(self) -> None:
-        """From now on what is read is remembered, so that `rewind` can give it again."""
+        """Remembers what is read from now on, so that `rewind` can return it again."""
         self._kept = []
 
     def rewind(self) -> None:
-        """The chunks read since `keep` come again, and are no longer remembered afterwards."""
+        """Returns to where `keep` was called; what is read afterwards is not remembered."""
         self._replay = [*(self._kept or []), *self._replay]
         self._kept = None
 
     def read(self) -> bytes:
-        """The next chunk, empty at the end; memory is bounded whatever the compression."""
+        """The next chunk, empty at the end. Memory is bounded whatever the compression."""
         chunk = self._replay.pop(0) if self._replay else next(self._chunks, b"")
         if self._kept is not None and chunk:
             self._kept.append(chunk)

@@ -34,7 +34,7 @@ class NetworkService:
 
     def others(self) -> list[str]:
         """Quick. What else keeps everything from being reached, as in "… is on"; empty where nothing does."""
-        return [switch.said for switch in network_guard.switches() if switch != self._switch]
+        return [switch.name for switch in network_guard.switches() if switch != self._switch]
 
     def stay_offline(self, on: bool) -> None:
         """Stores the setting and applies it at once; connections that are open stay open until they end.
