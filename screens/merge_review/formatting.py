@@ -27,10 +27,10 @@ def counts_content(progress: ReviewProgress, skipped: int) -> Content:
     parts: list[Piece] = [
         (f"{decided:,} decided", "bold"),
         (f" ({progress.merged:,} merged, {progress.refused:,} refused)", "$tone-muted"),
-        *_left_pieces(progress),
     ]
     if progress.asking:
         parts.append((" · asking …", "$tone-accent"))
+    parts += _left_pieces(progress)
     if skipped:
         parts.append((f" · {skipped} skipped", "$tone-muted"))
     return Content.assemble(*parts)

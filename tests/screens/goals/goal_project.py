@@ -1,13 +1,142 @@
-"""A fake project whose conversations are clustered."""
+"""A small project whose conversations are clustered: its file is made once a test process, copied for each test."""
 
 from __future__ import annotations
 
-from tests.screens.fakes import FakeProject, project
-from tests.screens.goals.fake_goals import CLUSTERS, OUTLIERS
+import atexit
+import shutil
+import sqlite3
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from engine.services.run_requests import ClusteringRequest
+from engine.stages.embedding import EmbedStage
+from engine.store import clusterings, goal_answers, runs
+from engine.store.clusterings import LabelEntry, Member, NewCluster
+from engine.store.project import Project
+from engine.views.goal_inputs import read_vectors
+from tests.engine.services.goals.goal_project import run, stages_of
+from tests.engine.store.support import fill, give_scores, talk
+from tests.screens.project import ScreenProject, open_copy
+
+TOPICS = {
+    "Exchange a damaged lamp": (7, "please exchange my damaged desk lamp for a new one"),
+    "Move a flight to another day": (5, "move my flight to another day, a later day"),
+    "Return a damaged lamp": (4, "please return my damaged desk lamp for a refund"),
+    "Book a flight": (4, "book a flight ticket, book a plane seat"),
+    "Count files": (4, "count the files in the folder, count them all"),
+    "Book a table": (3, "book a table in a restaurant for dinner"),
+    "Move a table booking": (2, "move a table booking, dinner at another restaurant"),
+}
+"""The number of conversations and the wording of each goal. The first two labels share most of their words."""
+OUTLIER_TEXTS = (
+    "exchange my damaged desk lamp for a new one, please, rome",
+    "exchange my damaged desk lamp for a new one, please, oslo",
+    "count the files, count all files, lima",
+)
+"""Texts of conversations in no group, whose nearest neighbours are in the first and the fifth."""
+LABELS = list(TOPICS)
+PLACES = ("rome", "oslo", "lima", "cairo", "kyoto", "quito", "delhi")
+MEMBERS: dict[str, list[int]] = {label: [] for label in LABELS}
+"""Ids of the conversations of each goal, which take turns."""
+OUTLIERS = [30, 31, 32]
+STABILITY = (0.9, 0.85, 0.5, 0.8, 0.95, 0.7, 0.55)
+SCORES = (0.93, 0.07, 0.52, None, 0.88, 0.31, 0.97, 0.44, 0.12, 0.9, 0.99, 0.02)
 
 
-def clustered() -> FakeProject:
-    """Seven clusters, some of them alike."""
-    fake = project()
-    fake.goals.clusters, fake.goals.outliers = CLUSTERS, OUTLIERS
-    return fake
+def _texts() -> list[str]:
+    texts: list[str] = []
+    for nth, place in enumerate(PLACES):
+        for label, (size, wording) in TOPICS.items():
+            if nth < size:
+                texts.append(f"{wording}, {place}")
+                if len(MEMBERS[label]) < size:
+                    MEMBERS[label].append(len(texts))
+    return [*texts, *OUTLIER_TEXTS, "..."]
+
+
+TEXTS = _texts()
+"""What the users wrote, by id of the conversation from 1; the last wrote no word."""
+
+
+def build(path: Path, payload: str = "") -> None:
+    """Makes a project file, with `payload` before every name, text and label."""
+    with Project.open(path, create=True) as project:
+        records = [
+            talk(
+                f"{payload}support/{number:02d}",
+                f"{payload} {text}".strip(),
+                "Done.",
+                created_at="2026-09-02" if number <= len(TEXTS) // 2 else "2026-10-02",
+            )
+            for number, text in enumerate(TEXTS, 1)
+        ]
+        fill(project, records[: len(TEXTS) // 2], "first.jsonl")
+        fill(project, records[len(TEXTS) // 2 :], "second.jsonl")
+        give_scores(project, {n: SCORES[n % len(SCORES)] for n in range(1, len(TEXTS))})
+        options = ClusteringRequest(text="first-user", k=7, labels=False)
+        embed, *_ = stages_of(project).cluster(options)
+        assert isinstance(embed, EmbedStage)
+        run(project, [embed])
+        project.write(lambda conn: _add_clustering(conn, embed.config_hash, payload))
+
+
+def _add_clustering(conn: sqlite3.Connection, vector_config: str, payload: str) -> None:
+    """Stores one cluster for each goal, with its label and stability, whatever k-means would find."""
+    ids, rows = read_vectors(conn, vector_config, range(1, len(TEXTS) + 1))
+    at = {int(key): row for key, row in zip(ids, rows, strict=True)}
+    clusters, members = [], [Member(key, None, 0.9, 0, 0.9) for key in OUTLIERS]
+    centres = [np.mean([at[key] for key in own], axis=0) for own in MEMBERS.values()]
+    for number, own in enumerate(MEMBERS.values()):
+        away = [
+            1 - at[key] @ (centre / np.linalg.norm(centre)) for key in own for centre in centres
+        ]
+        distances = np.array(away).reshape(len(own), len(centres))
+        for key, row in zip(own, distances, strict=True):
+            second = int(np.argsort(row + 9 * (np.arange(len(row)) == number))[0])
+            members.append(Member(key, number, float(row[number]), second, float(row[second])))
+        spread, reach = float(distances[:, number].mean()), float(distances[:, number].max())
+        centre = centres[number].astype("<f4").tobytes()
+        clusters.append(NewCluster(number, len(own), spread, reach, (f"word{number}",), centre))
+    run_id = runs.create(
+        conn, stage="cluster", config_hash="c0ffee", params={}, fingerprints={}, code_version="test"
+    )
+    key = clusterings.add(
+        conn, config_hash="c0ffee", run_id=run_id, vector_config=vector_config, k=7, seed=0,
+        clusters=clusters, members=members,
+    )  # fmt: skip
+    labels = [
+        LabelEntry(number, f"{payload} {label}".strip(), f"Users want: {label}.")
+        for number, label in enumerate(LABELS)
+    ]
+    clusterings.register_labels(conn, key, "labels")
+    clusterings.add_labels(conn, key, "labels", run_id, labels)
+    jaccard = dict(enumerate(STABILITY))
+    goal_answers.add_repetition(conn, key, "stable", run_id, ("bootstrap", 0), 0.8, jaccard)
+    runs.finish(conn, run_id, "done", "clustered")
+
+
+@cache
+def template() -> Path:
+    """The project file that tests copy."""
+    folder = Path(tempfile.mkdtemp(prefix="clustered-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    build(folder / "clustered.wb")
+    return folder / "clustered.wb"
+
+
+def clustered(*, read_only: str | None = None) -> ScreenProject:
+    """An open project with seven groups of conversations, some of them similar."""
+    return open_copy(template(), read_only)
+
+
+def group_id(project: ScreenProject, label: str) -> str:
+    """The id of the group with this label."""
+    return next(group.id for group in project.goals.groups() if group.label == label)
+
+
+def kinds(project: ScreenProject) -> list[str]:
+    """The kinds of the decisions that were not undone, oldest first."""
+    return [given.kind for given in reversed(project.goals.history()) if given.stands]

@@ -1,7 +1,8 @@
-"""The goals: groups with their figures, their members, where they came from and how they changed."""
+"""The goals: groups with their figures, their members, the tree of merges, the drift of their shares."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,16 +10,24 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from engine.errors import WorkbenchError
-from engine.records.goals import GoalRequest
+from engine.records.runs import Estimate
+from engine.services.goals.service import GoalService
+from engine.services.run_requests import ClusteringRequest
 from screens.goals.members_screen import GoalMembersScreen
+from screens.goals.run_form import GoalRunForm, estimate_content
 from screens.goals.screen import GoalsScreen
 from screens.reader.screen import ReaderScreen
 from tests.screens.driving import lines, opened, press, text, until
-from tests.screens.fakes import project
-from tests.screens.goals.fake_goals import CLUSTERS, OUTLIERS
-from tests.screens.goals.goal_project import clustered
-
-LABELS = [label for label, _ in CLUSTERS]
+from tests.screens.goals.goal_project import (
+    LABELS,
+    MEMBERS,
+    OUTLIERS,
+    STABILITY,
+    clustered,
+    group_id,
+    kinds,
+)
+from tests.screens.project import project, raising
 
 
 def listed(pilot: Pilot[None]) -> list[str]:
@@ -26,6 +35,13 @@ def listed(pilot: Pilot[None]) -> list[str]:
     screen = pilot.app.screen
     assert isinstance(screen, GoalsScreen)
     return [group.label for _, group in screen._fetch(screen.table.ids)]
+
+
+def members_screen(pilot: Pilot[None]) -> GoalMembersScreen:
+    """The screen in front, which lists members."""
+    screen = pilot.app.screen
+    assert isinstance(screen, GoalMembersScreen)
+    return screen
 
 
 def in_front(pilot: Pilot[None], kind: type[Screen[Any]]) -> bool:
@@ -36,18 +52,18 @@ def in_front(pilot: Pilot[None], kind: type[Screen[Any]]) -> bool:
 class TestList:
     @pytest.mark.parametrize("size", [(80, 24), (120, 34), (200, 60)])
     async def test_largest_first(self, size: tuple[int, int]) -> None:
-        """Groups stand by size with share, completeness and stability; the summary tells what is outside."""
+        """Groups are listed by size with share, completeness and stability; the summary counts what is in none."""
         async with opened(clustered(), size, mode="5") as pilot:
-            assert listed(pilot)[0] == LABELS[0]
+            assert listed(pilot) == LABELS
             summary = lines(pilot)[1]
-            assert "7 goals of 31 conversations" in summary
-            assert "2 outliers" in summary
+            assert "7 goals of 32 conversations" in summary
+            assert "3 outliers" in summary
             row = next(line for line in lines(pilot) if line.startswith(f" {LABELS[0]}"))
             assert "7" in row
             assert "%" in row
 
     async def test_sort_and_reverse(self) -> None:
-        """s asks for an order, S turns it round, a click on a title sorts by it."""
+        """s asks for an order, S reverses it, a click on a title sorts by it."""
         async with opened(clustered(), mode="5") as pilot:
             await press(pilot, "s", "home", "down", "enter")
             assert listed(pilot) == sorted(LABELS)
@@ -55,7 +71,7 @@ class TestList:
             assert listed(pilot) == sorted(LABELS, reverse=True)
 
     async def test_find(self) -> None:
-        """/ lists only labels that hold all the words; escape lists all again."""
+        """/ lists only groups with all the words; escape lists all again."""
         async with opened(clustered(), mode="5") as pilot:
             await press(pilot, "slash", *"lamp damaged", "enter")
             assert sorted(listed(pilot)) == ["Exchange a damaged lamp", "Return a damaged lamp"]
@@ -64,7 +80,7 @@ class TestList:
             assert len(listed(pilot)) == 7
 
     async def test_detail_follows_the_cursor(self) -> None:
-        """The pane beside the list tells of the group under the cursor; narrow terminals change with v."""
+        """The pane beside the list shows the group under the cursor; on narrow terminals v shows it."""
         async with opened(clustered(), (120, 34), mode="5") as pilot:
             await press(pilot, "down")
             assert f"Users want: {LABELS[1]}." in text(pilot)
@@ -82,18 +98,19 @@ class TestList:
             assert isinstance(pilot.app.screen, GoalsScreen)
 
     async def test_unstable_groups_are_marked(self) -> None:
-        """A group that resampling dissolves carries a mark in the list and a word in the summary."""
+        """A group that is unstable under resampling is marked in the list and counted in the summary."""
         async with opened(clustered(), (160, 40), mode="5") as pilot:
-            unstable = [g for g in clustered().goals.groups() if (g.stability or 1) < 0.6]
-            assert unstable
-            assert f"▲ {len(unstable)} unstable" in text(pilot)
+            unstable = sum(value < 0.6 for value in STABILITY)
+            assert f"▲ {unstable} unstable" in text(pilot)
+            row = next(line for line in lines(pilot) if line.startswith(f" {LABELS[2]}"))
+            assert "▲ .50" in row
 
 
-class TestDeciding:
+class TestDecisions:
     async def test_merge_by_hand(self) -> None:
-        """m asks with which group, shows what speaks for it, and merges under the label that is written."""
-        fake = clustered()
-        async with opened(fake, mode="5") as pilot:
+        """m asks for the other group, shows the evidence, and merges under the label that is written."""
+        support = clustered()
+        async with opened(support, mode="5") as pilot:
             await press(pilot, "m", *"return", "enter")
             assert "Merge by hand" in text(pilot)
             assert "merge  ▇" in text(pilot)
@@ -105,22 +122,28 @@ class TestDeciding:
             assert listed(pilot)[0] == "Lamps"
 
     async def test_rename_pin_divide(self) -> None:
-        """e renames the group under the cursor, p pins it, D parts it after a look."""
-        fake = clustered()
-        async with opened(fake, mode="5") as pilot:
+        """e renames the group under the cursor, p pins it, D splits it after a preview."""
+        support = clustered()
+        async with opened(support, mode="5") as pilot:
             await press(pilot, "e", *"Lamps", "enter")
             assert listed(pilot)[0] == "Lamps"
             await press(pilot, "p")
             assert "◉ Lamps" in text(pilot)
             await press(pilot, "D", "enter")
-            assert [given.kind for given in fake.goals.decisions] == ["rename", "pin", "split"]
+            assert kinds(support) == ["rename", "pin", "split"]
             assert len(listed(pilot)) == 8
 
-    async def test_refused(self) -> None:
-        """What cannot be written is told, and the list is as it was."""
-        fake = clustered()
-        async with opened(fake, mode="5") as pilot:
-            fake.goals.fail_next = WorkbenchError("The disk is full.")
+    async def test_undone_rename_is_named_once(self) -> None:
+        """What an undo took back is one sentence with the old and the new label."""
+        async with opened(clustered(), mode="5") as pilot:
+            await press(pilot, "e", "ctrl+u", *"Lamps", "enter", "u")
+            assert f"Undone: renamed “{LABELS[0]}” to “Lamps”." in " ".join(text(pilot).split())
+
+    async def test_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An error of a decision is shown, and the list is as it was."""
+        support = clustered()
+        monkeypatch.setattr(support.goals, "pin", raising(WorkbenchError("The disk is full.")))
+        async with opened(support, mode="5") as pilot:
             await press(pilot, "p")
             assert "The disk is full." in text(pilot)
             await press(pilot, "escape")
@@ -129,12 +152,11 @@ class TestDeciding:
 
 class TestMembers:
     async def test_reading_members(self) -> None:
-        """Enter lists the members, enter there opens the reader, and coming back the cursor is on what was read."""
+        """Enter lists the members, enter there opens the reader; afterwards the cursor is on what was read last."""
         async with opened(clustered(), mode="5") as pilot:
             await press(pilot, "enter")
-            members = pilot.app.screen
-            assert isinstance(members, GoalMembersScreen)
-            assert sorted(members.table.ids) == sorted(dict(CLUSTERS)[LABELS[0]])
+            members = members_screen(pilot)
+            assert sorted(members.table.ids) == MEMBERS[LABELS[0]]
             await press(pilot, "enter")
             assert in_front(pilot, ReaderScreen)
             await press(pilot, "right", "right", "escape")
@@ -144,27 +166,29 @@ class TestMembers:
             assert isinstance(pilot.app.screen, GoalsScreen)
 
     async def test_moving_and_splitting_off(self) -> None:
-        """Marked members move to another group together, or are split off; u takes it back."""
-        fake = clustered()
-        async with opened(fake, mode="5") as pilot:
+        """Marked members move to another group together, or are split off; u undoes it."""
+        support = clustered()
+        async with opened(support, mode="5") as pilot:
             await press(pilot, "enter", "space", "space")
             assert "2 marked" in text(pilot)
             await press(pilot, "v", *"files", "enter")
             assert "Moved 2 conversations" in text(pilot)
-            assert [len(moved) for moved, _ in fake.goals.moves.values()] == [2]
+            files = support.goals.members(group_id(support, "Count files"))
+            assert len(files) == len(MEMBERS["Count files"]) + 2
             await press(pilot, "u", "space", "S")
             assert isinstance(pilot.app.screen, GoalsScreen)
-            assert fake.goals.decisions[-1].kind == "split"
+            assert kinds(support) == ["split"]
 
     async def test_order_and_find(self) -> None:
-        """o lists the doubtful ones first, / only what holds the words."""
+        """o lists the doubtful ones first, / only those with the words."""
         async with opened(clustered(), mode="5") as pilot:
             await press(pilot, "enter", "o", "down", "enter")
             assert "most doubtful first" in lines(pilot)[1]
-            members = pilot.app.screen
-            assert isinstance(members, GoalMembersScreen)
+            members = members_screen(pilot)
+            doubts = [row.doubt for row in members._fetch(members.table.ids)]
+            assert doubts == sorted(doubts, reverse=True)
             await press(pilot, "slash", *"nothing like it", "enter")
-            assert "No member holds these words." in text(pilot)
+            assert "No member has these words." in text(pilot)
             await press(pilot, "escape")
             assert len(members.table.ids) == 7
 
@@ -172,13 +196,11 @@ class TestMembers:
         """O lists the conversations that are in no group."""
         async with opened(clustered(), mode="5") as pilot:
             await press(pilot, "O")
-            members = pilot.app.screen
-            assert isinstance(members, GoalMembersScreen)
-            assert sorted(members.table.ids) == list(OUTLIERS)
-            assert "2 outliers" in text(pilot)
+            assert sorted(members_screen(pilot).table.ids) == OUTLIERS
+            assert "3 outliers" in text(pilot)
 
     async def test_more_like_this(self) -> None:
-        """= lists the nearest conversations, in the members and in the reader; enter reads one."""
+        """= lists the most similar conversations, in the members and in the reader; enter reads one."""
         async with opened(clustered(), mode="5") as pilot:
             await press(pilot, "enter", "equals_sign")
             assert "More like support/" in text(pilot)
@@ -195,7 +217,7 @@ class TestMembers:
 
 class TestViews:
     async def test_map(self) -> None:
-        """M shows the map alone with a letter on each group and their legend; the arrow keys go through the groups."""
+        """M shows the map alone with a letter on each group and a legend; the arrow keys go through the groups."""
         async with opened(clustered(), (100, 30), mode="5") as pilot:
             await press(pilot, "M")
             shown = text(pilot)
@@ -213,19 +235,20 @@ class TestViews:
 
     async def test_tree_of_merges(self) -> None:
         """t lists each group with what it was made of and who made it; enter opens what was merged away."""
-        fake = clustered()
-        fake.goals.merge(fake.goals.pair("c1", "c3"), "Lamps")
-        fake.goals.merge(fake.goals.pair("d1", "c6"), "Lamps and files")
-        async with opened(fake, mode="5") as pilot:
+        support = clustered()
+        goals = support.goals
+        lamps = goals.merge(goals.pair(*(group_id(support, LABELS[n]) for n in (0, 2))), "Lamps")
+        goals.merge(goals.pair(lamps.made[0], group_id(support, "Count files")), "Lamps and files")
+        async with opened(support, mode="5") as pilot:
             await press(pilot, "t")
             shown = lines(pilot)
             at = next(i for i, line in enumerate(shown) if "Lamps and files" in line)
-            assert "you, 2026-10-31" in shown[at]
+            assert f"you, {lamps.given_at[:10]}" in shown[at]
             assert "├ Lamps" in shown[at + 1]
             assert "│ ├ Exchange a damaged lamp" in shown[at + 2]
             assert "└ Count files" in shown[at + 4]
             await press(pilot, "down", "down", "enter")
-            assert isinstance(pilot.app.screen, GoalMembersScreen)
+            assert sorted(members_screen(pilot).table.ids) == MEMBERS[LABELS[0]]
 
     async def test_drift(self) -> None:
         """d lists the groups by how their shares changed; i compares imports."""
@@ -238,50 +261,77 @@ class TestViews:
             assert isinstance(pilot.app.screen, GoalsScreen)
 
 
-class TestJobs:
+class Requested(GoalService):
+    """Keeps the requests of runs instead of planning them, since not every embedder is installed."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.requests: list[ClusteringRequest] = []
+
+    def start(self, request: ClusteringRequest) -> int:
+        self.requests.append(request)
+        return len(self.requests)
+
+
+class TestRuns:
     async def test_run(self) -> None:
         """r shows what a run takes before it starts; what is chosen is what runs."""
-        fake = clustered()
-        async with opened(fake, mode="5") as pilot:
+        support = clustered()
+        goals = support.goals = support.goal_service(Requested)
+        assert isinstance(goals, Requested)
+        async with opened(support, mode="5") as pilot:
             await press(pilot, "r")
-            assert "36 conversations · about 5 s" in text(pilot)
-            assert "it was 7 for 31 conversations" in text(pilot)
+            form = pilot.app.screen
+            assert isinstance(form, GoalRunForm)
+            await until(pilot, lambda: "33 conversations · time unknown" in text(pilot))
+            assert "it was 7 for 32 conversations" in text(pilot)
             assert "labels, merges asked of" in text(pilot)
-            await press(pilot, "right", "down", *"minilm", "down", *"40", "down", *"3", "down")
+            await press(pilot, "right", "down", "down", *"40", "down", *"3", "down")
             assert "Every proposed merge waits for your yes or no" in text(pilot)
             await press(pilot, "right")
-            assert fake.goals.wished == []
+            assert goals.requests == []
             await press(pilot, "enter")
-            assert fake.goals.wished == [GoalRequest("all-user", "minilm", 40, 3, "auto")]
+            assert goals.requests == [ClusteringRequest("all-user", "tfidf", 40, 3, "auto")]
+
+    def test_time(self) -> None:
+        """The time of a run is shown where it is known."""
+        cost = Estimate(36, None, None, 5.0, "SmolLM2-135M-Instruct")
+        shown = estimate_content(cost, ClusteringRequest(text="summary")).plain
+        assert shown == (
+            "36 conversations · about 5 s\nsummaries, labels, merges asked of SmolLM2-135M-Instruct"
+        )
 
     async def test_mistakes_do_not_start(self) -> None:
-        """A number that is none is told, and an embedder that is not here with what to do; enter starts nothing."""
-        fake = clustered()
-        async with opened(fake, mode="5") as pilot:
+        """A text that is no number, or an unknown embedder, is refused with the reason; no run starts."""
+        support = clustered()
+        async with opened(support, mode="5") as pilot:
             await press(pilot, "r", "down", "down", *"many", "enter")
             await until(pilot, lambda: "clusters: a whole number from 2 on" in text(pilot))
-            assert fake.goals.wished == []
             await press(pilot, *["backspace"] * 4, "up", *"nowhere")
-            await until(pilot, lambda: "There is no embedder nowhere." in text(pilot))
-            await press(pilot, "escape")
-            assert fake.goals.wished == []
+            await until(pilot, lambda: "There is no embedder 'nowhere'." in text(pilot))
+            await press(pilot, "enter", "escape")
+            assert support.jobs.started == []
 
     async def test_assign_and_stability(self) -> None:
-        """a assigns what came later, b measures stability."""
-        fake = clustered()
-        async with opened(fake, mode="5") as pilot:
+        """a assigns conversations imported later, b measures stability."""
+        support = clustered()
+        async with opened(support, mode="5") as pilot:
             await press(pilot, "a", "b")
-            assert fake.goals.started == ["assign", "stability"]
+            assert support.jobs.started == [["embed", "assign"], ["stability"]]
 
 
 class TestElsewhere:
-    async def test_export(self) -> None:
+    async def test_export(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """X asks what and where, and says how many lines were written."""
-        fake = clustered()
-        async with opened(fake, mode="5") as pilot:
-            await press(pilot, "X", "down", "enter", "enter")
+        monkeypatch.chdir(tmp_path)
+        async with opened(clustered(), mode="5") as pilot:
+            await press(pilot, "X", "down", "enter")
             assert "assignments.jsonl" in text(pilot)
-            assert fake.exports.written["assignments.jsonl"][0] == "assignments"
+            await press(pilot, "enter")
+            assert "33" in text(pilot)
+        written = (tmp_path / "assignments.jsonl").read_text("utf-8").splitlines()
+        assert len(written) == 33
+        assert '"label": "Exchange a damaged lamp"' in written[0]
 
     async def test_copy(self) -> None:
         """y copies the list as lines with tabs."""
@@ -294,9 +344,9 @@ class TestElsewhere:
 
     async def test_overview(self) -> None:
         """The overview shows the largest goals and says that proposals wait; enter goes to the desk."""
-        fake = clustered()
-        async with opened(fake, (120, 36), mode="1") as pilot:
+        support = clustered()
+        async with opened(support, (120, 36), mode="1") as pilot:
             assert "7 goals" in text(pilot)
             assert LABELS[3] in text(pilot)
-            likely = fake.goals.progress().likely
+            likely = support.goals.progress().likely
             assert f"{likely} merge proposals wait for you" in text(pilot)

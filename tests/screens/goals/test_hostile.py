@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from engine.records.goals import Evidence
+from engine.conversation import without_surrogates
 from screens.shell.control_guard import ControlGuard
 from tests.screens.driving import opened, press
-from tests.screens.fakes import FakeProject
-from tests.screens.goals.goal_project import clustered
+from tests.screens.goals.goal_project import build
+from tests.screens.merge_review.test_merge_review import answer
+from tests.screens.project import ScreenProject, open_copy
 from tests.screens.test_hostile_text import check
 from tests.terminal.payloads import PAYLOADS
 
@@ -18,31 +19,28 @@ ALL = " ".join(PAYLOADS.values())
 LONG = "W" * 10_000
 
 
-def hostile(payload: str) -> FakeProject:
-    """Clusters whose labels, members and evidence are the payload."""
-    fake = clustered()
-    fake.goals.clusters = [
-        (f"{payload} {n}", ids) for n, (_, ids) in enumerate(fake.goals.clusters)
-    ]
-    fake.goals.floor = 0.0
-    fake.goals.answers[frozenset(("c1", "c2"))] = Evidence(
-        0.9, 0.9, 0.9, 0.1, 0.1, 0.9, 0.1, payload, payload, payload, payload
-    )
-    for item in fake.items.values():
-        item.row = replace(item.row, opening=payload, external_id=payload)
-    fake.goals.merge(fake.goals.pair("c3", "c4"), payload)
-    return fake
+def hostile(payload: str, path: Path) -> ScreenProject:
+    """A project whose labels, members, reasons and evidence are the payload."""
+    payload = without_surrogates(payload)
+    build(path, payload)
+    support = open_copy(path)
+    first = support.goals.proposal()
+    assert first is not None
+    answer(support, first.pair, 0.9, 0.1, said=payload)
+    groups = [group for group in support.goals.groups() if group.id not in first.pair]
+    support.goals.merge(support.goals.pair(groups[0].id, groups[1].id), payload)
+    return support
 
 
 @pytest.mark.parametrize(
     ("payload", "size"), [(ALL, (80, 24)), (LONG, (200, 60))], ids=["every payload", "ten thousand"]
 )
 async def test_every_goal_screen_survives(
-    payload: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+    payload: str, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the net, too, nothing crashes, acts, or leaves a control character in what is drawn."""
     monkeypatch.setattr(ControlGuard, "apply", lambda self, segments, background: segments)
-    async with opened(hostile(payload), size, mode="6") as pilot:
+    async with opened(hostile(payload, tmp_path / "hostile.wb"), size, mode="6") as pilot:
         check(pilot, "desk")
         for keys in (["A"], ["S", "a"], ["m"], ["v"], ["r"], ["e"], ["a"], ["H"]):
             await press(pilot, *keys)

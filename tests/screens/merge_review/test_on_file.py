@@ -29,11 +29,11 @@ def pair(pilot: Pilot[None]) -> tuple[str, str] | None:
     """Ids of what is in front."""
     screen = pilot.app.screen
     assert isinstance(screen, MergeDeskScreen)
-    return screen.place.pair
+    return screen.cursor.pair
 
 
-def standing(path: Path) -> dict[str, tuple[str, int]]:
-    """Label and size of every group, as the file tells it to whoever opens it next."""
+def stored_groups(path: Path) -> dict[str, tuple[str, int]]:
+    """Label and size of every group, as the file has them when it is opened next."""
     with Project.open(path) as project:
         return {group.id: (group.label, group.size) for group in stored_goals(project).groups()}
 
@@ -59,7 +59,7 @@ async def test_a_session(tmp_path: Path) -> None:
             assert "What they asked" in text(pilot)
             await press(pilot, "escape", "5")
             assert "What they asked" in text(pilot)
-    before = standing(path)
+    before = stored_groups(path)
     assert "What they asked" in {label for label, _ in before.values()}
     with Project.open(path) as project:
         async with on_file(project, "6") as pilot:
@@ -68,7 +68,7 @@ async def test_a_session(tmp_path: Path) -> None:
             assert "0 decided" in text(pilot)
             assert pair(pilot) == first
             await press(pilot, "U", "U", "U")
-    assert standing(path) == before
+    assert stored_groups(path) == before
 
 
 async def test_working_to_the_end(tmp_path: Path) -> None:
