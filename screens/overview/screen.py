@@ -157,7 +157,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             return
         self._reported_for = asked
         self.query_one("#corrected-text").display = bool(found.counts.scored)
-        if not found.tally:
+        if not any(found.tally.values()):
             self._show_report(None)
             return
         self.in_background(self.services.calibration.report, self._show_report, group="report")
