@@ -352,23 +352,3 @@ class GroupPeriod:
     size: int
     share: float
     states: GroupStates
-
-
-@dataclass(frozen=True, slots=True)
-class GoalRequest:
-    """What a person asks of a clustering run; None is the default of the program.
-
-    Attributes:
-        k: Clusters, an overestimate; None proposes one from the data.
-        embedder: `tfidf`, `minilm`, `mixed` (both), the path of a GGUF embedding model, or the URL of an endpoint.
-    """
-
-    text: GoalText = USUAL_TEXT
-    embedder: str = "tfidf"
-    k: int | None = None
-    seed: int = 0
-    decide: Decide = "ask"
-
-
-DeskOrder, Drawn, said_yes = MergeOrder, SettleCandidate, model_says_yes
-"""The former names, until the screens have the new ones."""

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.filters import Filter
+from engine.records.goals import USUAL_TEXT, Decide, GoalText
 from engine.records.models import Work
 from engine.records.scores import Mode
+from engine.stages.deciding import THRESHOLD
 from engine.trees.places import At
 from engine.trees.tree import TreeOptions
 
@@ -99,3 +101,41 @@ class TreeRequest:
     def model_request(self) -> ModelRequest:
         """The model that the run loads."""
         return ModelRequest("trees", self.model, self.adapter, context=self.context)
+
+
+ASK = 24
+"""Pairs that one run asks the model about: some minutes of work, and more than a person decides meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringRequest:
+    """A run that clusters goals.
+
+    Attributes:
+        text: The text that a conversation is clustered by.
+        embedder: `tfidf`, `minilm`, `mixed` (both), the path of a GGUF embedding model, or the URL of an endpoint.
+        k: Number of clusters, an overestimate; None proposes one from the data.
+        decide: Who decides on merges.
+        threshold: Merge probability from which `auto` merges.
+        ask: Pairs that the model is asked about before a person decides.
+        largest: Clusters with more members are split again; None splits none.
+        model: Name or path; None is the one that the project uses for goals.
+        labels: Let the model label clusters; without, they are named after their words and the model is not asked.
+        near: Show the model the texts nearest to a cluster outside it; else any.
+        filter: Which conversations.
+        limit: The first so many of them.
+    """
+
+    text: GoalText = USUAL_TEXT
+    embedder: str = "tfidf"
+    k: int | None = None
+    seed: int = 0
+    decide: Decide = "ask"
+    threshold: float = THRESHOLD
+    ask: int = ASK
+    largest: int | None = None
+    model: str | None = None
+    labels: bool = True
+    near: bool = True
+    filter: Filter = field(default_factory=Filter)
+    limit: int | None = None

@@ -11,9 +11,10 @@ from textual.widgets import Input
 
 from engine import number_format
 from engine.errors import WorkbenchError
-from engine.records.goals import ClusteringRow, Decide, GoalRequest, GoalText
+from engine.records.goals import ClusteringRow, Decide, GoalText
 from engine.records.runs import Estimate
 from engine.services.goals.service import GoalService
+from engine.services.run_requests import ClusteringRequest
 from engine.text import one_line
 from screens.shell.run_form import KEYS, RunForm, field_line, whole_number
 from screens.widgets.cycle import Cycle
@@ -52,7 +53,7 @@ DECIDES: dict[Decide, tuple[str, str]] = {
 }
 """Who decides on merges: name and explanation."""
 
-DEFAULT = GoalRequest()
+DEFAULT = ClusteringRequest()
 HELP = {
     "embedder": "tfidf (words), minilm (meaning, extra embed), mixed (both), a GGUF file, or the URL of an endpoint.",
     "clusters": "More than there are goals: similar clusters are proposed for a merge afterwards.",
@@ -60,7 +61,7 @@ HELP = {
 }
 
 
-class GoalRunForm(RunForm[GoalRequest, Estimate]):
+class GoalRunForm(RunForm[ClusteringRequest, Estimate]):
     """Asks for text, embedder, clusters, seed and who decides on merges; shows how long the run takes."""
 
     PLACE = "goal-run"
@@ -88,13 +89,13 @@ class GoalRunForm(RunForm[GoalRequest, Estimate]):
         yield field_line("seed", Input(str(DEFAULT.seed), id="seed"))
         yield field_line("merges", Cycle([name for name, _ in DECIDES.values()], id="decide"))
 
-    def request(self) -> GoalRequest:
+    def request(self) -> ClusteringRequest:
         """See the base."""
         embedder = self.text("embedder")
         if not embedder:
             raise WorkbenchError("Say which embedder.", HELP["embedder"])
         seed = whole_number("seed", self.text("seed"), 0)
-        return GoalRequest(
+        return ClusteringRequest(
             [*TEXTS][self.at("text")],
             embedder,
             whole_number("clusters", self.text("clusters"), 2),
@@ -102,11 +103,11 @@ class GoalRunForm(RunForm[GoalRequest, Estimate]):
             [*DECIDES][self.at("decide")],
         )
 
-    def cost(self, request: GoalRequest) -> Estimate:
+    def cost(self, request: ClusteringRequest) -> Estimate:
         """See the base."""
         return self._goals.estimate(request)
 
-    def cost_text(self, request: GoalRequest, cost: Estimate) -> Content:
+    def cost_text(self, request: ClusteringRequest, cost: Estimate) -> Content:
         """See the base."""
         return estimate_content(cost, request)
 
@@ -119,7 +120,7 @@ class GoalRunForm(RunForm[GoalRequest, Estimate]):
         return HELP.get(field, "")
 
 
-def estimate_content(estimate: Estimate, request: GoalRequest) -> Content:
+def estimate_content(estimate: Estimate, request: ClusteringRequest) -> Content:
     """The number of conversations, the time, and what the model is asked for."""
     time = (
         "time unknown until the first are done"

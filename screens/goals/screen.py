@@ -14,15 +14,9 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine import number_format
-from engine.records.goals import (
-    ClusteringRow,
-    GoalDecision,
-    GoalGroup,
-    GoalRequest,
-    MapPoint,
-    Proposal,
-)
+from engine.records.goals import ClusteringRow, GoalDecision, GoalGroup, MapPoint, Proposal
 from engine.services.exports import ExportKind
+from engine.services.run_requests import ClusteringRequest
 from engine.services.services import Services
 from engine.text import one_line
 from screens.goals.columns import ORDERS, Listed, group_columns, ordered
@@ -356,7 +350,7 @@ class GoalsScreen(UndoScreen):
         if not self.may_write():
             return
 
-        def chosen(request: GoalRequest | None) -> None:
+        def chosen(request: ClusteringRequest | None) -> None:
             if request is not None:
                 self._start(lambda: self.goals.start(request))
 

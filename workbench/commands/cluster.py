@@ -21,7 +21,7 @@ MOST_LINES = 40
 """Groups that are printed for people; `--json` and `export clusters` have all."""
 
 
-def cluster_options(arguments: argparse.Namespace) -> ClusteringRequest:
+def request_from(arguments: argparse.Namespace) -> ClusteringRequest:
     """The request that the arguments make."""
     return ClusteringRequest(
         text=arguments.text,
@@ -103,7 +103,7 @@ def run_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 def run_cluster(arguments: argparse.Namespace) -> int:
     """Clusters goals: texts, vectors, clusters, labels, and what is to be decided."""
-    options = cluster_options(arguments)
+    options = request_from(arguments)
     with Workspace(Path(arguments.project)) as workspace:
         about = arguments.about
         if about is not None:

@@ -1,13 +1,13 @@
-"""Which stages a run of goal clustering is made of."""
+"""The stages of goal runs: clustering, asking the model, assigning, stability, holding out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import UsageError
-from engine.filters import Filter, ListQuery
+from engine.filters import ListQuery
 from engine.goals.embedders.embedder import Served, embedder_for
 from engine.goals.embedders.vectors import Vectors
 from engine.goals.questions.questions import with_context
@@ -15,10 +15,10 @@ from engine.jobs.contract import Stage
 from engine.model.catalog import Catalog, RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.prompt_files import Prompt
-from engine.records.goals import USUAL_TEXT, Decide, GoalText
+from engine.services.run_requests import ASK, ClusteringRequest
 from engine.stages.assigning import AssignStage
 from engine.stages.clustering import ClusterStage
-from engine.stages.deciding import THRESHOLD, DecideStage
+from engine.stages.deciding import DecideStage
 from engine.stages.embedding import EmbedStage, Vectoriser
 from engine.stages.holding_out import HoldOutStage
 from engine.stages.labelling import LabelStage
@@ -36,43 +36,8 @@ GOAL_STAGES = (
     "summarise", "embed", "cluster", "label", "propose", "decide", "assign", "stability", "hold-out"
 )  # fmt: skip
 
-ASK = 24
-"""Pairs that one run asks about: some minutes' work, and more than a person decides meanwhile."""
-
 ABOUT_KEY = "goal_context"
-"""Setting with the paragraph on the application that stands before every summarising prompt."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterOptions:
-    """What a person chose for a clustering run.
-
-    Attributes:
-        embedder: `tfidf`, `minilm`, the path of a GGUF embedding model, or the URL of an endpoint.
-        k: Clusters, an overestimate; None proposes one from the data.
-        threshold: Merge probability from which `auto` merges.
-        ask: Pairs that the model is asked about before a person decides; the desk asks about more.
-        largest: Clusters of more members are split again; None leaves them.
-        model: Name or path; None is the one that the project uses for goals.
-        labels: Let the model label clusters; without, they are named after their words and nothing is asked.
-        near: Show it the nearest texts outside a cluster; else any.
-        filter: Which conversations.
-        limit: The first so many of them.
-    """
-
-    text: GoalText = USUAL_TEXT
-    embedder: str = "tfidf"
-    k: int | None = None
-    seed: int = 0
-    decide: Decide = "ask"
-    threshold: float = THRESHOLD
-    ask: int = ASK
-    largest: int | None = None
-    model: str | None = None
-    labels: bool = True
-    near: bool = True
-    filter: Filter = field(default_factory=Filter)
-    limit: int | None = None
+"""Key of the project setting with a paragraph on the application, which comes before every summarising prompt."""
 
 
 def _accept(model: RunnableModel, prompt: Prompt) -> None:
@@ -110,43 +75,43 @@ class GoalStages:
     queue_cache: MergeQueueCache
     models: GoalModels
 
-    def cluster(self, options: ClusterOptions) -> list[Stage]:
-        """Texts, vectors, clusters, labels, and what is said or decided of merges.
+    def cluster(self, request: ClusteringRequest) -> list[Stage]:
+        """The stages of a clustering run: texts, vectors, clusters, labels, and questions or decisions about merges.
 
         Raises:
-            UsageError: There is no such embedder, or the model's word is to decide and no model is asked.
+            UsageError: There is no such embedder, or the model is to decide about merges and labels nothing.
         """
-        query = ListQuery(options.filter)
-        needs_model = options.labels or options.text == "summary"
-        model = self.models.resolve(options.model) if needs_model else None
+        query = ListQuery(request.filter)
+        needs_model = request.labels or request.text == "summary"
+        model = self.models.resolve(request.model) if needs_model else None
         stages = self.models.tuning(model) if model else []
         summarise: SummariseStage | None = None
-        if model and options.text == "summary":
-            summarise = self._summarise(model, query, options.limit)
+        if model and request.text == "summary":
+            summarise = self._summarise(model, query, request.limit)
             stages.append(summarise)
 
         def source() -> TextSource:
-            return TextSource(options.text, summarise.config_hash if summarise else None)
+            return TextSource(request.text, summarise.config_hash if summarise else None)
 
         embed = EmbedStage(
             self.project,
-            self._vectoriser(options.embedder, options.seed),
+            self._vectoriser(request.embedder, request.seed),
             source,
             query=query,
-            limit=options.limit,
+            limit=request.limit,
         )
         cluster = ClusterStage(
             self.project,
             self.queue_cache.decision_log,
             lambda: embed.vector_key,
             lambda: embed.ids,
-            k=options.k,
-            seed=options.seed,
-            largest=options.largest,
+            k=request.k,
+            seed=request.seed,
+            largest=request.largest,
         )
         stages += [embed, cluster]
         asking: ProposeStage | None = None
-        if model and options.labels:
+        if model and request.labels:
             self.models.check_writing(model.model, self.models.prompt("label"))
             stages.append(
                 LabelStage(
@@ -154,40 +119,41 @@ class GoalStages:
                     self.process,
                     model.current,
                     self.models.prompt("label"),
-                    near=options.near,
+                    near=request.near,
                     clustering_id=lambda: cluster.clustering_id,
                 )
             )
-            asking = self._propose(model, options.ask, lambda: cluster.clustering_id)
-        if options.decide == "ask" and asking is not None:
+            asking = self._propose(model, request.ask, lambda: cluster.clustering_id)
+        if request.decide == "ask" and asking is not None:
             stages.append(asking)
-        elif options.decide in ("auto", "llm"):
+        elif request.decide in ("auto", "llm"):
             stages.append(
                 DecideStage(
                     self.project,
                     self.queue_cache.decision_log,
                     self.queue_cache,
-                    "auto" if options.decide == "auto" else "llm",
+                    "auto" if request.decide == "auto" else "llm",
                     lambda: cluster.clustering_id,
                     asking=asking,
-                    threshold=options.threshold,
+                    threshold=request.threshold,
                 )
             )
         return stages
 
     def ask(self, model: str | None = None, most: int = ASK) -> list[Stage]:
-        """Questions about the pairs that are next on the desk of the clustering that is shown."""
+        """The stages that ask a model about at most `most` undecided pairs of the clustering that is shown."""
         chosen = self.models.resolve(model)
         return [*self.models.tuning(chosen), self._propose(chosen, most, lambda: None)]
 
     def assign(self, model: str | None = None) -> list[Stage]:
-        """Texts and vectors of what came after the clustering that is shown, then where it belongs.
+        """The stages that embed conversations that came after the clustering that is shown, and assign them to its
+        groups.
 
         Args:
-            model: That wrote the summaries, where the clustering is of summaries.
+            model: The model that wrote the summaries, where the clustering is of summaries.
 
         Raises:
-            UsageError: Nothing was clustered yet.
+            UsageError: Nothing was clustered yet, or the summaries were made with another model or prompt.
         """
         with self.project.reading() as conn:
             stored = stored_clustering(conn, None)
@@ -213,11 +179,11 @@ class GoalStages:
         ]
 
     def stability(self, seeds: int = SEEDS, bootstraps: int = BOOTSTRAPS) -> StabilityStage:
-        """Repetitions of the clustering that is shown."""
+        """The stage that measures the stability of the clustering that is shown."""
         return StabilityStage(self.project, seeds=seeds, bootstraps=bootstraps)
 
     def hold_out(self, share: float, seed: int = 0) -> HoldOutStage:
-        """Measures how well a share of the conversations can be assigned to clusters of the others."""
+        """The stage that measures how well a share of the conversations can be assigned to clusters of the others."""
         return HoldOutStage(
             self.project, lambda name, own: self._vectoriser(name, own).make(), share, seed
         )
@@ -254,8 +220,8 @@ class GoalStages:
         )
 
     def _vectoriser(self, name: str, seed: int) -> Vectoriser:
-        """What embeds; a GGUF file does so in the model process. Made at once, so that a wrong name is told before
-        anything runs."""
+        """The embedder of a name; a GGUF file runs in the model process. It is made now, so that a wrong name is
+        refused before anything runs."""
         made = embedder_for(name, seed=seed, serve=self._serve, key=self.models.key_for(name))
         if name.endswith(".gguf"):
             return Vectoriser(name, lambda: made, "model", self.process.cancel)

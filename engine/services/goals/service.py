@@ -25,7 +25,6 @@ from engine.records.goals import (
     ClusteringRow,
     GoalDecision,
     GoalGroup,
-    GoalRequest,
     GroupPeriod,
     MapPoint,
     MemberOrder,
@@ -39,7 +38,8 @@ from engine.records.goals import (
 )
 from engine.records.runs import Estimate, RunRow
 from engine.services.goals import proposal_decisions
-from engine.services.goals.run_stages import ClusterOptions, GoalStages
+from engine.services.goals.run_stages import GoalStages
+from engine.services.run_requests import ClusteringRequest
 from engine.store import clusterings, conversations, goal_answers, goal_decisions, runs
 from engine.store.clusterings import word_label
 from engine.store.project import Project
@@ -420,7 +420,7 @@ class GoalService:
 
     # Runs
 
-    def estimate(self, request: GoalRequest) -> Estimate:
+    def estimate(self, request: ClusteringRequest) -> Estimate:
         """How many conversations a run would work on, and the seconds it takes by the last runs of its stages in this
         project; None for the seconds where one of the stages never ran."""
         stages = self._planned(request)
@@ -433,7 +433,7 @@ class GoalService:
         model = self._stages.models.resolve(None).model.label if asked else request.embedder
         return Estimate(items, None, None, None if None in known else total, model)
 
-    def start(self, request: GoalRequest) -> int:
+    def start(self, request: ClusteringRequest) -> int:
         """Starts a clustering in the background, from texts to labels and proposals; returns the job id.
 
         Raises:
@@ -527,19 +527,11 @@ class GoalService:
             self._changed()
         return decision
 
-    def _planned(self, request: GoalRequest) -> list[Stage]:
+    def _planned(self, request: ClusteringRequest) -> list[Stage]:
         # an embedder that is missing is refused now and not when its stage begins
         if not Path(request.embedder).is_file():
             embedder_for(request.embedder)
-        return self._stages.cluster(
-            ClusterOptions(
-                text=request.text,
-                embedder=request.embedder,
-                k=request.k,
-                seed=request.seed,
-                decide=request.decide,
-            )
-        )
+        return self._stages.cluster(request)
 
 
 def _seconds(stage: str, items: int, before: Sequence[RunRow]) -> float | None:

@@ -10,8 +10,9 @@ from engine.jobs.contract import Stage
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.catalog import Catalog
 from engine.model.prompt_files import parse_prompt, prompt_text
-from engine.services.goals.run_stages import ClusterOptions, GoalModels, GoalStages
+from engine.services.goals.run_stages import GoalModels, GoalStages
 from engine.services.goals.service import GoalService
+from engine.services.run_requests import ClusteringRequest
 from engine.stages.model_work import RunModel
 from engine.store.project import Project
 from engine.views.decision_log import DecisionLog
@@ -97,7 +98,7 @@ def run(project: Project, stages: list[Stage]) -> None:
 def cluster(project: Project, k: int = 8, seed: int = 0, stages: GoalStages | None = None) -> None:
     """Clusters what the users wrote, without labels."""
     made = stages or stages_of(project)
-    run(project, made.cluster(ClusterOptions(k=k, seed=seed, labels=False)))
+    run(project, made.cluster(ClusteringRequest(k=k, seed=seed, labels=False)))
 
 
 def stored_goals(project: Project) -> GoalService:

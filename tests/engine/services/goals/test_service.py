@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from engine.errors import UsageError
-from engine.records.goals import GoalRequest
 from engine.services.goals.service import GoalService
+from engine.services.run_requests import ClusteringRequest
 from engine.store import clusterings
 from engine.store.project import Project
 from tests.engine.services.goals.goal_project import (
@@ -91,12 +91,12 @@ class TestLater:
 
     def test_an_estimate(self, clustered: Project, goals: GoalService) -> None:
         """How many conversations a run works on and with which model; the time once every stage of it ran here."""
-        found = goals.estimate(GoalRequest())
+        found = goals.estimate(ClusteringRequest())
         assert (found.items, found.seconds, found.model) == (33, None, "smollm2-135m")
         with pytest.raises(UsageError, match="no embedder"):
-            goals.estimate(GoalRequest(embedder="nowhere"))
+            goals.estimate(ClusteringRequest(embedder="nowhere"))
         with pytest.raises(UsageError, match="no embedder"):
-            goals.start(GoalRequest(embedder="nowhere"))
+            goals.start(ClusteringRequest(embedder="nowhere"))
 
     def test_stability(self, clustered: Project, goals: GoalService) -> None:
         """Once it was measured every cluster has a value, and a merged group that of its clusters by their sizes."""

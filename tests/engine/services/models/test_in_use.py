@@ -12,11 +12,15 @@ import pytest
 from engine.errors import ProjectReadOnly, UsageError
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL
-from engine.model.http.endpoint_book import EndpointEntry
 from engine.model.http.capabilities import Capabilities
+from engine.model.http.endpoint_book import EndpointEntry
 from engine.model.interface import LoadOptions
-from engine.services.goals.run_stages import ClusterOptions
-from engine.services.run_requests import ModelRequest, ScoringRequest, TreeRequest
+from engine.services.run_requests import (
+    ClusteringRequest,
+    ModelRequest,
+    ScoringRequest,
+    TreeRequest,
+)
 from engine.services.workspace import Workspace
 from engine.stages.labelling import LabelStage
 from engine.stages.scoring import ScoringStage
@@ -54,7 +58,7 @@ def loaded(workspace: Workspace) -> dict[str, str]:
     scores = next(s for s in workspace.scoring_runs.run(BASE).stages if isinstance(s, ScoringStage))
     trees = next(s for s in workspace.tree_runs.stages(TREES) if isinstance(s, TreeStage))
     goals = next(
-        s for s in workspace.goal_stages().cluster(ClusterOptions()) if isinstance(s, LabelStage)
+        s for s in workspace.goal_stages().cluster(ClusteringRequest()) if isinstance(s, LabelStage)
     )
     return {
         "scoring": scores.fingerprints["model"],
