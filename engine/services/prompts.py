@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from engine.errors import UsageError
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_names, prompt_text
-from engine.simulate.prompt_files import places, wording_kinds, wordings
+from engine.simulate.prompt_files import places, prompt_kinds, prompt_texts
 from engine.store import settings
 from engine.store.project import Project
 
@@ -18,7 +18,7 @@ def names() -> list[str]:
     """Names of all prompts, those of simulations last."""
     return [
         *prompt_names(),
-        *(f"{kind}/{name}" for kind in wording_kinds() for name in wordings(kind)),
+        *(f"{kind}/{name}" for kind in prompt_kinds() for name in prompt_texts(kind)),
     ]
 
 
@@ -31,7 +31,7 @@ def shipped(name: str) -> str:
     kind, _, of_kind = name.partition("/")
     if not of_kind:
         return prompt_text(name)
-    found = wordings(kind).get(of_kind) if kind in wording_kinds() else None
+    found = prompt_texts(kind).get(of_kind) if kind in prompt_kinds() else None
     if found is None:
         raise UsageError(f"There is no prompt {name!r}.", f"Prompts are: {', '.join(names())}.")
     return found
@@ -59,7 +59,7 @@ class ProjectPrompts:
 
     def texts(self, kind: str) -> dict[str, str]:
         """The prompts of one kind of simulation, by name."""
-        return {name: self.source(f"{kind}/{name}") for name in wordings(kind)}
+        return {name: self.source(f"{kind}/{name}") for name in prompt_texts(kind)}
 
     def edit(self, name: str, text: str | None) -> None:
         """Stores a prompt for this project; None restores the one that comes with the program.

@@ -58,7 +58,7 @@ class Line:
     """One call of a play with its reply, for the transcript."""
 
     call: Call
-    said: Completion
+    reply: Completion
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _each_its_own(role: Role) -> Hashable:
     return role
 
 
-def _unheard(key: str, line: Line) -> None:
+def _ignore(key: str, line: Line) -> None:
     """Nobody listens."""
 
 
@@ -108,19 +108,19 @@ class Playing:
         *,
         parallel: int,
         model_of: Callable[[Role], Hashable] = _each_its_own,
-        heard: Callable[[str, Line], None] = _unheard,
+        on_reply: Callable[[str, Line], None] = _ignore,
     ) -> None:
         """Begins.
 
         Args:
             parallel: Plays that are on at once, at most; as one is over, the next begins.
             model_of: What answers for a role; roles with equal answers are answered together.
-            heard: Told each call with its reply, under the key of its play.
+            on_reply: Called with the key of the play and each call with its reply.
         """
         self._waiting = deque(enumerate(scenarios))
         self._live: list[_Live] = []
         self._over: list[tuple[int, Played]] = []
-        self._parallel, self._model_of, self._heard = parallel, model_of, heard
+        self._parallel, self._model_of, self._on_reply = parallel, model_of, on_reply
         self._answering: Hashable = None
         self._fill()
 
@@ -153,7 +153,7 @@ class Playing:
             else:
                 line = Line(one.call, reply)
                 one.lines.append(line)
-                self._heard(one.key, line)
+                self._on_reply(one.key, line)
                 self._go_on(one, reply)
         self._fill()
 

@@ -9,13 +9,13 @@ from importlib import resources
 _PLACE = re.compile(r"\[\[([A-Z0-9_]+)\]\]")
 
 
-def wording_kinds() -> list[str]:
+def prompt_kinds() -> list[str]:
     """The kinds of simulation that have prompt texts."""
     folder = resources.files("engine.simulate") / "prompts"
     return sorted(one.name for one in folder.iterdir() if one.is_dir())
 
 
-def wordings(kind: str) -> dict[str, str]:
+def prompt_texts(kind: str) -> dict[str, str]:
     """The prompt texts that come with one kind of simulation, by name: the files `prompts/KIND/*.txt`."""
     folder = resources.files("engine.simulate") / "prompts" / kind
     return {

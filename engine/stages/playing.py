@@ -37,7 +37,7 @@ class PlayStage:
 
     Attributes:
         played, broken, before: Plays that ended, that broke off, and that had ended before.
-        heard: Told each call with its reply, under the key of its play, as soon as it is there.
+        on_reply: Called with the key of the play and each call with its reply, as soon as the reply is there.
     """
 
     name = "simulate"
@@ -72,7 +72,7 @@ class PlayStage:
         self._texts, self._parallel = texts, parallel
         self._answering = Answering(project, process, choose)
         self.played = self.broken = self.before = 0
-        self.heard: Callable[[str, Line], None] = lambda key, line: None
+        self.on_reply: Callable[[str, Line], None] = lambda key, line: None
 
     @property
     def title(self) -> str:
@@ -150,7 +150,7 @@ class PlayStage:
             scenarios,
             parallel=self._parallel,
             model_of=self._answering.model_of,
-            heard=self.heard,
+            on_reply=self.on_reply,
         )
         pace = _Pace(playing, scenarios, missing)
         while True:
@@ -261,15 +261,15 @@ class _Pace:
 
 
 def _line(line: Line) -> TranscriptLine:
-    call, said = line.call, line.said
+    call, reply = line.call, line.reply
     return TranscriptLine(
         call.module,
         call.role,
         tuple((message.speaker, message.content) for message in call.messages),
         call.opening,
-        said.text,
-        said.stopped,
-        said.note,
+        reply.text,
+        reply.stopped,
+        reply.note,
         call.seed,
         {name: value for name, value in asdict(call.sampling).items() if value is not None},
     )

@@ -135,7 +135,7 @@ class PersonStage(PlayStage):
                     said = reply
                 line = Line(call, said)
                 lines.append(line)
-                self.heard(key, line)
+                self.on_reply(key, line)
                 call = play.send(said)
         except StopIteration as stop:
             self._end(run_id, play, Played(key, stop.value, tuple(lines)))

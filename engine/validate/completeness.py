@@ -136,9 +136,9 @@ def _against(
     placed = {name: placements(values, holds) for name, values in low.items()}
     rows = []
     for name, values in low.items():
-        told = drawn[name].classification()
+        found = drawn[name].classification()
         curves = roc(values, holds), rejection(values, holds)
-        rows.append(TruthRow(name, told.auroc, told.ap, *curves))
+        rows.append(TruthRow(name, found.auroc, found.ap, *curves))
     contrasts = [
         Contrast(
             "AUROC",

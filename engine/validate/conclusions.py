@@ -23,14 +23,14 @@ def of_claim(table: ClaimTable) -> list[str]:
         max((c for c in table.contrasts if c.one == name), key=lambda c: (c.second, c.other))
         for name in dict.fromkeys(contrast.one for contrast in table.contrasts)
     ]
-    better = sum(can_be_told(one) and one.difference.value > 0 for one in hardest)
-    worse = sum(can_be_told(one) and one.difference.value < 0 for one in hardest)
+    better = sum(is_significant(one) and one.difference.value > 0 for one in hardest)
+    worse = sum(is_significant(one) and one.difference.value < 0 for one in hardest)
     tests = sum(one.p is not None for one in table.contrasts)
     lines = [
         f"Of {len(hardest)} figures of trees {_none(better)} can be told to be better than the best plain figure,"
         f" {_none(worse)} to be worse (corrected for {tests} tests)."
     ]
-    return lines + [contrast_words(one, _interval(rows.get(one.one))) for one in hardest]
+    return lines + [format_contrast(one, _interval(rows.get(one.one))) for one in hardest]
 
 
 def against_chance(table: ClaimTable) -> str:
@@ -44,12 +44,12 @@ def against_chance(table: ClaimTable) -> str:
     return f"{'; '.join(parts).capitalize()}; no other figure can be told from chance."
 
 
-def can_be_told(contrast: Contrast) -> bool:
+def is_significant(contrast: Contrast) -> bool:
     """Whether a difference can be told."""
     return contrast.corrected is not None and contrast.corrected < LEVEL
 
 
-def contrast_words(contrast: Contrast, interval: str = "") -> str:
+def format_contrast(contrast: Contrast, interval: str = "") -> str:
     """`leaves .63 (.50 to .73) against length .61: no difference can be told, n = 100 (...)`."""
     off = contrast.difference
     metric = "" if contrast.figure == "AUROC" else f"{contrast.figure} of "
@@ -58,8 +58,8 @@ def contrast_words(contrast: Contrast, interval: str = "") -> str:
     ends = f"{signed(off.value)}, {signed(off.low)} to {signed(off.high)}"
     if contrast.p is None or contrast.corrected is None:
         return f"{named}: too few of one kind to tell, n = {contrast.n:,} ({ends})"
-    ends = f"{ends}; {p_words(contrast.corrected)}"
-    if not can_be_told(contrast):
+    ends = f"{ends}; {format_p(contrast.corrected)}"
+    if not is_significant(contrast):
         return f"{named}: no difference can be told, n = {contrast.n:,} ({ends})"
     which = "better" if off.value > 0 else "worse"
     return f"{named}: {which}, n = {contrast.n:,} ({ends})"
@@ -67,10 +67,12 @@ def contrast_words(contrast: Contrast, interval: str = "") -> str:
 
 def pairwise(contrasts: Sequence[Contrast]) -> list[str]:
     """A sentence on each contrast, those that can be told first."""
-    return [contrast_words(one) for one in sorted(contrasts, key=lambda one: not can_be_told(one))]
+    return [
+        format_contrast(one) for one in sorted(contrasts, key=lambda one: not is_significant(one))
+    ]
 
 
-def p_words(p: float) -> str:
+def format_p(p: float) -> str:
     """`p = .31`, `p = .031`, `p < .001`."""
     if p < 0.001:
         return "p < .001"

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.text import CJK
-from engine.validate.profile_prediction import Question, Split, Spoken, Way, answers_to
+from engine.validate.profile_prediction import Question, Split, UserText, Way, answers_to
 
 MOST_TERMS = 50_000
 MOST_TEXTS = 5_000
@@ -33,7 +33,7 @@ Vectorise = Callable[[Sequence[str], Sequence[str]], tuple[Vectors, Vectors]]
 """Rows of length 1 for the texts that are learnt from and for those that are guessed."""
 
 
-def most_frequent(spoken: Sequence[Spoken]) -> Way:
+def most_frequent(spoken: Sequence[UserText]) -> Way:
     """The answer that most of the conversations have that are learnt from; of equal ones the first."""
 
     def guess(split: Split, questions: Sequence[Question]) -> list[list[str]]:
@@ -46,7 +46,7 @@ def most_frequent(spoken: Sequence[Spoken]) -> Way:
     return guess
 
 
-def linear(spoken: Sequence[Spoken]) -> Way:
+def linear(spoken: Sequence[UserText]) -> Way:
     """TF-IDF and ridge regression."""
 
     def guess(split: Split, questions: Sequence[Question]) -> list[list[str]]:
@@ -78,7 +78,7 @@ def linear(spoken: Sequence[Spoken]) -> Way:
     return guess
 
 
-def nearest(spoken: Sequence[Spoken], vectorise: Vectorise, count: int = NEIGHBOURS) -> Way:
+def nearest(spoken: Sequence[UserText], vectorise: Vectorise, count: int = NEIGHBOURS) -> Way:
     """The answer with the largest sum of cosines among the nearest conversations that are learnt from."""
 
     def guess(split: Split, questions: Sequence[Question]) -> list[list[str]]:
@@ -102,7 +102,7 @@ def is_signs(texts: Sequence[str]) -> bool:
     return len(re.findall(f"[{CJK}]", sample)) > len(re.findall("[A-Za-z]", sample))
 
 
-def _table(spoken: Sequence[Spoken], at: Sequence[int], question: Question) -> Floats:
+def _table(spoken: Sequence[UserText], at: Sequence[int], question: Question) -> Floats:
     """A row for each conversation, a 1 for each answer that is right; zeros where the field is not known."""
     right = [answers_to(question, spoken[one].traits) for one in at]
     return np.array([[answer in one for answer in question.answers] for one in right], float)

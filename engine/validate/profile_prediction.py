@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class UserText:
     """What one user said in one conversation, and who that is.
 
     Attributes:
@@ -60,7 +60,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Identified:
+class PredictionRow:
     """How well one way predicts one field.
 
     Attributes:
@@ -103,7 +103,7 @@ def splits_by_person(people: Sequence[str], folds: int = FOLDS, seed: int = 0) -
     ]
 
 
-def questions_for(spoken: Sequence[Spoken], asked: Sequence[Spoken]) -> list[Question]:
+def questions_for(spoken: Sequence[UserText], asked: Sequence[UserText]) -> list[Question]:
     """What can be learnt from some conversations and is an answer of somebody who is asked about."""
     people = {one.person: one.traits for one in spoken}
     found: list[Question] = []
@@ -129,11 +129,11 @@ def answers_to(question: Question, traits: Traits) -> frozenset[str]:
 
 
 def identify(
-    spoken: Sequence[Spoken],
+    spoken: Sequence[UserText],
     splits: Sequence[Split],
     ways: Mapping[str, Way],
     questions: Sequence[Question],
-) -> list[Identified]:
+) -> list[PredictionRow]:
     """A row for each field and way; gains are counted against the first of `ways`.
 
     Args:
@@ -167,8 +167,8 @@ class _Tally:
 
 
 def _row(
-    question: Question, way: str, tally: _Tally, base: _Tally, spoken: Sequence[Spoken]
-) -> Identified:
+    question: Question, way: str, tally: _Tally, base: _Tally, spoken: Sequence[UserText]
+) -> PredictionRow:
     people = sorted({spoken[at].person for at in tally.right})
     row_of = {person: row for row, person in enumerate(people)}
     sums = np.zeros((len(people), 3))
@@ -178,7 +178,7 @@ def _row(
     weights = np.random.default_rng(SEED).multinomial(len(people), even, size=DRAWS)
     drawn = weights @ sums
     right, based, every = sums.sum(axis=0)
-    return Identified(
+    return PredictionRow(
         question.field,
         way,
         len(question.answers),

@@ -147,7 +147,7 @@ def estimate_content(estimate: PlayEstimate) -> Content:
         return Content("All of this has been played; there is nothing to do.")
     facts = [f"{estimate.plays:,} to play"]
     if estimate.replies is None or estimate.seconds is None:
-        facts.append("how long it takes is told once the first is over")
+        facts.append("how long it takes is known once the first is over")
     else:
         replies = f"about {estimate.replies:,} replies"
         facts.append(f"{replies}, {number_format.duration(estimate.seconds)}, as the last time")

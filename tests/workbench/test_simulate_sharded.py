@@ -11,8 +11,8 @@ import pytest
 from engine.errors import UsageError
 from engine.records.simulation import PlayRow
 from engine.services.simulation.sharded import (
-    asked_instructions,
-    asked_sources,
+    load_instructions,
+    load_sources,
     read_drafts,
     scored,
     write_drafts,
@@ -21,7 +21,7 @@ from engine.simulate.sharded.instruction import read_instructions
 from engine.simulate.sharded.making.draft import state_of
 from engine.simulate.sharded.scenario import CONDITIONS
 from workbench.cli import main
-from workbench.commands.simulate_sharded import asked_conditions, told
+from workbench.commands.simulate_sharded import parse_conditions, report_of_plays
 
 PLUMS: dict[str, Any] = {
     "task_id": "plums",
@@ -101,12 +101,12 @@ class TestMaking:
         assert state_of(instruction) == "proposed"
         assert instruction.text("answer") == PLUMS["answer"]
         with pytest.raises(UsageError, match="Nobody has approved"):
-            asked_instructions(str(out))
-        assert asked_instructions(str(out), unapproved=True)[0] == [instruction]
+            load_instructions(str(out))
+        assert load_instructions(str(out), unapproved=True)[0] == [instruction]
         (draft,) = read_drafts(out)
         assert draft.record() == shown
         write_drafts(out, [draft.decided("approved")])
-        (played,) = asked_instructions(str(out))[0]
+        (played,) = load_instructions(str(out))[0]
         assert played.shards == instruction.shards
 
     def test_file_is_never_replaced(self, plums: Path) -> None:
@@ -121,7 +121,7 @@ class TestTable:
         """P, A90 and U90-10 by condition in the order asked for; what was never attempted counts as 0."""
         rows = [row("full", 1.0, 0), row("full", 1.0, 1), row("sharded", None, 0)]
         rows.append(row("sharded", 1.0, 1))
-        found = told(rows, ("sharded", "full"))
+        found = report_of_plays(rows, ("sharded", "full"))
         assert [
             (one["condition"], one["performance"], one["aptitude"], one["unreliability"])
             for one in found.as_json["aptitude"]
@@ -133,7 +133,7 @@ class TestTable:
     def test_each_instruction(self) -> None:
         """The JSON has the same figures for each instruction alone."""
         rows = [row("full", 1.0, 0), row("full", 0.0, 1), row("full", 1.0, 2, task_id="pears")]
-        found = told(rows, ("full",)).as_json
+        found = report_of_plays(rows, ("full",)).as_json
         assert [one["performance"] for one in found["aptitude"]] == [75.0]
         assert {one["task_id"]: one["performance"] for one in found["instructions"]} == {
             "plums": 50.0,
@@ -147,7 +147,7 @@ class TestTable:
 
     def test_replies_by_condition(self) -> None:
         """What the replies were taken for is counted where they are classified."""
-        found = told([row("full", 1.0, 0), row("recap", 0.0, 0)], ("full", "recap"))
+        found = report_of_plays([row("full", 1.0, 0), row("recap", 0.0, 0)], ("full", "recap"))
         (replies,) = found.as_json["replies"]
         assert (replies["condition"], replies["hedge"], replies["refuse"]) == ("recap", 1, 0)
         assert (replies["turns"], replies["stand_ins"]) == (2, 1)
@@ -155,7 +155,7 @@ class TestTable:
     def test_temperatures_are_conditions_of_their_own(self) -> None:
         """Plays at another temperature have rows of their own, in the place of their condition."""
         rows = [row("sharded", 1.0, 0, conv_type="sharded-at0.5-ut1.0"), row("full", 1.0, 0)]
-        found = told(rows, ("full", "sharded"))
+        found = report_of_plays(rows, ("full", "sharded"))
         assert [one["condition"] for one in found.as_json["aptitude"]] == [
             "full",
             "sharded-at0.5-ut1.0",
@@ -169,16 +169,16 @@ class TestTable:
 
 class TestWords:
     def test_conditions(self) -> None:
-        """Without words the six of the paper; names may be in capitals; others are refused."""
-        assert asked_conditions(None) == CONDITIONS
-        assert asked_conditions("RECAP-full, full,full") == ("recap-full", "full")
+        """Without words the six of Laban et al.; names may be in capitals; others are refused."""
+        assert parse_conditions(None) == CONDITIONS
+        assert parse_conditions("RECAP-full, full,full") == ("recap-full", "full")
         with pytest.raises(UsageError, match="no condition 'fulll'"):
-            asked_conditions("fulll")
+            parse_conditions("fulll")
 
     @pytest.mark.parametrize(("name", "count", "tasks"), [("math", 20, 1), ("samples", 10, 6)])
     def test_what_comes_along(self, name: str, count: int, tasks: int) -> None:
         """The instructions that come along are found by name; the math ones have 3 to 6 shards."""
-        found, dataset = asked_instructions(name)
+        found, dataset = load_instructions(name)
         assert (len(found), len({one.task for one in found})) == (count, tasks)
         assert dataset == f"instructions_{name}.json"
         assert name != "math" or all(3 <= len(one.shards) <= 6 for one in found)
@@ -186,7 +186,7 @@ class TestWords:
     def test_missing_file(self, tmp_path: Path) -> None:
         """A file that is not there is named, with what comes along."""
         with pytest.raises(UsageError, match=r"none\.json cannot be read") as error:
-            asked_instructions(str(tmp_path / "none.json"))
+            load_instructions(str(tmp_path / "none.json"))
         assert "math, samples" in error.value.hint
 
     def test_sources_have_text(self, tmp_path: Path) -> None:
@@ -194,4 +194,4 @@ class TestWords:
         path = tmp_path / "full.jsonl"
         path.write_text(f'{json.dumps(PLUMS)}\n{{"task_id": "a", "task": "math"}}\n', "utf-8")
         with pytest.raises(UsageError, match="Line 2: there is no instruction"):
-            asked_sources(str(path))
+            load_sources(str(path))

@@ -50,8 +50,8 @@ def analyse(arguments: argparse.Namespace) -> int:
         ids = conversations.ids(conn, query)
         if not ids:
             raise UsageError("No conversation matches.", "Leave out --filter, or import some.")
-        told = _TELLERS[arguments.subcommand](conn, ids)
-    told.print(arguments.json)
+        result = _TABLES[arguments.subcommand](conn, ids)
+    result.print(arguments.json)
     return DONE
 
 
@@ -153,7 +153,7 @@ def aligned(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-_TELLERS: Mapping[str, Callable[[sqlite3.Connection, Sequence[int]], Result]] = {
+_TABLES: Mapping[str, Callable[[sqlite3.Connection, Sequence[int]], Result]] = {
     "turns": _turns,
     "aptitude": _aptitude,
 }

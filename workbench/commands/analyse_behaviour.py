@@ -69,11 +69,11 @@ def behaviour(arguments: argparse.Namespace) -> int:
     agreements = agreement_rows(labelled, truths, schemas)
     if not agreements:
         tell("None of these conversations came with labels to compare with.")
-    _told(labels, agreements, simulation.play.config_hash).print(arguments.json)
+    _result(labels, agreements, simulation.play.config_hash).print(arguments.json)
     return exit_code(rows)
 
 
-def _told(labels: Sequence[LabelRow], agreements: Sequence[AgreementRow], config: str) -> Result:
+def _result(labels: Sequence[LabelRow], agreements: Sequence[AgreementRow], config: str) -> Result:
     lines = aligned(
         ["schema", "label", "labelled", "all runs alike", "labels"],
         [
@@ -89,12 +89,12 @@ def _told(labels: Sequence[LabelRow], agreements: Sequence[AgreementRow], config
     )
     if agreements:
         lines += ["", *_agreements(agreements)]
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "config": config,
         "labels": [asdict(row) for row in labels],
         "agreement": [_flat(row) for row in agreements],
     }
-    return Result(lines, told)
+    return Result(lines, result)
 
 
 def _agreements(rows: Sequence[AgreementRow]) -> list[str]:

@@ -12,12 +12,12 @@ from engine.errors import UsageError
 from engine.goals.embedders.embedder import embedder_for
 from engine.number_format import figure, figure_range
 from engine.services.profiles.guesses import guessed, guessing_simulation
-from engine.services.profiles.user_texts import Asked, across, within
+from engine.services.profiles.user_texts import PredictionTask, across, within
 from engine.services.workspace import Workspace
 from engine.store.project import Project
 from engine.text import one_line
 from engine.validate.learners import Vectorise, linear, most_frequent, nearest
-from engine.validate.profile_prediction import Identified, Question, Way, identify, questions_for
+from engine.validate.profile_prediction import PredictionRow, Question, Way, identify, questions_for
 from workbench.commands.analyse import aligned
 from workbench.commands.narration import Result, tell
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
@@ -92,7 +92,7 @@ def profiles(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _ways(asked: Asked, embedder: str) -> dict[str, Way]:
+def _ways(asked: PredictionTask, embedder: str) -> dict[str, Way]:
     return {
         FREQUENT: most_frequent(asked.spoken),
         "linear": linear(asked.spoken),
@@ -110,7 +110,7 @@ def _vectoriser(name: str) -> Vectorise:
     return vectorise
 
 
-def _table(rows: Sequence[Identified]) -> list[str]:
+def _table(rows: Sequence[PredictionRow]) -> list[str]:
     heads = ["field", "way", "answers", "n", "people", "accuracy", "95%", "F1", "gain", "95% "]
     body = []
     for row in rows:
@@ -147,7 +147,7 @@ def _signed(value: float) -> str:
 
 
 def _as_json(
-    rows: Sequence[Identified], questions: Sequence[Question], asked: Asked
+    rows: Sequence[PredictionRow], questions: Sequence[Question], asked: PredictionTask
 ) -> dict[str, Any]:
     return {
         "profiles": [asdict(row) for row in rows],

@@ -16,7 +16,7 @@ from workbench.exits import DONE, WITH_GAPS
 
 def played(workspace: Workspace, simulation: Simulation) -> list[PlayRow]:
     """Plays what was not played yet, with narration, and gives the plays that were asked for, in the order of the
-    scenarios; those that broke off are told.
+    scenarios; those that broke off are named on standard error.
 
     Raises:
         WorkbenchError: A stage failed.
@@ -40,7 +40,7 @@ def estimate_text(estimate: PlayEstimate) -> str:
         return "Nothing is left to play."
     text = f"{estimate.plays:,} to play with {', '.join(estimate.models)}"
     if estimate.replies is None or estimate.seconds is None:
-        return f"{text}; how long that takes is told once the first is over."
+        return f"{text}; how long that takes is known once the first is over."
     return (
         f"{text}: about {estimate.replies:,} replies, {duration(estimate.seconds)}, as last time."
     )

@@ -13,10 +13,10 @@ from engine.records.simulation import PlayRow
 from engine.services.simulation.forms import (
     KIND,
     FormsChoice,
-    asked_forms,
-    asked_profiles,
     dummies,
     forms_simulation,
+    load_forms,
+    load_profiles,
     write_run,
 )
 from engine.services.simulation.simulations import ProjectSimulations, Simulation
@@ -98,7 +98,7 @@ def simulate_options(parser: argparse.ArgumentParser) -> None:
 
 
 def simulate(arguments: argparse.Namespace) -> int:
-    """Has forms filled in conversation, in a project that is created if it is not there, and tells the paper's table.
+    """Has forms filled in conversation, in a project that is created if it is not there, and prints the table of Hakimov et al. (2024).
 
     Raises:
         WorkbenchError: A model cannot be had, a file is no form, or files cannot be written.
@@ -113,14 +113,14 @@ def simulate(arguments: argparse.Namespace) -> int:
         if arguments.files:
             _write(simulations, simulation, ended, Path(arguments.files), choice.rules)
     table = table_of(row.result for row in ended)
-    told = {
+    result = {
         "config": simulation.play.config_hash,
         "rows": [asdict(row) for row in table],
         "runs": [
             {"key": row.key, "conversation": row.conversation_id} | _figures(row) for row in ended
         ],
     }
-    Result(lines_of(table), told).print(arguments.json)
+    Result(lines_of(table), result).print(arguments.json)
     return exit_code(rows)
 
 
@@ -157,8 +157,8 @@ def _choice(arguments: argparse.Namespace) -> FormsChoice:
         history_tokens=arguments.history,
     )
     return FormsChoice(
-        asked_forms(arguments.form or list(TOPICS)),
-        asked_profiles(Path(arguments.profiles) if arguments.profiles else None),
+        load_forms(arguments.form or list(TOPICS)),
+        load_profiles(Path(arguments.profiles) if arguments.profiles else None),
         VARIANTS if arguments.variant == "both" else (arguments.variant,),
         rules,
     )

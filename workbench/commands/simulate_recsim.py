@@ -71,10 +71,10 @@ def simulate(arguments: argparse.Namespace) -> int:
     ended = [row for row in rows if row.reason is None]
     table = by_task(row.result for row in ended)
     runs = [{"key": row.key, "conversation": row.conversation_id, **row.result} for row in ended]
-    told = {
+    result = {
         "config": simulation.play.config_hash,
         "tasks": [asdict(row) for row in table],
         "runs": runs,
     }
-    Result(aligned_table(task_table(ended)), told).print(arguments.json)
+    Result(aligned_table(task_table(ended)), result).print(arguments.json)
     return exit_code(rows)

@@ -15,9 +15,9 @@ from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.service import priced_by
 from engine.services.simulation.sharded import (
     ShardedChoice,
-    asked_instructions,
-    asked_sources,
     drafts_of,
+    load_instructions,
+    load_sources,
     making_simulation,
     replies_by_condition,
     scored,
@@ -83,10 +83,10 @@ def simulate_options(parser: argparse.ArgumentParser) -> None:
 
 def simulate(arguments: argparse.Namespace) -> int:
     """Plays instructions under conditions and tells performance, aptitude and unreliability."""
-    instructions, dataset = asked_instructions(
+    instructions, dataset = load_instructions(
         arguments.instructions, unapproved=arguments.unapproved
     )
-    conditions = asked_conditions(arguments.conditions)
+    conditions = parse_conditions(arguments.conditions)
     options = read_common(arguments)
     with Workspace(Path(arguments.project), create=True) as workspace:
         choice = ShardedChoice(
@@ -103,7 +103,7 @@ def simulate(arguments: argparse.Namespace) -> int:
         if arguments.logs:
             written = write_logs(arguments.logs, workspace.simulations(), simulation, rows)
             tell(f"Wrote {len(written):,} files of logs to {arguments.logs}.")
-    told(rows, conditions).print(arguments.json)
+    report_of_plays(rows, conditions).print(arguments.json)
     return exit_code(rows)
 
 
@@ -126,7 +126,7 @@ def make_shards_options(parser: argparse.ArgumentParser) -> None:
 
 def make_shards(arguments: argparse.Namespace) -> int:
     """Proposes shards for full instructions and writes them as a file of instructions that wait for approval."""
-    sources = asked_sources(arguments.instructions)
+    sources = load_sources(arguments.instructions)
     output = Path(arguments.output)
     if output.exists():
         raise UsageError(f"{output} is there already.", "Choose another name.")
@@ -146,12 +146,12 @@ def make_shards(arguments: argparse.Namespace) -> int:
     drafts = drafts_of(rows)
     write_drafts(output, drafts)
     tell(f"Wrote shards of {len(drafts):,} instructions to {output}; they wait for approval.")
-    told_of_drafts(drafts).print(arguments.json)
+    report_of_drafts(drafts).print(arguments.json)
     return exit_code(rows)
 
 
-def asked_conditions(words: str | None) -> tuple[Condition, ...]:
-    """Conditions by their names, with commas between; the six of the paper if nothing is said.
+def parse_conditions(words: str | None) -> tuple[Condition, ...]:
+    """Conditions by their names, with commas between; the six of Laban et al. (2025) if nothing is said.
 
     Raises:
         UsageError: There is no such condition.
@@ -168,8 +168,8 @@ def asked_conditions(words: str | None) -> tuple[Condition, ...]:
     return tuple(dict.fromkeys(known[word] for word in asked))
 
 
-def told(rows: Sequence[PlayRow], conditions: Sequence[Condition]) -> Result:
-    """The table of the paper, and what the replies were, by condition."""
+def report_of_plays(rows: Sequence[PlayRow], conditions: Sequence[Condition]) -> Result:
+    """The table of Laban et al. (2025) and the counts of the kinds of replies, by condition."""
     over = [row for row in rows if row.reason is None]
     found = sorted(
         aptitudes(scored(over)), key=lambda row: (row.task, place_of(row.condition, conditions))
@@ -208,7 +208,7 @@ def told(rows: Sequence[PlayRow], conditions: Sequence[Condition]) -> Result:
     )
 
 
-def told_of_drafts(drafts: Sequence[Draft]) -> Result:
+def report_of_drafts(drafts: Sequence[Draft]) -> Result:
     """The proposed shards, and what speaks against them."""
     lines: list[str] = []
     for draft in drafts:

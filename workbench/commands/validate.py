@@ -76,10 +76,10 @@ def validate(arguments: argparse.Namespace) -> int:
         _refuse(arguments, OF_COMPLETENESS)
     if arguments.against and not arguments.plot:
         raise UsageError("--against says how to draw.", "Name the picture with --plot FILE.")
-    teller = _every if metric == "all" else _TELLERS[metric]
+    report = _every if metric == "all" else _REPORTS[metric]
     with Workspace(Path(arguments.project), read_only=True) as workspace:
-        told = teller(workspace, arguments)
-    told.print(arguments.json)
+        result = report(workspace, arguments)
+    result.print(arguments.json)
     return DONE
 
 
@@ -141,7 +141,7 @@ def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> Result
     return Result(completeness_report.lines_of(found), completeness_report.as_json(found))
 
 
-_TELLERS: Mapping[str, Callable[[Workspace, argparse.Namespace], Result]] = {
+_REPORTS: Mapping[str, Callable[[Workspace, argparse.Namespace], Result]] = {
     "goals": _goals,
     "completeness": _completeness,
     "trees": _trees,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from engine.model.chat import Role
 from engine.records.simulation import PlayRow
-from engine.services.profiles.user_texts import Asked
+from engine.services.profiles.user_texts import PredictionTask
 from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 from engine.simulate.recsim.guessing import Guess
@@ -18,7 +18,7 @@ KIND = "profiles"
 
 def guessing_simulation(
     simulations: ProjectSimulations,
-    asked: Asked,
+    asked: PredictionTask,
     questions: Sequence[Question],
     options: SimulationOptions,
 ) -> Simulation:
@@ -41,7 +41,7 @@ def guessing_simulation(
     return simulations.simulation(KIND, scenarios, params, {"judge": BY_SCHEMA}, options, texts)
 
 
-def guessed(asked: Asked, rows: Sequence[PlayRow]) -> Way:
+def guessed(asked: PredictionTask, rows: Sequence[PlayRow]) -> Way:
     """The first answer that a model named, and `OTHERS` where it named none."""
     said = {int(row.result["conversation"]): row.result["guessed"] for row in rows}
 

@@ -15,7 +15,7 @@ from engine.store import conversations
 from engine.store.project import Project
 from engine.store.sql import snapshot
 from engine.validate.learners import is_signs
-from engine.validate.profile_prediction import Split, Spoken, splits_by_person
+from engine.validate.profile_prediction import Split, UserText, splits_by_person
 from engine.validate.traits import Names, names_in, person_of, traits_of
 
 TRANSLATED = "content_zh"
@@ -23,7 +23,7 @@ TRANSLATED = "content_zh"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PredictionTask:
     """Conversations to learn from and to predict.
 
     Attributes:
@@ -32,7 +32,7 @@ class Asked:
         notes: What a person should know of how it was made.
     """
 
-    spoken: tuple[Spoken, ...]
+    spoken: tuple[UserText, ...]
     ids: tuple[int, ...]
     splits: tuple[Split, ...]
     notes: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Asked:
         return sorted(at for split in self.splits for at in split.test)
 
 
-def within(project: Project, wanted: Filter, *, seed: int, limit: int | None) -> Asked:
+def within(project: Project, wanted: Filter, *, seed: int, limit: int | None) -> PredictionTask:
     """One project: each conversation is predicted by what was learnt from other people.
 
     Raises:
@@ -59,12 +59,12 @@ def within(project: Project, wanted: Filter, *, seed: int, limit: int | None) ->
             "Import conversations with `preference`, `profile_mapped` or `profile`.",
         )
     splits = _limited(splits_by_person(people, seed=seed), limit, seed)
-    return Asked(spoken, tuple(key for key, _, _ in found), splits)
+    return PredictionTask(spoken, tuple(key for key, _, _ in found), splits)
 
 
 def across(
     project: Project, other: Project, wanted: Filter, *, seed: int, limit: int | None
-) -> Asked:
+) -> PredictionTask:
     """Two projects: learnt from one, predicted in the other.
 
     Where the other one is in Chinese and the first is not, the Chinese translation of the first is learnt from.
@@ -97,7 +97,7 @@ def across(
     first = len(known)
     split = Split(tuple(range(first)), tuple(range(first, first + len(asked))))
     ids = tuple(key for key, _, _ in (*train, *test))
-    return Asked((*known, *asked), ids, _limited([split], limit, seed), tuple(notes))
+    return PredictionTask((*known, *asked), ids, _limited([split], limit, seed), tuple(notes))
 
 
 def _read(project: Project, wanted: Filter) -> list[tuple[int, Conversation, dict[str, Any]]]:
@@ -121,10 +121,10 @@ def _names(truths: Sequence[Mapping[str, Any]]) -> Names:
 
 def _spoken(
     one: Conversation, truth: Mapping[str, Any], names: Names, *, translated: bool
-) -> Spoken:
+) -> UserText:
     texts = _translations(one, truth) if translated else []
     texts = texts or [message.content for message in one.messages if message.role == "user"]
-    return Spoken("\n".join(texts), person_of(truth), traits_of(truth, names))
+    return UserText("\n".join(texts), person_of(truth), traits_of(truth, names))
 
 
 def _translations(one: Conversation, truth: Mapping[str, Any]) -> list[str]:

@@ -27,7 +27,7 @@ KIND = "forms"
 
 @dataclass(frozen=True, slots=True)
 class FormsChoice:
-    """What a person chose; see `asked_forms` and `asked_profiles`."""
+    """What a person chose; see `load_forms` and `load_profiles`."""
 
     forms: Sequence[Form]
     profiles: tuple[Profile, ...]
@@ -109,7 +109,7 @@ def write_run(
     return target
 
 
-def asked_forms(names: Sequence[str]) -> list[Form]:
+def load_forms(names: Sequence[str]) -> list[Form]:
     """Forms that come along, by name, or files.
 
     Raises:
@@ -118,7 +118,7 @@ def asked_forms(names: Sequence[str]) -> list[Form]:
     return [known_form(name) if name in TOPICS else _form(name) for name in dict.fromkeys(names)]
 
 
-def asked_profiles(path: Path | None) -> tuple[Profile, ...]:
+def load_profiles(path: Path | None) -> tuple[Profile, ...]:
     """The profiles of a file; those that come along for None.
 
     Raises:

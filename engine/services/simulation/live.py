@@ -1,4 +1,4 @@
-"""What is being said in simulations now: the newest replies of the newest plays, for whoever watches."""
+"""The newest replies of the newest plays of the run that is going on."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ MOST_CHARACTERS = 4_000
 
 
 class LivePlays:
-    """Takes replies from the thread of the job, and gives them to that of the screen."""
+    """Passes replies from the thread of the job to the thread of the screen."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._run: object = None
         self._plays: OrderedDict[str, tuple[int, deque[LiveLine]]] = OrderedDict()
 
-    def hear(self, run: object, key: str, line: Line) -> None:
-        """Takes a reply; those of another run are forgotten."""
+    def add(self, run: object, key: str, line: Line) -> None:
+        """Adds a reply to a play; the replies of any other run are dropped."""
         with self._guard:
             if run is not self._run:
                 self._run = run
@@ -35,7 +35,7 @@ class LivePlays:
                 self._plays.popitem(last=False)
 
     def newest(self) -> list[LivePlay]:
-        """The play that heard something last first."""
+        """The plays, the one with the newest reply first."""
         with self._guard:
             return [
                 LivePlay(key, count, tuple(lines))
@@ -44,6 +44,6 @@ class LivePlays:
 
 
 def live_line(line: Line) -> LiveLine:
-    """A reply as it is watched."""
-    text = line.call.opening + line.said.text
-    return LiveLine(line.call.module, line.call.role, text[:MOST_CHARACTERS], line.said.note)
+    """A call with its reply as screens show it, shortened."""
+    text = line.call.opening + line.reply.text
+    return LiveLine(line.call.module, line.call.role, text[:MOST_CHARACTERS], line.reply.note)

@@ -104,7 +104,7 @@ class PersonSession:
         self._key = ""
         self._lines: list[LiveLine] = []
         self._ended: SessionState | None = None
-        begun.stage.heard = self._hear
+        begun.stage.on_reply = self._add_line
         self._titles = {stage.title for stage in begun.simulation.stages}
         self._job_id = start(begun.simulation.stages)
 
@@ -121,7 +121,7 @@ class PersonSession:
         with self._guard:
             if self._ended is None:
                 question = self._filling.person.question
-                asked = () if question is None else asked_for(self._filling.form, self._lines)
+                asked = () if question is None else asked_fields(self._filling.form, self._lines)
                 now = SessionState(self._key, tuple(self._lines), question, asked)
                 if over is not None:
                     self._ended = self._with_result(now, over)
@@ -140,7 +140,7 @@ class PersonSession:
         """Ends it with the fields that are filled; the conversation is kept."""
         self._filling.person.stop()
 
-    def _hear(self, key: str, line: Line) -> None:
+    def _add_line(self, key: str, line: Line) -> None:
         with self._guard:
             self._key = key
             self._lines.append(live_line(line))
@@ -160,7 +160,7 @@ class PersonSession:
         )
 
 
-def asked_for(form: Form, lines: Sequence[LiveLine]) -> tuple[AskedField, ...]:
+def asked_fields(form: Form, lines: Sequence[LiveLine]) -> tuple[AskedField, ...]:
     """The fields that the latest question is for, as the module that made it says; none where no module said so."""
     made = next((line for line in reversed(lines) if line.module == QUESTION.name), None)
     reply = None if made is None else parsed(made.text)

@@ -10,17 +10,17 @@ from typing import Any, cast
 from engine.errors import UsageError
 from engine.services.simulation.forms import (
     FormsChoice,
-    asked_forms,
-    asked_profiles,
     forms_simulation,
+    load_forms,
+    load_profiles,
 )
 from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.records import SimulationRequest
 from engine.services.simulation.recsim import RecsimChoice, recsim_simulation
 from engine.services.simulation.sharded import (
     ShardedChoice,
-    asked_instructions,
-    asked_sources,
+    load_instructions,
+    load_sources,
     making_simulation,
     sharded_simulation,
 )
@@ -58,8 +58,8 @@ def simulation_of(
         forms = tuple(one if one in TOPICS else _path(one) for one in request.forms)
         rules = Rules(temperature=request.temperature or 0.0, profile=cast(Drawn, request.profile))
         variants = cast("tuple[Variant, ...]", request.variants)
-        asked = asked_forms(forms or tuple(TOPICS))
-        choice = FormsChoice(asked, asked_profiles(None), variants or VARIANTS, rules)
+        asked = load_forms(forms or tuple(TOPICS))
+        choice = FormsChoice(asked, load_profiles(None), variants or VARIANTS, rules)
         return forms_simulation(simulations, choice, options)
     if request.kind == "recsim":
         people = RecsimChoice(
@@ -69,8 +69,8 @@ def simulation_of(
     if request.kind == "shards":
         path = _path(request.instructions)
         making = ShardedChoice((), os.path.basename(path), priced=priced(options))
-        return making_simulation(simulations, asked_sources(path), making, options, request.checks)
-    instructions, dataset = asked_instructions(_path(request.instructions))
+        return making_simulation(simulations, load_sources(path), making, options, request.checks)
+    instructions, dataset = load_instructions(_path(request.instructions))
     conditions = cast("tuple[Condition, ...]", request.conditions) or CONDITIONS
     sharded = ShardedChoice(
         instructions, dataset, conditions, request.user_temperature, priced=priced(options)

@@ -16,7 +16,7 @@ from engine.records.report import Cell, ReportRow
 from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
 from engine.services.line_files import write_file
 from engine.services.simulation.drafts import DraftsFile, opened_drafts
-from engine.services.simulation.forms import asked_forms
+from engine.services.simulation.forms import load_forms
 from engine.services.simulation.live import LivePlays
 from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.person_session import PersonSession, filling
@@ -128,7 +128,7 @@ class SimulationService:
         return simulation_of(request, self._simulations, self._priced)
 
     def _begin(self, request: SimulationRequest, made: Simulation) -> int:
-        made.play.heard = partial(self._live.hear, made)
+        made.play.on_reply = partial(self._live.add, made)
         job = self._start(made.stages)
         kept = self._kept()
         kept["last"] = request_as_json(request)
@@ -203,9 +203,9 @@ class SimulationService:
 
     def fill_form(self, form: str, variant: str, model: str | None) -> PersonSession:
         """Begins, or continues, to fill a form with a person as the user, in the background."""
-        (asked,) = asked_forms([form if form in TOPICS else os.path.expanduser(form)])
+        (asked,) = load_forms([form if form in TOPICS else os.path.expanduser(form)])
         begun = filling(self._simulations, asked, cast(Variant, variant), model)
-        on_reply = partial(self._live.hear, begun)
+        on_reply = partial(self._live.add, begun)
         return PersonSession(begun, self._start, self._active, self._simulations, on_reply)
 
 

@@ -125,7 +125,7 @@ def making_simulation(
     return simulations.simulation(MAKING, scenarios, _params(setting), asks, options, texts)
 
 
-def asked_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Instruction], str]:
+def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Instruction], str]:
     """The instructions of a file, or those that come along by their name; and what the logs call them.
 
     Args:
@@ -147,7 +147,7 @@ def asked_instructions(words: str, *, unapproved: bool = False) -> tuple[list[In
     return allowed, Path(words).name
 
 
-def asked_sources(words: str) -> list[tuple[dict[str, Any], str]]:
+def load_sources(words: str) -> list[tuple[dict[str, Any], str]]:
     """The full instructions of a file, each with its record.
 
     Raises:

@@ -11,10 +11,13 @@ from engine.model.catalog import RunnableModel
 from engine.model.chat import Role
 from engine.model.interface import Sampling
 from engine.records.simulation import PlayRow, PlaySetting, TranscriptLine
+from engine.services.models.endpoints import Endpoints
+from engine.services.models.in_use import ModelsInUse
+from engine.services.models.tuning import ModelTuning
 from engine.services.prompts import ProjectPrompts
+from engine.services.run_requests import ModelRequest
 from engine.services.simulation.options import SimulationOptions
 from engine.simulate.play import Scenario
-from engine.stages.model_work import RunModel
 from engine.stages.playing import PlayStage
 from engine.store import plays
 from engine.store.project import Project
@@ -53,21 +56,12 @@ class ProjectSimulations:
         project: Project,
         process: ModelProcess,
         prompts: ProjectPrompts,
-        resolve: Callable[[str | None, int | None], RunModel],
-        tuning: Callable[[RunModel], list[Stage]],
-        check: Callable[[RunnableModel, Sampling], None],
-        named: Callable[[str | None], str],
+        endpoints: Endpoints,
+        models: ModelsInUse,
+        tuning: ModelTuning,
     ) -> None:
-        """Prepares.
-
-        Args:
-            resolve: Gives the model of a run by its name and context.
-            tuning: Gives the stages that tune a run's model, none where it was tuned.
-            check: Raises UsageError for a model that cannot write such replies to messages.
-            named: Gives the name of the model that is meant: the one asked for, else the project's.
-        """
         self._project, self._process, self._prompts = project, process, prompts
-        self._resolve, self._tuning, self._check, self._named = resolve, tuning, check, named
+        self._endpoints, self._models, self._tuning = endpoints, models, tuning
 
     def texts(self, kind: str) -> dict[str, str]:
         """The prompts of a kind as the project has them, by name."""
@@ -95,12 +89,15 @@ class ProjectSimulations:
         Raises:
             UsageError: There is no such model, or an endpoint cannot give such replies.
         """
-        options = replace(options, model=self._named(options.model))
+        options = replace(options, model=self._models.for_work(options.model, "simulation"))
         names = dict.fromkeys(options.model_of(role) for role in asks)
-        models = {name: self._resolve(name, options.context) for name in names}
+        models = {
+            name: self._models.resolve(ModelRequest("simulation", name, context=options.context))
+            for name in names
+        }
         for role, sampling in asks.items():
-            self._check(models[options.model_of(role)].model, sampling)
-        before = [stage for model in models.values() for stage in self._tuning(model)]
+            self._endpoints.check_chat(models[options.model_of(role)].model, sampling)
+        before = [stage for model in models.values() for stage in self._tuning.before(model)]
         chosen: dict[Role, Callable[[], RunnableModel]] = {
             role: models[options.model_of(role)].current for role in asks
         }

@@ -76,7 +76,7 @@ class RunOver(Exception):
 
 @dataclass(slots=True)
 class FormSession:
-    """What one run has asked, heard and written down.
+    """The state of one run: questions, answers and the form so far.
 
     Attributes:
         rng: Seeded by the run; draws profiles and seeds.

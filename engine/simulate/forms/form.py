@@ -22,7 +22,7 @@ TOPICS = {
     "med": "confidential medical history",
     "inv": "invention disclosure",
 }
-"""The forms of the paper, each with what its users are told that it is about."""
+"""The forms of Hakimov et al. (2024), each with what its users are told that it is about."""
 
 DEEPEST = 20
 """Sections within sections; a form that a person could fill has far fewer."""

@@ -1,4 +1,5 @@
-"""Runs of form filling as the paper's table: means over the runs of each form and variant."""
+"""Runs of form filling as the table of Hakimov, Weiser and Schlangen, "Evaluating Modular Dialogue System for Form
+Filling Using Large Language Models" (2024): means over the runs of each form and variant."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ class FormRow:
 
 
 def table_of(results: Iterable[Mapping[str, Any]]) -> list[FormRow]:
-    """The table of the results of runs, in order of the paper's forms, modular first."""
+    """The table of the results of runs, in the order of the forms of Hakimov et al., modular first."""
     grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for result in results:
         grouped.setdefault((result["form"], result["variant"]), []).append(result)

@@ -24,7 +24,8 @@ CONDITIONS: tuple[Condition, ...] = (
     "recap",
     "snowball",
 )
-"""The six of Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025), in the order of their tables; `recap-full` recapitulates with the original text instead."""
+"""The six of Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025), in the order of their tables;
+`recap-full` recapitulates with the original text instead."""
 
 ALL_CONDITIONS: tuple[Condition, ...] = (*CONDITIONS, "recap-full")
 

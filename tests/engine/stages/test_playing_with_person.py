@@ -17,7 +17,7 @@ from engine.simulate.forms.form import read_form
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.profiles import Profile
 from engine.simulate.forms.run import FormRun
-from engine.simulate.prompt_files import wordings
+from engine.simulate.prompt_files import prompt_texts
 from engine.stages.playing_with_person import Person, PersonStage
 from engine.store import imports, plays
 from engine.store.conversations import ConversationStore
@@ -49,7 +49,7 @@ class Sitting:
     def __init__(self, project: Project, log: Path) -> None:
         self.project = project
         self.person = Person()
-        texts = wordings("forms")
+        texts = prompt_texts("forms")
         run = FormRun(
             FORM, "modular", 1, Rules(dummies=EVERY), texts, (Profile("x", "x", {}),), person=True
         )
@@ -59,8 +59,8 @@ class Sitting:
         )
         self.stage.person = self.person
         self.stage.stopped = lambda: RunOver("person")
-        self.heard: list[str] = []
-        self.stage.heard = lambda key, line: self.heard.append(line.said.text)
+        self.on_reply: list[str] = []
+        self.stage.on_reply = lambda key, line: self.on_reply.append(line.reply.text)
         self.outcome: Any = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -100,11 +100,11 @@ def test_to_the_end(project: Project, tmp_path: Path) -> None:
         (row,) = plays.all_plays(conn, "forms")
         (setting,) = plays.settings_of(conn)
         assert row.conversation_id is not None
-        assert [line.text for line in plays.transcript(conn, row.id)] == sitting.heard
+        assert [line.text for line in plays.transcript(conn, row.id)] == sitting.on_reply
         assert dict(imports.truths(conn))[row.conversation_id]["ended"] == row.result["ended"]
     assert setting.models == {"assistant": "shipped", "user": "a person"}
     messages = ConversationStore(project).messages(row.conversation_id)
-    assert [one.content for one in messages if one.role == "user"] == sitting.heard
+    assert [one.content for one in messages if one.role == "user"] == sitting.on_reply
     assert row.result["turns"] == len(asked)
 
 
@@ -149,7 +149,7 @@ def test_cut_off(project: Project, tmp_path: Path) -> None:
         assert list(plays.all_plays(conn, "forms")) == []
     again = Sitting(project, tmp_path / "log")
     assert again.question() == second != first
-    assert again.heard == ["Ann"]
+    assert again.on_reply == ["Ann"]
     again.person.stop()
     again.end()
 

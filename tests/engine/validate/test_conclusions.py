@@ -96,16 +96,16 @@ class TestContrasts:
 class TestWords:
     def test_no_difference(self) -> None:
         """The sentence says both figures, that nothing can be told, over how many, and how far it may be."""
-        assert conclusions.contrast_words(contrast(0.7), " (.50 to .73)") == (
+        assert conclusions.format_contrast(contrast(0.7), " (.50 to .73)") == (
             "leaves .63 (.50 to .73) against length .61: no difference can be told, n = 100"
             " (+.02, -.10 to +.14; p = .70)"
         )
 
     def test_a_difference(self) -> None:
         """Better or worse, by the sign."""
-        assert ": better, n = 100" in conclusions.contrast_words(contrast(0.004))
-        assert ": worse, n = 100" in conclusions.contrast_words(contrast(0.004, -0.02))
-        assert "p = .004)" in conclusions.contrast_words(contrast(0.004))
+        assert ": better, n = 100" in conclusions.format_contrast(contrast(0.004))
+        assert ": worse, n = 100" in conclusions.format_contrast(contrast(0.004, -0.02))
+        assert "p = .004)" in conclusions.format_contrast(contrast(0.004))
 
     @pytest.mark.parametrize(
         ("p", "words"),
@@ -113,4 +113,4 @@ class TestWords:
     )
     def test_p(self, p: float, words: str) -> None:
         """Two digits, three below a tenth, so that what is told and what is not look different; never 0."""
-        assert conclusions.p_words(p) == words
+        assert conclusions.format_p(p) == words

@@ -12,7 +12,7 @@ from engine.validate.profile_prediction import (
     FEWEST,
     Question,
     Split,
-    Spoken,
+    UserText,
     answers_to,
     identify,
     questions_for,
@@ -23,7 +23,7 @@ ENGLISH = {"Male": "my beard and my boat", "Female": "her garden has roses"}
 CHINESE = {"Male": "我想去钓鱼然后喝茶", "Female": "请推荐一本好看的小说"}
 
 
-def corpus(said: dict[str, str], people: int = 20, each: int = 3) -> list[Spoken]:
+def corpus(said: dict[str, str], people: int = 20, each: int = 3) -> list[UserText]:
     """People whose gender decides what they say; every second one of each gender is calm and says so."""
     found = []
     for number in range(people):
@@ -35,7 +35,7 @@ def corpus(said: dict[str, str], people: int = 20, each: int = 3) -> list[Spoken
         }
         for nth in range(each):
             text = f"{said[gender]} 好 {'平静 quietly' if calm else '大声 loudly'} {nth}"
-            found.append(Spoken(text, f"p{number}", traits))
+            found.append(UserText(text, f"p{number}", traits))
     return found
 
 
@@ -71,7 +71,7 @@ class TestSplits:
 class TestQuestions:
     def test_what_is_asked(self) -> None:
         """Of each field the answers that enough people have and have not; whoever has none of them has the rest."""
-        odd = Spoken("x", "odd", {"Gender": frozenset(["?"]), "Personality": frozenset(["rare"])})
+        odd = UserText("x", "odd", {"Gender": frozenset(["?"]), "Personality": frozenset(["rare"])})
         found = questions_for([*corpus(ENGLISH), odd], corpus(ENGLISH))
         assert found == [
             Question("Gender", ("Female", "Male", "Others")),
@@ -88,8 +88,8 @@ class TestQuestions:
     def test_what_nobody_answers(self) -> None:
         """Is not asked: a field that is not known of those asked about, or whose answers are all others."""
         strangers = [
-            Spoken("x", "y", {"Age": frozenset(["22"])}),
-            Spoken("x", "z", {"Gender": frozenset(["?"])}),
+            UserText("x", "y", {"Age": frozenset(["22"])}),
+            UserText("x", "z", {"Gender": frozenset(["?"])}),
         ]
         assert questions_for(corpus(ENGLISH), strangers) == []
 
@@ -137,9 +137,9 @@ class TestFigures:
     def test_by_hand(self) -> None:
         """Two people, three conversations: two of three right, and the mean of an F1 of .8 and one of 0."""
         spoken = [
-            Spoken("", "a", {"Gender": frozenset(["Male"])}),
-            Spoken("", "a", {"Gender": frozenset(["Male"])}),
-            Spoken("", "b", {"Gender": frozenset(["Female"])}),
+            UserText("", "a", {"Gender": frozenset(["Male"])}),
+            UserText("", "a", {"Gender": frozenset(["Male"])}),
+            UserText("", "b", {"Gender": frozenset(["Female"])}),
         ]
         base, other = identify(
             spoken,
@@ -155,7 +155,7 @@ class TestFigures:
 
     def test_any_of_several_answers_is_right(self) -> None:
         """Where a person has several answers, each of them is a right guess; no guess is wrong."""
-        spoken = [Spoken("", str(n), {"Personality": frozenset(["calm", "shy"])}) for n in range(4)]
+        spoken = [UserText("", str(n), {"Personality": frozenset(["calm", "shy"])}) for n in range(4)]
         (row,) = identify(
             spoken,
             [Split((), (0, 1, 2, 3))],
@@ -166,7 +166,7 @@ class TestFigures:
 
     def test_unknown_answers_do_not_count(self) -> None:
         """A conversation of somebody of whom the field is not known is in no figure."""
-        spoken = [*corpus(ENGLISH), Spoken("my beard", "x", {})]
+        spoken = [*corpus(ENGLISH), UserText("my beard", "x", {})]
         rows = identify(
             spoken,
             [Split(tuple(range(60)), (59, 60))],

@@ -192,7 +192,7 @@ class ScriptedSimulations(SimulationService):
     """
 
     def __init__(self, file: Project) -> None:
-        simulations = ProjectSimulations(file, *cast(Any, (None,) * 6))
+        simulations = ProjectSimulations(file, *cast(Any, (None,) * 5))
         super().__init__(
             file, simulations, lambda stages: 40, list, lambda: (MODEL, "larger-7b"), bool
         )
@@ -212,7 +212,7 @@ class ScriptedSimulations(SimulationService):
         """Replies of an assistant in a play, as a running job hands them on."""
         call = Call("assistant", "assistant", (ChatMessage("user", "x"),))
         for text in texts:
-            self._live.hear("run", key, Line(call, Completion(text, "end")))
+            self._live.add("run", key, Line(call, Completion(text, "end")))
 
     def estimate(self, request: SimulationRequest) -> PlayEstimate:
         self.asked.append(request)

@@ -83,7 +83,7 @@ class TestSets:
             assert order() == ["sharded", "concat", "full"]
 
     def test_rows_without_a_value(self) -> None:
-        """Rows without a value are last in both directions; without a column the order is the paper's."""
+        """Rows without a value are last in both directions; without a column the order is that of the table."""
         rows = [
             ReportRow((None,)),
             ReportRow((2.0,)),

@@ -18,7 +18,7 @@ from engine.records.simulation import PlayRow
 from engine.services.report_rendering import shown_cells
 from engine.services.simulation.drafts import opened_drafts
 from engine.services.simulation.live import LINES, PLAYS, LivePlays
-from engine.services.simulation.person_session import PersonSession, asked_for
+from engine.services.simulation.person_session import PersonSession, asked_fields
 from engine.services.simulation.records import LiveLine, SessionState, SimulationRequest
 from engine.services.simulation.requests import as_request, request_as_json
 from engine.services.simulation.result_tables import item_of, tables_of
@@ -166,13 +166,13 @@ class TestAsked:
     def asked(self, *said: str, module: str = "question_generation") -> list[str]:
         """Labels of the fields that the latest of these replies is for."""
         lines = [LiveLine(module, "assistant", one) for one in said]
-        return [field.label for field in asked_for(self.FORM, lines)]
+        return [field.label for field in asked_fields(self.FORM, lines)]
 
     def test_by_label_and_by_section(self) -> None:
         """A label is a field or all fields of a section; what the form does not have is passed over."""
         assert self.asked('{"question": "Where?", "fields": ["Town", "None"]}') == ["Town"]
         assert self.asked('{"question": "How?", "fields": ["Travel"]}') == ["By", "Day"]
-        (by, _) = asked_for(
+        (by, _) = asked_fields(
             self.FORM, [LiveLine("question_generation", "assistant", '{"fields": ["Travel"]}')]
         )
         assert (by.options, by.required) == (("train", "ship"), False)
@@ -184,7 +184,7 @@ class TestAsked:
             "f", "travel", {"Card": {"Name": name, "Age": name}, "Birth": {"Name": name}}
         )
         line = LiveLine("question_generation", "assistant", '{"fields": ["Card", "Birth"]}')
-        labels = [field.label for field in asked_for(form, [line])]
+        labels = [field.label for field in asked_fields(form, [line])]
         assert labels == ["Card: Name", "Age", "Birth: Name"]
 
     def test_the_latest_question(self) -> None:
@@ -282,14 +282,14 @@ class TestLive:
         live = LivePlays()
         call = Call("user", "user", (ChatMessage("user", "x"),), opening="I ")
         for number in range(PLAYS + 3):
-            live.hear("run", f"play {number}", Line(call, Completion("said", "end")))
+            live.add("run", f"play {number}", Line(call, Completion("said", "end")))
         for _ in range(LINES + 5):
-            live.hear("run", "play 9", Line(call, Completion("again", "end")))
+            live.add("run", "play 9", Line(call, Completion("again", "end")))
         found = live.newest()
         assert len(found) == PLAYS
         assert (found[0].key, found[0].replies, len(found[0].lines)) == ("play 9", LINES + 6, LINES)
         assert found[0].lines[-1].text == "I again"
-        live.hear("another", "play", Line(call, Completion("x", "end")))
+        live.add("another", "play", Line(call, Completion("x", "end")))
         assert [one.key for one in live.newest()] == ["play"]
 
 

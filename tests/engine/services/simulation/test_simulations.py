@@ -15,7 +15,7 @@ from engine.services.prompts import names, shipped
 from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.simulations import Simulation
 from engine.services.workspace import Workspace
-from engine.simulate.prompt_files import places, wording_kinds, wordings
+from engine.simulate.prompt_files import places, prompt_kinds, prompt_texts
 from tests.engine.stages.simulated import scenarios
 from workbench.cli import build_parser, main
 from workbench.commands.playing import exit_code, played, read_common
@@ -31,8 +31,8 @@ def a_prompt() -> tuple[str, str, str]:
     """The kind, name and text of a prompt that has places."""
     return next(
         (kind, name, text)
-        for kind in wording_kinds()
-        for name, text in wordings(kind).items()
+        for kind in prompt_kinds()
+        for name, text in prompt_texts(kind).items()
         if places(text)
     )
 
@@ -52,7 +52,7 @@ class TestPrompts:
             workspace.prompts.edit(f"{kind}/{name}", edited)
             assert workspace.simulations().texts(kind)[name] == edited
             workspace.prompts.edit(f"{kind}/{name}", None)
-            assert workspace.simulations().texts(kind) == wordings(kind)
+            assert workspace.simulations().texts(kind) == prompt_texts(kind)
 
     def test_places_that_nothing_fills(self, path: Path) -> None:
         """An edit with a place that the simulation does not know is refused with the places that it does."""

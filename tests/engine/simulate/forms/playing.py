@@ -14,7 +14,7 @@ from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.profiles import Profile
 from engine.simulate.forms.run import FormRun, Variant
 from engine.simulate.play import Played, play_all
-from engine.simulate.prompt_files import wordings
+from engine.simulate.prompt_files import prompt_texts
 
 EVERY_DUMMY = frozenset(module.name for module in MODULES)
 
@@ -84,7 +84,7 @@ def played(
         variant,
         run,
         Rules(dummies=dummies, **rules),
-        wordings("forms"),
+        prompt_texts("forms"),
         profiles,
         person=person,
     )

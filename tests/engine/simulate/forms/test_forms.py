@@ -23,7 +23,7 @@ COUNTS = {"ss5": (39, 23), "epa": (16, 13), "med": (52, 46), "inv": (14, 13)}
 
 @pytest.mark.parametrize("name", TOPICS)
 def test_forms_of_the_paper_have_its_numbers_of_fields(name: str) -> None:
-    """Each form that comes along has the fields, and the required fields, that the paper counts."""
+    """Each form that comes along has the fields, and the required fields, that Hakimov et al. count."""
     found = list(fields(known_form(name).content))
     assert (len(found), sum(one.required for one in found)) == COUNTS[name]
 

@@ -104,7 +104,7 @@ def test_the_conversation_lands_with_its_scores_as_truth() -> None:
 
 
 def test_known_forms_are_filled_by_dummies_too() -> None:
-    """A user who says `x` to everything completes each form of the paper but for its options, in bounded time."""
+    """A user who says `x` to everything completes each form of Hakimov et al. but for its options, in bounded time."""
     for name in ("ss5", "epa", "med", "inv"):
         form = known_form(name)
         found = result(Script({"user": as_reply({"answer": "x"})}), form=form)

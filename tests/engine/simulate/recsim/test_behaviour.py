@@ -11,7 +11,7 @@ import pytest
 
 from engine.model.chat import Call, Completion
 from engine.simulate.play import Scenario, play_all
-from engine.simulate.prompt_files import wordings
+from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.recsim.behaviour import (
     ANSWER_CHARS,
     RUNS,
@@ -29,13 +29,13 @@ TURNS = (
     ("assistant", "a" * 1_000),
     ("user", "Thanks! And then?"),
 )
-READING = Reading(7, TURNS, "zh", wordings("behaviour"))
+READING = Reading(7, TURNS, "zh", prompt_texts("behaviour"))
 GUESS = Guess(
     7,
     "I like fish",
     {"Gender": ("Female", "Male"), "Personality": ("calm", "loud", "odd", "shy")},
     frozenset({"Gender"}),
-    wordings("profiles"),
+    prompt_texts("profiles"),
 )
 
 

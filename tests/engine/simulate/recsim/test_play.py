@@ -10,12 +10,12 @@ import pytest
 from engine.formats.recllmsim import read, recognise
 from engine.model.chat import Call, Completion
 from engine.simulate.play import Ending, Scenario, play_all
-from engine.simulate.prompt_files import wordings
+from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.recsim.people import TASKS, profiles, situations
 from engine.simulate.recsim.play import MAX_TURNS, Meeting, Setting, meetings, says_goodbye
 from engine.validate.turns import by_turns
 
-SETTING = Setting(wordings("recsim"))
+SETTING = Setting(prompt_texts("recsim"))
 Answer = Callable[[Call], str]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.model.chat import Call, Completion
 from engine.simulate.play import Ending, Scenario
-from engine.simulate.prompt_files import wordings
+from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import Case, Condition, Setting
@@ -88,7 +88,7 @@ class Speakers:
 def setting(**changes: Any) -> Setting:
     """Names and numbers of a simulation."""
     values: dict[str, Any] = {
-        "texts": wordings("sharded") | wordings("shards"),
+        "texts": prompt_texts("sharded") | prompt_texts("shards"),
         "assistant": "small",
         "user": "chatty",
         "system": "strict",

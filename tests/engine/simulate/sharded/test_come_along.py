@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.model.chat import Call, Completion
-from engine.simulate.prompt_files import wordings
+from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.sharded.instruction import (
     COME_ALONG,
     Instruction,
@@ -20,7 +20,7 @@ from engine.simulate.sharded.scenario import CONDITIONS, Case, Condition
 from engine.simulate.sharded.tasks import task_for
 from tests.engine.simulate.sharded.scripted import setting
 
-TEXTS = wordings("sharded")
+TEXTS = prompt_texts("sharded")
 EVERY = [one for name in COME_ALONG for one in instructions_that_come_along(name)]
 FIRST_OF_TASK = [one for one in EVERY if one.task_id.endswith("/1")]
 CODE = {

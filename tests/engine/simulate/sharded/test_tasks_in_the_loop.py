@@ -13,7 +13,7 @@ import pytest
 from engine.formats import sharded_logs
 from engine.model.chat import Call, Completion
 from engine.simulate.play import Played, play_all
-from engine.simulate.prompt_files import wordings
+from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.sharded.instruction import (
     COME_ALONG,
     Instruction,
@@ -129,7 +129,7 @@ def simulated(
     instruction: Instruction, condition: Condition, right_from: int = 1
 ) -> tuple[Played, Models]:
     """One conversation."""
-    texts = wordings("sharded")
+    texts = prompt_texts("sharded")
     case = Case(setting(), instruction, task_for(instruction, texts), condition, 0)
     models = Models(instruction, right_from)
     [played] = play_all([ShardedScenario(case)], models, parallel=1)

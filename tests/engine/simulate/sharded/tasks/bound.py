@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from engine.model.chat import Call, Completion
-from engine.simulate.prompt_files import wordings
+from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.sharded.instruction import as_instruction
 from engine.simulate.sharded.task import Evaluation, Task
 from engine.simulate.sharded.tasks import task_for
 
-TEXTS = wordings("sharded")
+TEXTS = prompt_texts("sharded")
 SHARDS = [{"shard_id": 1, "shard": "the intent"}, {"shard_id": 2, "shard": "a detail"}]
 
 
