@@ -71,17 +71,13 @@ def test_the_pure_rooms_know_neither_the_database_nor_the_native_library() -> No
     assert not pulled & {"sqlite3", "sqlite_utils", "llama_cpp", "textual"}
 
 
-def test_screens_know_no_database() -> None:
-    """A screen reads rows from the services it is handed; SQLite is out of its reach."""
-    pulled = pulled_in(
-        "screens.conversations.screen", "screens.triage.screen", "screens.reader.screen"
-    )
-    assert not pulled & {"sqlite3", "sqlite_utils", "llama_cpp", "numpy"}
-
-
 def test_opening_a_project_waits_for_no_model() -> None:
-    """The app draws before anything of the model is imported in its process but numpy."""
-    assert not pulled_in("workbench.app") & {"llama_cpp", "torch", "transformers", "sqlite_utils"}
+    """The app with all its screens and services is imported without the libraries that take long, except numpy."""
+    slow = {
+        "llama_cpp", "torch", "transformers", "sentence_transformers", "scipy", "sklearn", "hnswlib",
+        "huggingface_hub", "matplotlib", "sqlite_utils",
+    }  # fmt: skip
+    assert not pulled_in("workbench.app") & slow
 
 
 def test_the_doctor_runs_without_the_screens() -> None:

@@ -62,14 +62,14 @@ GROUPS = {
     "run": Group("STAGE", "run a stage", "Run a stage."),
     "analyse": Group(
         "WHAT",
-        "lay out what came along with conversations, and what it says of users",
-        "Lays out what came along with conversations, and what it says of users.",
+        "tabulate what was imported with conversations, and how users behave",
+        "Tabulates what was imported with conversations, and how users behave.",
     ),
     "simulate": Group(
         "KIND",
-        "play conversations with known truth into a project",
-        "Plays conversations with models into a project, with truth attached. What was played stays; to go on after a"
-        " break, run the same again.",
+        "play conversations with a known outcome into a project",
+        "Plays conversations with models into a project, with their true outcome. What was played stays; to go on after"
+        " a break, run the same command again.",
     ),
     "train": Group(
         "ACTION",
@@ -92,13 +92,13 @@ COMMANDS = (
     Command("run cluster", "cluster what users wanted", "cluster:run_cluster"),
     Command("run assign", "assign later conversations to the groups", "assign:run_assign"),
     Command("run stability", "measure how stable the clusters are", "stability:run_stability"),
-    Command("status", "say what is in a project and what was run", "status:status"),
+    Command("status", "show what a project holds and its runs", "status:status"),
     Command("list", "list conversations, one a line", "listing:list_conversations"),
     Command("tree", "grow the response tree of one conversation and print it", "tree:tree"),
-    Command("export", "write what is known as lines of JSON or CSV", "exporting:export"),
-    Command("calibrate", "say what the verdicts say of the scores", "calibrate:calibrate"),
-    Command("validate", "hold a metric against what is known", "validate:validate"),
-    Command("analyse turns", "means of what is known, by the number of turns", "analyse:analyse"),
+    Command("export", "write conversations, scores, verdicts and more as lines of JSON or CSV", "exporting:export"),
+    Command("calibrate", "compare the scores with the verdicts", "calibrate:calibrate"),
+    Command("validate", "compare a metric with known outcomes", "validate:validate"),
+    Command("analyse turns", "means of scores and outcomes, by the number of turns", "analyse:analyse"),
     Command(
         "analyse aptitude",
         "performance, aptitude and unreliability of simulated conversations, by task, condition and model",
@@ -130,9 +130,9 @@ COMMANDS = (
     Command("models verify", "compute checksums anew and read headers", "models:verify"),
     Command("models use", "choose the model that a project uses for some work", "using:use"),
     Command("models tune", "find the fastest faithful format on this machine", "models:tune"),
-    Command("offline", "say or change whether a project stays offline", "offline:offline"),
-    Command("keys", "list the keys and say where to change them", "keys:keys"),
-    Command("doctor", "say what this machine can do and what is wrong", "doctor:doctor"),
+    Command("offline", "show or change whether a project stays offline", "offline:offline"),
+    Command("keys", "list the keys, and the file that changes them", "keys:keys"),
+    Command("doctor", "check what this machine can do and what is wrong", "doctor:doctor"),
     Command("bench", "measure speed against named baselines", "bench:bench"),
 )  # fmt: skip
 

@@ -132,7 +132,7 @@ class Workspace:
     # Events
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Adds a listener and returns what takes it off again."""
+        """Adds a listener; the function that is returned removes it."""
         with self._guard:
             self._listeners.append(listener)
 
@@ -149,7 +149,7 @@ class Workspace:
             listener(event)
 
     def _tell(self, table: str) -> Callable[[], None]:
-        """What tells the listeners that rows of a table changed."""
+        """Returns a function that tells the listeners that rows of a table changed."""
         return lambda: self._emit(DataChanged(frozenset({table})))
 
     # Prompts
@@ -161,7 +161,7 @@ class Workspace:
     # Runs
 
     def goal_stages(self) -> GoalStages:
-        """What makes the stages of goal runs."""
+        """The stages of goal runs, made for this project."""
         return GoalStages(
             self.project,
             self.process,
@@ -178,24 +178,21 @@ class Workspace:
         )
 
     def simulations(self) -> ProjectSimulations:
-        """What plays conversations, and what was played."""
+        """The simulations of this project."""
         return ProjectSimulations(
             self.project,
             self.process,
             self.prompts,
-            lambda name, context: self.models_in_use.resolve(
-                ModelRequest("simulation", name, context=context)
-            ),
-            self.tuning.before,
-            self.endpoints.check_chat,
-            self._for_simulation,
+            self.endpoints,
+            self.models_in_use,
+            self.tuning,
         )
 
     def _for_simulation(self, name: str | None) -> str:
         return self.models_in_use.for_work(name, "simulation")
 
     def _models_for_simulation(self) -> list[str]:
-        """Names of all models, the one that simulations take first."""
+        """Names of all models; the one that the project uses for simulations is first."""
         names = [entry.name for entry in self.catalog.entries()]
         names += [entry.name for entry in self.endpoints.book.entries()]
         return list(dict.fromkeys([self._for_simulation(None), *names]))
@@ -203,7 +200,7 @@ class Workspace:
     # Screens
 
     def services(self) -> Services:
-        """Everything a screen may use."""
+        """The services that screens and commands use."""
         info = ProjectInfo(Path(self.project.path).name, self.project.path, self.project.read_only)
         return Services(
             info,

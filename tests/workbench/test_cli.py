@@ -7,10 +7,12 @@ import csv
 import functools
 import json
 import os
+import pkgutil
 import signal
 import sqlite3
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,11 @@ import pytest
 from engine.conversation import Conversation, Message
 from engine.simulate.samples import sample_conversations, write_jsonl
 from tests.command_line import data, process, workbench
+from workbench import commands
+from workbench.cli import COMMANDS
+
+SHARED = frozenset({"growth_options"})
+"""Declares options for two commands."""
 
 
 @pytest.fixture
@@ -67,6 +74,20 @@ class TestWords:
         )
 
         assert done.returncode == 2
+
+    def test_commands_are_where_the_table_says(self) -> None:
+        """Every command's function is in the named module, and no options are declared that belong to no command."""
+        used = set()
+        for command in COMMANDS:
+            name, function = command.run.split(":")
+            module = import_module(f"workbench.commands.{name}")
+            assert callable(getattr(module, function))
+            used.add((name, f"{function}_options"))
+        for found in pkgutil.iter_modules(commands.__path__):
+            module = import_module(f"workbench.commands.{found.name}")
+            declared = {name for name in vars(module) if name.endswith("_options")}
+            own = {name for name in declared if getattr(module, name).__module__ == module.__name__}
+            assert {(found.name, name) for name in own - SHARED} <= used
 
 
 class TestMainJob:

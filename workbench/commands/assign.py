@@ -20,15 +20,17 @@ from workbench.exits import DONE, WITH_GAPS
 def run_assign_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `run_assign`."""
     parser.add_argument("project")
-    parser.add_argument("--model", help="that wrote the summaries, for a clustering of summaries")
+    parser.add_argument(
+        "--model", help="model that wrote the summaries, for a clustering of summaries"
+    )
     parser.add_argument(
         "--holdout",
         type=share,
         metavar="S",
         help="assign nothing; cluster all but a share, like 0.5, and measure how near the held-out ones"
-        " are to the clusters (Table 4 of the paper)",
+        " are to the clusters, as in Table 4 of Soroka et al.",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of what is held out (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of what is held out (default: 0)")
 
 
 def run_assign(arguments: argparse.Namespace) -> int:

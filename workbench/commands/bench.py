@@ -15,8 +15,12 @@ from workbench.commands.options import positive
 
 def bench_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `bench`."""
-    parser.add_argument("which", nargs="*", help="parts, see docs (default: all)")
-    parser.add_argument("--quick", action="store_true", help="measure little: shows that it works")
+    parser.add_argument(
+        "which", nargs="*", help="parts to measure (default: all that need nothing else)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="measure little, only to show that it works"
+    )
     parser.add_argument("--file", metavar="FILE", help="uniform JSON Lines file that import reads")
     parser.add_argument(
         "--rows",

@@ -21,7 +21,7 @@ def calibrate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("project")
     add_filter(parser)
     parser.add_argument(
-        "--apply", action="store_true", help="put the threshold of the verdicts in force"
+        "--apply", action="store_true", help="use the threshold that the verdicts give"
     )
 
 

@@ -18,7 +18,7 @@ def import_paths_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", nargs="+", metavar="PATH", help="file, folder, or - for standard input"
     )
-    parser.add_argument("--format", help="read the input as this format instead of detecting it")
+    parser.add_argument("--format", help="format of the input (default: detected)")
 
 
 def import_paths(arguments: argparse.Namespace) -> int:

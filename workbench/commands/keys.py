@@ -12,7 +12,11 @@ from workbench.exits import DONE, FAILED
 
 def keys_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `keys`."""
-    parser.add_argument("--markdown", action="store_true", help="the default keys as documentation")
+    parser.add_argument(
+        "--markdown",
+        action="store_true",
+        help="print the default keys as a page of the documentation",
+    )
 
 
 def keys(arguments: argparse.Namespace) -> int:

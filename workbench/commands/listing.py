@@ -45,8 +45,8 @@ def list_conversations_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sort", choices=get_args(SortKey), default="id", help="default: id, the order of import"
     )
-    parser.add_argument("--reverse", action="store_true", help="the other way round")
-    parser.add_argument("--limit", type=positive, metavar="N", help="the first so many only")
+    parser.add_argument("--reverse", action="store_true", help="reverse the order")
+    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N")
 
 
 def list_conversations(arguments: argparse.Namespace) -> int:

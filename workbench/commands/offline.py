@@ -18,7 +18,7 @@ def offline_options(parser: argparse.ArgumentParser) -> None:
         "wanted",
         nargs="?",
         choices=["on", "off"],
-        help="on: it reaches nothing, not even what is configured (default: say what holds)",
+        help="on: it reaches nothing, not even what is configured (default: show the setting)",
     )
 
 

@@ -58,13 +58,11 @@ def run_complete_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit",
         type=positive,
-        help="score only the first so many conversations; --filter 'draw<.1' scores a tenth at random",
+        help="score only the first N conversations; --filter 'draw<.1' scores a tenth at random",
     )
     parser.add_argument("--no-tune", action="store_true", help="use the model file as it is")
-    parser.add_argument(
-        "--no-remaining", action="store_true", help="do not spell out remaining tasks"
-    )
-    parser.add_argument("--estimate", action="store_true", help="say what it would cost and stop")
+    parser.add_argument("--no-remaining", action="store_true", help="do not write remaining tasks")
+    parser.add_argument("--estimate", action="store_true", help="estimate the cost and stop")
 
 
 def run_complete(arguments: argparse.Namespace) -> int:

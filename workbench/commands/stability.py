@@ -21,9 +21,11 @@ from workbench.exits import DONE
 def run_stability_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `run_stability`."""
     parser.add_argument("project")
-    parser.add_argument("--seeds", type=positive, default=5, help="other seeds (default: 5)")
     parser.add_argument(
-        "--bootstraps", type=positive, default=20, help="draws with replacement (default: 20)"
+        "--seeds", type=positive, default=5, help="number of other seeds (default: 5)"
+    )
+    parser.add_argument(
+        "--bootstraps", type=positive, default=20, help="number of bootstrap samples (default: 20)"
     )
 
 

@@ -43,7 +43,7 @@ def tree_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--step", type=positive, metavar="N", help="before the assistant's step N instead"
     )
-    parser.add_argument("--seconds", type=float, help="stop after so many seconds")
+    parser.add_argument("--seconds", type=float, help="stop after this many seconds")
     parser.add_argument(
         "--property", metavar="P", help="bound the probability of `contains yes`, ..."
     )
@@ -52,7 +52,7 @@ def tree_options(parser: argparse.ArgumentParser) -> None:
         "--meaning",
         type=share,
         metavar="S",
-        help="put answers together that are at least so similar, like 0.85",
+        help="group answers that are at least this similar, like 0.85",
     )
 
 

@@ -38,7 +38,7 @@ def growth_options(parser: argparse.ArgumentParser) -> None:
         "--mode",
         choices=get_args(Growth),
         default=tree.mode,
-        help=f"alpha bounds the path, or each branching token as in the paper (default: {tree.mode})",
+        help=f"alpha bounds the path, or each branching token as in Soroka et al. (default: {tree.mode})",
     )
     parser.add_argument(
         "--at",
@@ -52,14 +52,14 @@ def growth_options(parser: argparse.ArgumentParser) -> None:
         default=tree.max_tokens,
         help=f"longest answer (default: {tree.max_tokens})",
     )
-    parser.add_argument("--nodes", type=positive, help="stop a tree after reading so many nodes")
+    parser.add_argument("--nodes", type=positive, help="stop a tree after reading this many nodes")
     parser.add_argument("--line", action="store_true", help="an answer ends at a line break")
     parser.add_argument(
         "--widest",
         type=positive,
         default=tree.widest,
         metavar="K",
-        help="follow the K best tokens of a place only; the rest counts as pruned (default: all)",
+        help="follow only the K best tokens after a node; the others count as pruned (default: all)",
     )
     sampler = tree.transform
     group = parser.add_argument_group("the sampler whose answers are explored (default: none)")
@@ -94,7 +94,7 @@ def run_trees_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("project")
     growth_options(parser)
     add_filter(parser)
-    parser.add_argument("--limit", type=positive, help="only the first so many conversations")
+    parser.add_argument("--limit", type=positive, help="only the first N conversations")
     parser.add_argument("--context", type=positive, help="longest log in tokens")
 
 
