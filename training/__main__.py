@@ -1,4 +1,4 @@
-"""`python -m training RUN_DIR`: trains from a run directory, or goes on with what lies there.
+"""`python -m training RUN_DIR`: trains the run of a directory, or resumes it.
 
 On several GPUs: `accelerate launch -m training RUN_DIR`.
 """
@@ -23,21 +23,21 @@ _LOCK_SECONDS = 2.0
 
 
 def main(words: list[str]) -> int:
-    """Runs one training run; the exit code is 0 when an adapter was made."""
+    """Trains one run; returns 0 when an adapter was made."""
     if len(words) != 1 or not Path(words[0]).is_dir():
         print("usage: python -m training RUN_DIR", file=sys.stderr)  # noqa: T201
         return USAGE
     run = RunDirectory(Path(words[0]).resolve())
     logging.basicConfig(level=logging.WARNING)
-    # Nothing is fetched: weights and tokenizer are on the disk.
+    # Nothing is downloaded: weights and tokenizer are on disk.
     network_guard.install_in_child()
     os.environ.update(TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1")
-    # Spinning threads come to a crawl as soon as anything else works on the machine.
+    # Threads that spin while they wait become very slow when another process uses the machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     if os.environ.get("RANK", "0") != "0":
-        # One of several that `accelerate launch` started: the first holds the lock and tells the events.
+        # One of several processes of `accelerate launch`: the first one holds the lock and writes the events.
         return _run(run, EventLog(Path(os.devnull)))
-    # Whoever asks whether the run is running holds the lock for a moment.
+    # A reader that checks whether the run is running holds the lock for a moment.
     until = time.monotonic() + _LOCK_SECONDS
     while True:
         with locked(run) as had:
@@ -46,7 +46,7 @@ def main(words: list[str]) -> int:
                     run.stop.unlink()
                 return _run(run, EventLog(run.events))
         if time.monotonic() > until:
-            print("Another process works on this run.", file=sys.stderr)  # noqa: T201
+            print("Another process is training this run.", file=sys.stderr)  # noqa: T201
             return FAILED
         time.sleep(0.05)
 
@@ -77,14 +77,14 @@ def _run(run: RunDirectory, events: EventLog) -> int:
         return FAILED
     except (RuntimeError, MemoryError, OSError, ValueError) as error:
         traceback.print_exc()
-        events.write("error", **_told(error))
+        events.write("error", **_message_of(error))
         return FAILED
     finally:
         events.close()
     return DONE
 
 
-def _told(error: Exception) -> dict[str, str]:
+def _message_of(error: Exception) -> dict[str, str]:
     text = str(error).strip() or type(error).__name__
     if isinstance(error, MemoryError) or is_out_of_memory(text):
         return {

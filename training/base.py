@@ -1,4 +1,4 @@
-"""The model to adapt: weights of a GGUF file or of a Hugging Face folder, and its tokenizer."""
+"""The model to adapt, from a GGUF file or a Hugging Face folder, and its tokenizer."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from engine.errors import ModelError, ModelFileError
 from engine.model.gguf_file import read_gguf
 from engine.run_directory.config import TrainConfig
 
-_DIGITS_APART = frozenset(
+_DIGITS_SPLIT = frozenset(
     ["smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"]
 )
-"""What llama.cpp calls the vocabularies whose texts are split at every digit first."""
+"""Names in llama.cpp of the vocabularies whose texts are first split at every digit."""
 
 
 class HubTokenizer:
-    """A tokenizer of `transformers` as `engine.model.interface.Tokenizer` wants it, so that training reads logs in the
-    tokens in which they are scored."""
+    """A tokenizer of `transformers` with the interface `engine.model.interface.Tokenizer`, so that training and scoring
+    read the same tokens."""
 
     def __init__(self, tokenizer: Any) -> None:
         if tokenizer.eos_token_id is None:
@@ -41,7 +41,7 @@ class HubTokenizer:
         return self.text([token]).encode("utf-8", "replace")
 
     def text(self, tokens: Sequence[int]) -> str:
-        """What tokens say, without control tokens."""
+        """The text of tokens, without control tokens."""
         found: str = self._tokenizer.decode(tokens, skip_special_tokens=True)
         return found
 
@@ -54,7 +54,7 @@ class HubTokenizer:
 
     @property
     def end_token(self) -> int:
-        """The end tag."""
+        """Id of the end token."""
         found: int = self._tokenizer.eos_token_id
         return found
 
@@ -65,19 +65,19 @@ class HubTokenizer:
 
 
 def load_base(config: TrainConfig) -> tuple[Any, HubTokenizer]:
-    """Loads weights and tokenizer from the disk; nothing is fetched.
+    """Loads weights and tokenizer from disk; nothing is downloaded.
 
     Raises:
         ModelFileError: There is no such file or folder.
-        ModelError: `transformers` cannot read it, or the config asks for what this machine cannot do.
+        ModelError: `transformers` cannot read it, or this machine cannot load it as the config asks.
     """
     import torch
     from transformers import AutoModelForCausalLM, BitsAndBytesConfig, GgufConfig
 
-    path = _there(config.base)
+    path = _existing(config.base)
     folder, options = _source(path)
     if path.is_file():
-        # Packed weights have no gradients to hand on and compute in float32.
+        # Quantised weights would pass on no gradients.
         options["quantization_config"] = GgufConfig(gguf_file=path.name, dequantize=True)
     if config.four_bit:
         if path.is_file() or not torch.cuda.is_available():
@@ -90,14 +90,14 @@ def load_base(config: TrainConfig) -> tuple[Any, HubTokenizer]:
         )
     options["dtype"] = torch.bfloat16 if config.precision == "bf16" else torch.float32
     tokenizer = load_tokenizer(config)
-    with _read(path):
+    with _read_errors(path):
         model = AutoModelForCausalLM.from_pretrained(folder, **options)
     model.config.use_cache = False
     return model, tokenizer
 
 
 def load_tokenizer(config: TrainConfig) -> HubTokenizer:
-    """Loads the tokenizer that a base comes with.
+    """Loads the tokenizer of a base.
 
     Raises:
         ModelFileError: There is no such file or folder.
@@ -105,18 +105,18 @@ def load_tokenizer(config: TrainConfig) -> HubTokenizer:
     """
     from transformers import AutoTokenizer
 
-    path = _there(config.base)
+    path = _existing(config.base)
     folder, options = _source(path)
-    with _read(path):
+    with _read_errors(path):
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-    if path.is_file() and read_gguf(path).text("tokenizer.ggml.pre") in _DIGITS_APART:
+    if path.is_file() and read_gguf(path).text("tokenizer.ggml.pre") in _DIGITS_SPLIT:
         _split_digits(tokenizer)
     return HubTokenizer(tokenizer)
 
 
 def _split_digits(tokenizer: Any) -> None:
-    """Splits text as llama.cpp does for these vocabularies, of which `transformers` reads a GGUF file as plain GPT-2's:
-    each digit apart, then words. They differ where two spaces stand before a digit."""
+    """Splits text as llama.cpp does for these vocabularies: each digit by itself, then words. `transformers` reads them
+    from a GGUF file as the one of GPT-2. The two still differ where two spaces are before a digit."""
     from tokenizers import Regex, pre_tokenizers
 
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -127,7 +127,7 @@ def _split_digits(tokenizer: Any) -> None:
     )
 
 
-def _there(base: str) -> Path:
+def _existing(base: str) -> Path:
     path = Path(base).expanduser()
     if not path.exists():
         raise ModelFileError(f"There are no weights at {path}.", "Name another base.")
@@ -135,13 +135,13 @@ def _there(base: str) -> Path:
 
 
 def _source(path: Path) -> tuple[Path, dict[str, Any]]:
-    """The folder of a base, and what `transformers` is to be told of it."""
+    """The folder of a base, and the options for `transformers` to load it."""
     options: dict[str, Any] = {"local_files_only": True}
     return (path.parent, options | {"gguf_file": path.name}) if path.is_file() else (path, options)
 
 
 @contextlib.contextmanager
-def _read(path: Path) -> Iterator[None]:
+def _read_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, ImportError) as error:
@@ -152,9 +152,9 @@ def _read(path: Path) -> Iterator[None]:
 
 
 def add_adapter(model: Any, config: TrainConfig) -> Any:
-    """The model with a new adapter on all linear layers; only that is trained.
+    """Adds a new adapter to all linear layers; only the adapter is trained.
 
-    The base keeps its precision; the adapter's own weights are in float32.
+    The base keeps its precision; the weights of the adapter are in float32.
     """
     from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
 
@@ -170,6 +170,6 @@ def add_adapter(model: Any, config: TrainConfig) -> Any:
             task_type="CAUSAL_LM",
         ),
     )
-    # PEFT takes a base without a config.json beside it for one with new embeddings, and would save those too.
+    # Without a config.json beside the base, PEFT takes the embeddings for new and would save them too.
     tuned.save_pretrained = functools.partial(tuned.save_pretrained, save_embedding_layers=False)
     return tuned

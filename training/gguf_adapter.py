@@ -1,7 +1,7 @@
-"""From an adapter as PEFT writes it to one as llama.cpp reads it.
+"""Converts an adapter from the format of PEFT to the GGUF format of llama.cpp.
 
-What differs: the names; that llama.cpp keeps one alpha and takes the rank from each matrix; and that for some
-architectures it wants the rows of the query and key projections in another order, in which they lie in its weights too.
+Three things differ: the names; llama.cpp stores one alpha and takes the rank from each matrix; and for some
+architectures its query and key projections have their rows in another order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Width = Literal["f16", "f32"]
 
 
 class BaseConfig(Protocol):
-    """What is asked of a base's `transformers` config."""
+    """The fields of a `transformers` config that conversion reads."""
 
     model_type: str
     num_hidden_layers: int
@@ -37,7 +37,7 @@ class BaseConfig(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """How llama.cpp names an architecture, and whether it wants query and key rows in its own order."""
+    """Name of an architecture in llama.cpp, and whether its query and key rows are reordered."""
 
     name: str
     reordered: bool
@@ -82,14 +82,14 @@ _PLAIN = frozenset(
         "use_rslora",
     }
 )  # fmt: skip
-"""Fields of PEFT's config whose values leave a LoRA a plain one; the others must be empty."""
+"""Fields of PEFT's config that a plain LoRA may set; the others must be empty."""
 
-_PLAIN_STARTS = (True, False, "gaussian", "orthogonal", "eva")
-"""Ways to begin an adapter that leave the base as it is."""
+_PLAIN_INITS = (True, False, "gaussian", "orthogonal", "eva")
+"""Ways to initialise an adapter that do not change the base."""
 
 
 def architecture_of(config: BaseConfig) -> Architecture:
-    """How llama.cpp has this base; asked before training begins, so that no run ends without an adapter to use.
+    """The architecture of a base. Checked before training, so that no run ends without a usable adapter.
 
     Raises:
         ModelError: Adapters for it cannot be converted.
@@ -104,7 +104,7 @@ def architecture_of(config: BaseConfig) -> Architecture:
 
 
 def fingerprint_of(model: Any) -> str:
-    """The fingerprint of a `transformers` model, with or without an adapter: that of its GGUF files.
+    """The fingerprint of a `transformers` model, with or without adapter; equal to that of its GGUF files.
 
     Raises:
         ModelError: Its architecture is not one that adapters can be converted for.
@@ -131,26 +131,26 @@ def fingerprint_of(model: Any) -> str:
 def convert(
     adapter: Path, config: BaseConfig, out: Path, origin: AdapterOrigin, width: Width = "f16"
 ) -> None:
-    """Writes an adapter as a GGUF file, whole or not at all.
+    """Writes an adapter as a GGUF file, completely or not at all.
 
     Args:
         adapter: Folder with `adapter_config.json` and `adapter_model.safetensors`.
-        config: Of the base that it was trained on.
-        origin: What the file will say of itself.
-        width: Format of the matrices.
+        config: Config of the base that it was trained on.
+        origin: Metadata that goes into the file.
+        width: Number format of the matrices.
 
     Raises:
-        ModelError: It is more than a plain LoRA on linear layers, or for an architecture that is not known.
+        ModelError: It is not a plain LoRA on linear layers, or its architecture is not known.
     """
     import gguf
     from safetensors.torch import load_file
 
     architecture = architecture_of(config)
-    said = json.loads((adapter / "adapter_config.json").read_text("utf-8"))
-    alpha = _alpha(said)
+    settings = json.loads((adapter / "adapter_config.json").read_text("utf-8"))
+    alpha = _alpha(settings)
     loaded = load_file(adapter / "adapter_model.safetensors")
     matrices = _renamed({name: one.float().numpy() for name, one in loaded.items()})
-    _check_ranks(matrices, said)
+    _check_ranks(matrices, settings)
     if architecture.reordered:
         heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
         for name, values in matrices.items():
@@ -176,25 +176,27 @@ def convert(
         part.unlink(missing_ok=True)
 
 
-def _alpha(said: Mapping[str, Any]) -> float:
-    """The alpha that makes llama.cpp's scale, alpha / rank, the one that PEFT uses."""
-    more = sorted(name for name, value in said.items() if name not in _PLAIN and value)
-    start = said.get("init_lora_weights", True)
-    if said["peft_type"] != "LORA" or more or start not in _PLAIN_STARTS:
-        what = ", ".join(more) or (start if said["peft_type"] == "LORA" else said["peft_type"])
+def _alpha(settings: Mapping[str, Any]) -> float:
+    """The alpha with which the scale of llama.cpp, alpha / rank, equals that of PEFT."""
+    more = sorted(name for name, value in settings.items() if name not in _PLAIN and value)
+    init = settings.get("init_lora_weights", True)
+    if settings["peft_type"] != "LORA" or more or init not in _PLAIN_INITS:
+        what = ", ".join(more) or (
+            init if settings["peft_type"] == "LORA" else settings["peft_type"]
+        )
         raise ModelError(
-            f"The adapter is no plain LoRA ({what}), which llama.cpp cannot apply.",
+            f"The adapter is not a plain LoRA ({what}), so llama.cpp cannot apply it.",
             "Train one without these settings.",
         )
-    if said.get("bias", "none") != "none":
+    if settings.get("bias", "none") != "none":
         raise ModelError("The adapter changes biases, which llama.cpp cannot apply.")
-    if said["lora_alpha"] <= 0:
+    if settings["lora_alpha"] <= 0:
         raise ModelError("The adapter's alpha must be above 0: llama.cpp takes 0 for none.")
-    if not said.get("use_rslora"):
-        return float(said["lora_alpha"])
-    if said.get("rank_pattern"):
+    if not settings.get("use_rslora"):
+        return float(settings["lora_alpha"])
+    if settings.get("rank_pattern"):
         raise ModelError("The adapter scales by the root of ranks that differ, llama.cpp does not.")
-    return float(said["lora_alpha"] * said["r"] ** 0.5)
+    return float(settings["lora_alpha"] * settings["r"] ** 0.5)
 
 
 def _renamed(tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
@@ -213,20 +215,20 @@ def _renamed(tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np
     return matrices
 
 
-def _check_ranks(matrices: Mapping[str, NDArray[np.float32]], said: Mapping[str, Any]) -> None:
+def _check_ranks(matrices: Mapping[str, NDArray[np.float32]], settings: Mapping[str, Any]) -> None:
     for name, a in matrices.items():
         if not name.endswith(LORA_A):
             continue
         b = matrices.get(name.removesuffix(LORA_A) + LORA_B)
         same = b is not None and b.shape[1] == a.shape[0]
-        if not same or (a.shape[0] != said["r"] and not said.get("rank_pattern")):
-            raise ModelError(f"The adapter's matrices {name} do not have the rank {said['r']}.")
+        if not same or (a.shape[0] != settings["r"] and not settings.get("rank_pattern")):
+            raise ModelError(f"The adapter's matrices {name} do not have the rank {settings['r']}.")
     if 2 * sum(name.endswith(LORA_A) for name in matrices) != len(matrices):
         raise ModelError("The adapter lacks one of two matrices somewhere.")
 
 
 def _reordered(b: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
-    """The rows of B, shape (heads * size, rank), each head's two halves interleaved."""
+    """B, shape (heads * size, rank), with the two halves of the rows of each head interleaved."""
     rows, rank = b.shape
     if rows % (2 * heads):
         raise ModelError(f"The adapter has {rows} rows for {heads} heads.")

@@ -1,7 +1,7 @@
-"""Which conversations a training run reads and which it never sees.
+"""Splits conversations into those to train on and those held out.
 
-Every draw depends on a seed and on the text of the one conversation that it is about. So a conversation keeps its
-side when others are added, equal texts are always on one side, and a smaller training set is part of a larger one.
+Each random draw depends on a seed and on the text of one conversation alone. So a conversation keeps its side when
+others are added, equal texts are always on the same side, and a smaller training set is part of a larger one.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from dataclasses import dataclass, replace
 from engine.completeness.block import LogItem
 
 VALID = 100
-"""Held-out conversations that a run validates on, unless another number is asked for."""
+"""Most held-out conversations that a run validates on."""
 
 LEAST_FOR_TEST = 2
-"""Boundaries that a conversation needs to be cut for the truncation test."""
+"""Fewest boundaries of a conversation that can be cut for the truncation test."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usable:
-    """One conversation that could be trained on.
+    """A conversation that can be trained on.
 
     Attributes:
         key: Its id in the project.
         name: Its id in its source.
-        digest: SHA-256 over the text that a model reads.
-        boundaries: Places where it could end; at least one.
-        chars: Length of that text.
+        digest: SHA-256 of the text that a model reads, see `text_digest`.
+        boundaries: Number of places where it could end; at least one.
+        chars: Length of that text in characters.
     """
 
     key: int
@@ -40,14 +40,14 @@ class Usable:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What is on which side, each in the order given.
+    """The two sides of a split, each in the order given.
 
     Attributes:
         train: To train on, each text once.
-        valid: Held-out ones to validate on while training.
-        held_out: Everything that was kept from training, `valid` among it.
-        twins: Left out of training because their text is there already.
-        beyond: Left out of training because there were enough.
+        valid: The held-out ones to validate on while training.
+        held_out: All held-out conversations, `valid` included.
+        twins: How many are left out of training because another one has the same text.
+        beyond: How many are left out of training because of the limit.
     """
 
     train: tuple[Usable, ...]
@@ -57,13 +57,13 @@ class Split:
     beyond: int
 
     def held_out_names(self) -> list[str]:
-        """Names of what is held out, without those that something trained on has in another source."""
+        """Names of the held-out conversations, without those that a training conversation of another source has too."""
         trained = {one.name for one in self.train}
         return list(dict.fromkeys(o.name for o in self.held_out if o.name not in trained))
 
 
 def text_digest(texts: Sequence[str]) -> bytes:
-    """SHA-256 over the pieces of a log, which tells apart how it is cut into pieces."""
+    """SHA-256 of the pieces of a log; it depends on where one piece ends and the next begins."""
     digest = hashlib.sha256()
     for text in texts:
         data = text.encode("utf-8")
@@ -73,7 +73,7 @@ def text_digest(texts: Sequence[str]) -> bytes:
 
 
 def drawn(seed: int, what: str, digest: bytes) -> float:
-    """A number in [0, 1) for one conversation; `what` names the draw, so that one says nothing of another."""
+    """A number in [0, 1) for one conversation; draws with different names `what` are independent."""
     found = hashlib.sha256(f"{seed}:{what}:".encode() + digest).digest()
     return int.from_bytes(found[:6], "big") / (1 << 48)
 
@@ -86,12 +86,12 @@ def split(
     limit: int | None = None,
     valid: int = VALID,
 ) -> Split:
-    """Draws the sides.
+    """Splits conversations.
 
     Args:
-        held_out: Chance of each conversation to be kept from training, above 0 and below 1.
-        limit: Train on so many at most; None: on all of that side.
-        valid: Validate on so many held-out ones at most; they have boundaries enough for the truncation test.
+        held_out: Probability of each conversation to be held out, above 0 and below 1.
+        limit: Most conversations to train on; None: all that are not held out.
+        valid: Most held-out conversations to validate on, of those that can be cut for the truncation test.
     """
     train: list[Usable] = []
     kept: list[Usable] = []
@@ -117,16 +117,16 @@ def split(
 
 
 def to_cut(train: Sequence[Usable], seed: int, share: float) -> set[int]:
-    """Keys of the conversations to cut so that `share` of `train` is cut; fewer where too few can be."""
+    """Keys of conversations to cut, `share` of `train`; fewer where too few can be cut."""
     can = [one for one in train if one.boundaries >= LEAST_FOR_TEST]
     can.sort(key=lambda one: drawn(seed, "contaminate", one.digest))
     return {one.key for one in can[: round(share * len(train))]}
 
 
 def cut(item: LogItem, seed: int) -> LogItem:
-    """The log up to a boundary drawn among all but the last: what is left looks as if the user had gone.
+    """The log up to a boundary drawn among all but the last, as if the user had left there.
 
-    Measures what unlabelled data costs that is not as complete as training takes it to be.
+    Training takes unlabelled conversations to be complete; cutting some measures what it costs when they are not.
     """
     place = drawn(seed, "cut", text_digest(item.texts))
     keep = 1 + int(place * (len(item.boundaries) - 1))

@@ -1,4 +1,4 @@
-"""What a training run is told: one JSON file in its directory. Standard library only, so that anyone can write it."""
+"""The config of a training run: one JSON file in its directory. Standard library only."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Precision = Literal["bf16", "f32"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 VERSION = 1
-"""Version of the config and of the event file; a run directory of another one is refused."""
+"""Version of the config file and of the event file; a config of another version is refused."""
 
 WORDS = 32
-"""Tokens after the opening of a next step that are learned beside it: the rest of its header, and how it begins."""
+"""Tokens of a next step that are learned beside its opening: the rest of its header, and its first words."""
 
 
 class ConfigError(ValueError):
@@ -34,45 +34,50 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
-    """Everything that determines a run but its data. Each field's `help` is what a person reads about it."""
+    """Everything that determines a run, except its data. The `help` of each field is shown to people.
+
+    Raises:
+        ConfigError: A field has a value that cannot be used.
+    """
 
     base: str = field(
         metadata={"help": "Weights to adapt: a GGUF file, or a folder as Hugging Face writes it."}
     )
-    base_name: str = field(default="", metadata={"help": "What the base is called in lists."})
+    base_name: str = field(default="", metadata={"help": "Name of the base in lists."})
     base_gguf: str = field(
         default="",
         metadata={
-            "help": "The GGUF file the adapter will be used with, where the base is a folder;"
-            " empty: no check against llama.cpp."
+            "help": "GGUF file that the adapter will be used with, where the base is a folder;"
+            " empty: no comparison with llama.cpp."
         },
     )
     recipe: Recipe | RetiredRecipe = field(
         default="boundary",
         metadata={
-            "help": "What is learned. " + " ".join(f"{name}: {text}" for name, text in RECIPE_HELP.items())
+            "help": "What is learned. "
+            + " ".join(f"{name}: {text}" for name, text in RECIPE_HELP.items())
         },
     )
     balance: bool = field(
         default=True,
         metadata={
             "help": "boundary only: the end of a conversation weighs as much as all the places where it goes on, so"
-            " that .5 is where a whole one and one cut anywhere are equally likely; else each place weighs the same,"
-            " and the longer conversations are, the rarer an end is expected at any place."
+            " that a whole conversation and one cut anywhere are equally likely at a score of .5. Else every place"
+            " weighs the same, and an end is expected more rarely the longer conversations are."
         },
     )
     words: float = field(
         default=0.1,
         metadata={
-            "help": "boundary only: what each of the first words of a next step weighs beside its opening. At 0 the"
-            " adapter learns only whether a conversation goes on, and forgets how to say what is left."
+            "help": "boundary only: weight of each of the first words of a next step; its opening has weight 1. At 0"
+            " the adapter learns only whether a conversation goes on, and forgets how to write what remains to be done."
         },
     )
     epochs: float = field(default=3.0, metadata={"help": "Times that every conversation is read."})
-    learning_rate: float = field(default=2e-4, metadata={"help": "Highest step size of AdamW."})
-    weight_decay: float = field(default=0.01, metadata={"help": "Decay of AdamW."})
+    learning_rate: float = field(default=2e-4, metadata={"help": "Highest learning rate of AdamW."})
+    weight_decay: float = field(default=0.01, metadata={"help": "Weight decay of AdamW."})
     warmup: float = field(
-        default=0.05, metadata={"help": "Share of the steps in which the step size rises."}
+        default=0.05, metadata={"help": "Share of the steps in which the learning rate rises."}
     )
     rank: int = field(default=16, metadata={"help": "Rank of the adapter's matrices."})
     alpha: int = field(
@@ -83,11 +88,11 @@ class TrainConfig:
         default=2048,
         metadata={"help": "Longest log; longer ones keep the system message and their end."},
     )
-    batch: int = field(default=8, metadata={"help": "Conversations a step, over all its parts."})
+    batch: int = field(default=8, metadata={"help": "Conversations of an optimiser step."})
     rows: int = field(
         default=1,
         metadata={
-            "help": "Conversations as long as the longest that are in memory together; shorter ones in greater number."
+            "help": "Conversations in memory together if they are as long as the longest; of shorter ones more."
         },
     )
     precision: Precision = field(
@@ -104,7 +109,7 @@ class TrainConfig:
         default=False,
         metadata={"help": "Keep the base in 4 bits (CUDA only): a quarter of the memory."},
     )
-    seed: int = field(default=0, metadata={"help": "Seed of everything drawn."})
+    seed: int = field(default=0, metadata={"help": "Seed of everything that is random."})
     valid_every: int = field(
         default=25, metadata={"help": "Steps between validations; a checkpoint is kept at each."}
     )
@@ -140,10 +145,10 @@ class TrainConfig:
 
     @classmethod
     def load(cls, path: Path) -> TrainConfig:
-        """Reads a config.
+        """Reads a config file.
 
         Raises:
-            ConfigError: The file is missing, no config, of another version, or has a field that is unknown or wrong.
+            ConfigError: The file is missing, is no config, has another version, or has an unknown or wrong field.
         """
         try:
             found: Any = json.loads(path.read_text("utf-8"))

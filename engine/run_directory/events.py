@@ -1,13 +1,13 @@
-"""The run directory: what lies where, and the events a run writes. Standard library only.
+"""The run directory: its files, and the events that a run writes. Standard library only.
 
-The event file is the truth about a run, one JSON object a line, appended and flushed: a reader may come and go.
+The event file has the whole state of a run, one JSON object a line, appended and flushed, so a reader may come and go.
 Every event has `event` and `time` (seconds since the epoch). The others are:
 
-started     step (that it begins after: 0, or that of the checkpoint it resumes), steps (in all), examples,
+started     step (it begins after: 0, or that of the checkpoint it resumes), steps (in all), examples,
             tokens (of one epoch), end_labels, other_labels, valid (conversations of the validation), pid
-step        step, epoch, loss (mean over the labels since the last), learning_rate, tokens (trained so far in this
-            process), tokens_per_s, seconds_left, memory (bytes, the most so far)
-validating  step, done, of (conversations, or prompts), seconds_left (of the run)
+step        step, epoch, loss (mean over the labels since the last), learning_rate, tokens (trained on so far by
+            this process), tokens_per_s, seconds_left, memory (bytes, peak so far)
+validating  step, done, of (conversations), seconds_left (of the run)
 valid       step, loss, auroc, f1 (at .5 on p_end / (p_end + p_continue)), n (pairs), best (whether it is the best yet,
             see `training.selection`)
 sample      step (0: before), id, text (the last words before the boundary), ends (whether the log ends there), p_end,
@@ -16,7 +16,7 @@ checkpoint  step, path (relative), best
 warning     message
 parity      top1 (share), max_dp, moved (how far the adapter moves a probability), tokens, same_tokens, passed; or
             skipped (why)
-done        step, reason (finished, stopped, no-better), best_step, adapter, adapter_gguf (relative; null: not made)
+done        step, reason (finished, stopped, no-better), best_step, adapter, adapter_gguf (relative; null: none)
 error       message, hint
 """
 
@@ -49,9 +49,9 @@ _OUT_OF_MEMORY = (
 class RunDirectory:
     """The files of one run.
 
-    Data files have one conversation a line: `{"id": str, "texts": [str], "boundaries": [int], "kept": int}`, the
-    pieces of its log as scoring reads them, the pieces after which it could end, and how many leading pieces every
-    window keeps.
+    Data files have one conversation a line: `{"id": str, "texts": [str], "boundaries": [int], "kept": int}`: the pieces
+    of its log as scoring reads them, the indices of the pieces after which it could end, and how many leading pieces
+    every window keeps.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class RunDirectory:
 
     @property
     def manifest(self) -> Path:
-        """What whoever prepared the run knows of its data: at least `train_sha256`, `valid_sha256` and `held_out`."""
+        """What the data was made from: at least `train_sha256`, `valid_sha256` and `held_out`."""
         return self.path / "manifest.json"
 
     @property
@@ -79,12 +79,12 @@ class RunDirectory:
 
     @property
     def log(self) -> Path:
-        """Standard output and error of the process, for reading when something failed."""
+        """Standard output and error of the process."""
         return self.path / "log.txt"
 
     @property
     def stop(self) -> Path:
-        """While this file exists the run ends after its step, with a checkpoint."""
+        """While this file exists, the run ends after its current step, with a checkpoint."""
         return self.path / "STOP"
 
     @property
@@ -102,17 +102,17 @@ class RunDirectory:
 
     @property
     def card(self) -> Path:
-        """What the adapter was made of and what was measured, JSON."""
+        """What the adapter was made from and what was measured, as JSON."""
         return self.path / "card.json"
 
     @property
     def lock(self) -> Path:
-        """Locked (flock) as long as the process lives."""
+        """Locked (flock) while the process is alive."""
         return self.path / "lock"
 
 
 class EventLog:
-    """Appends events; each is on the disk's side of the process before the next step begins."""
+    """Appends events to a file; each is flushed at once."""
 
     def __init__(self, path: Path) -> None:
         # A process that was killed may have left half a line.
@@ -131,7 +131,7 @@ class EventLog:
 
 
 def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
-    """Events from a byte offset on, and the offset to go on from; half a line at the end is left for the next time.
+    """The events from a byte offset on, and the offset after them. An incomplete last line is left for the next call.
 
     Lines that are no events are passed over: a killed process may have left one.
     """
@@ -153,7 +153,7 @@ def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
 
 @contextlib.contextmanager
 def locked(run: RunDirectory) -> Iterator[bool]:
-    """Holds the run's lock if nobody does; gives whether it was had."""
+    """Takes the run's lock for the block if it is free; gives whether it was taken."""
     with run.lock.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -164,10 +164,10 @@ def locked(run: RunDirectory) -> Iterator[bool]:
 
 
 def is_running(run: RunDirectory) -> bool:
-    """Whether a process works on the run now."""
+    """Whether a process holds the run's lock."""
     try:
         with run.lock.open("rb") as file:
-            # Shared, so that those who ask at the same time do not take each other for it.
+            # A shared lock: two readers that ask at the same time must not take each other for the trainer.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
@@ -177,7 +177,7 @@ def is_running(run: RunDirectory) -> bool:
 
 
 def state_of(events: list[Event], running: bool) -> State:
-    """What a run is doing, from all its events and whether its process lives."""
+    """The state of a run, from its events and whether its process is alive."""
     if running:
         return "running"
     for event in reversed(events):
@@ -191,13 +191,13 @@ def state_of(events: list[Event], running: bool) -> State:
 
 
 def is_out_of_memory(text: str) -> bool:
-    """Whether a text tells of memory that did not suffice."""
+    """Whether a text has the message of an error for lack of memory."""
     low = text.lower()
     return any(words in low for words in _OUT_OF_MEMORY)
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Writes a text file so that it is there whole or not at all."""
+    """Writes a text file completely or not at all."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     part.write_text(text, "utf-8")
     part.replace(path)

@@ -1,4 +1,4 @@
-"""Conversations of a project as a training run reads them: the text of the logs, never what is known from elsewhere."""
+"""Conversations of a project as training reads them: the text of their logs, never their ground truth."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from engine.store import conversations
 from engine.store.sql import id_pages
 
 AT_ONCE = 200
-"""Conversations that are in memory together."""
+"""Conversations in memory at once."""
 
 
 def usable(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[list[Usable]]:
-    """What could be trained on among these ids, page by page; a page may be empty."""
+    """The conversations of these ids that can be trained on, page by page; a page may be empty."""
     for page in id_pages(conn, wanted, AT_ONCE):
         names = {row.id: row.external_id for row in conversations.rows(conn, page)}
         found = []
@@ -36,7 +36,7 @@ def usable(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[list[Usa
 
 
 def items(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[tuple[int, LogItem]]:
-    """(id, log) of these conversations in id order."""
+    """Id and log of each of these conversations, in order of id."""
     for page in id_pages(conn, sorted(wanted), AT_ONCE):
         for key, messages in conversations.conversations_for(conn, page):
             yield key, log_item(render_log(messages))

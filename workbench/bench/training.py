@@ -1,4 +1,4 @@
-"""The bench of training: tokens a second beside a plain loop, in a process of its own that has the libraries."""
+"""Measures the speed of training beside a plain loop, in a process of its own that imports the libraries."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from engine.simulate.samples import sample_conversations
 EXAMPLES, BATCH = 32, 8
 
 EQUAL = 256
-"""Tokens of conversations of equal length: most samples are longer, and keep their end."""
+"""Token limit that makes the conversations equally long: most samples are longer."""
 
 
 def bench_training(
     progress: Callable[[str], None], *, examples: int = EXAMPLES, batch: int = BATCH
 ) -> dict[str, Any]:
-    """Trains an adapter for the default model on sample conversations, once read.
+    """Trains an adapter for the default model on sample conversations for one epoch, in both loops.
 
     Returns:
-        See `training.bench.bench`, with another such under `equal_lengths`, where long conversations are cut to the
-        length of the short ones; `{"skipped": why}` without the libraries.
+        The figures of `training.bench.bench`, and under `equal_lengths` the same with logs of at most `EQUAL` tokens;
+        `{"skipped": why}` without the libraries.
 
     Raises:
         WorkbenchError: The process failed.

@@ -1,4 +1,4 @@
-"""Which adapter a name means, and which one scoring in the mode `tuned` takes when none is named."""
+"""Finds adapters by name, and the one that scoring in the mode `tuned` uses when none is named."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ class ChosenAdapter:
 
 
 def get(project: Project) -> str | None:
-    """The name of the adapter in use: that of a run or of the catalogue, or a path; None before one was chosen."""
+    """The adapter in use: name of a run or in the catalogue, or a path; None where none was chosen."""
     with project.reading() as conn:
         name: str | None = settings.get(conn, SETTING)
     return name
 
 
 def put(project: Project, name: str | None) -> None:
-    """Remembers the adapter to use; None forgets it.
+    """Stores the adapter to use; None forgets it.
 
     Raises:
-        ProjectReadOnly: The project is.
+        ProjectReadOnly: The project is read-only.
     """
     project.write(lambda conn: settings.put(conn, SETTING, name))
 
 
 def find(project: Project, catalog: Catalog, name: str) -> ChosenAdapter:
-    """The adapter of a run of this project, or one that the catalogue knows by name, file or run directory.
+    """The adapter of a run of this project, or one that the catalogue finds by name, file or run directory.
 
     Raises:
         UsageError: There is none.
@@ -58,7 +58,7 @@ def find(project: Project, catalog: Catalog, name: str) -> ChosenAdapter:
     runs = {run.path.name: run for run in all_runs(Path(project.path))}
     if name in runs:
         if not runs[name].adapter_gguf.is_file():
-            raise UsageError(f"The run {name} has no adapter.", "It is made when a run ends.")
+            raise UsageError(f"The run {name} has no adapter.", "A run makes it at its end.")
         row = RunHistory(runs[name]).row()
         if row.state == "failed":
             raise UsageError(f"The run {name} failed: {row.problem}", row.hint)
@@ -73,17 +73,17 @@ def find(project: Project, catalog: Catalog, name: str) -> ChosenAdapter:
 
 
 def chosen(project: Project, catalog: Catalog, model: str | None) -> ChosenAdapter | None:
-    """The adapter to take where none is named: the one in use, else the one that the program brings for the model.
+    """The adapter to use where none is named: the one in use, else the one that comes with the program for the model.
 
     Args:
-        model: Name or path of the model that was asked for, None where none was; an adapter of another one is not for
-            it.
+        model: Name or path of the model to score with; None where none was named. An adapter of another model is not
+            used.
 
     Returns:
-        None where there is none: the model is then taken as one that was tuned by itself.
+        None where there is none; the model is then scored as one whose weights are tuned themselves.
 
     Raises:
-        UsageError: The one in use is gone.
+        UsageError: The adapter in use is no longer there.
     """
     name = get(project)
     if name is not None:
@@ -101,7 +101,7 @@ def chosen(project: Project, catalog: Catalog, model: str | None) -> ChosenAdapt
 
 
 def _chosen(name: str, path: Path, catalog: Catalog) -> ChosenAdapter:
-    # What is wrong with the file, loading it says.
+    # A damaged file is reported when it is loaded.
     with contextlib.suppress(ModelFileError):
         base = AdapterOrigin.of(read_gguf(path)).base_name
         if base in {entry.name for entry in catalog.entries()}:

@@ -1,4 +1,4 @@
-"""What a run is trained on: the base weights and the machine."""
+"""The base weights of a run, and the machine it is trained on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.services.training.presets import Shape
 from engine.worker.gpu import first_gpu
 
 GPU_SECONDS = 5.0
-"""How long the driver may take to say what it has."""
+"""How long the GPU driver may take to answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Base:
 
     Attributes:
         path: A GGUF file, or a folder as Hugging Face writes it.
-        name: What it is called in lists.
-        shape: Its sizes; None where they cannot be told.
+        name: Name in lists.
+        shape: Its sizes; None where they are not known.
     """
 
     path: Path
@@ -39,11 +39,11 @@ class Base:
 
 
 def base_for(catalog: Catalog, name: str) -> Base:
-    """The weights of this name; empty is the default model.
+    """The base of this name, path of a file or folder; the default model where empty.
 
     Raises:
         UsageError: There is neither such a model nor such a file or folder.
-        ModelFileError: It cannot be read.
+        ModelFileError: The file cannot be read.
     """
     folder = Path(name).expanduser()
     if name and (folder / "config.json").is_file():
@@ -51,7 +51,7 @@ def base_for(catalog: Catalog, name: str) -> Base:
     if name and folder.is_dir():
         raise UsageError(
             f"{name} is a folder without weights.",
-            "A folder of weights holds a config.json as Hugging Face writes it.",
+            "A folder of weights has a config.json as Hugging Face writes it.",
         )
     entry = catalog.entry(name or None)
     return Base(entry.path.resolve(), entry.name, _shape_of_gguf(read_gguf(entry.path)))
@@ -59,11 +59,11 @@ def base_for(catalog: Catalog, name: str) -> Base:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What runs may use.
+    """The device that trains.
 
     Attributes:
-        device: `CPU`, or the GPU's name.
-        memory: Bytes of it; None where the system does not say.
+        device: `CPU`, or the name of the GPU.
+        memory: Its memory in bytes; None where the system does not say.
     """
 
     device: str
@@ -71,12 +71,12 @@ class Machine:
 
     @property
     def gpu_memory(self) -> int | None:
-        """Bytes of the GPU, None without one."""
+        """Memory of the GPU in bytes; None without one."""
         return None if self.device == "CPU" else self.memory
 
 
 def this_machine() -> Machine:
-    """The first GPU as its driver tells of it, else the memory of the system."""
+    """The first GPU that the driver lists, else the CPU."""
     gpu = first_gpu("memory.total", GPU_SECONDS)
     if gpu is not None:
         return Machine(*gpu)
@@ -119,7 +119,7 @@ def _shape_of_folder(folder: Path) -> Shape | None:
 
 
 def _shape(config: dict[str, Any]) -> Shape | None:
-    """A shape out of the words of a Hugging Face config; None where a size is missing."""
+    """A shape from the keys of a Hugging Face config; None where a size is missing."""
 
     def size(key: str) -> int:
         value = config.get(key)

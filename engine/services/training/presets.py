@@ -1,7 +1,7 @@
-"""What a training run takes, and the settings that make it fit: formulas only, no files and no processes.
+"""Memory and time of a training run, and the settings that fit a machine. Formulas only: no files, no processes.
 
-Memory is the peak of the longest step. The parts that grow with the model are exact up to rounding; activations are
-counted for a transformer of the llama family, which keeps for each token and layer what the backward pass reads.
+Memory is the peak of the longest step. Weights and adapter are exact up to rounding; activations are counted for a
+transformer of the llama family, which keeps for each token and layer what the backward pass reads.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from engine.run_directory.microbatches import token_budget
 GIB = 1 << 30
 
 ROOM = 0.9
-"""Share of a machine's memory that a run may plan with."""
+"""Share of a machine's memory that settings are fitted to."""
 
 LIBRARIES = 700 << 20
 """Bytes that the libraries take on a GPU, its context included."""
 
 CPU_LIBRARIES = 1400 << 20
-"""Bytes of a process on the CPU before its first long log: libraries, and what reading the weights left behind."""
+"""Bytes of a CPU process before its first long log: libraries, and what loading the weights left behind."""
 
 CPU_KEPT = 1.5
-"""The libraries of the CPU keep buffers for every length of log that they met: after 30 steps over the demo's
-conversations a process held 5.1 GB where its longest log alone accounts for 3.8."""
+"""On the CPU the libraries keep buffers for every length of log that they met: after 30 steps over the demo's
+conversations a process held 5.1 GB, where its longest log alone needs 3.8."""
 
 VALIDATION_SPEEDUP = 3.0
-"""How much faster a token is read than trained on: forward alone against forward and twice that back."""
+"""How much faster a token is validated than trained on: a forward pass against forward and backward (twice forward)."""
 
 TRAINING_COST = 4.0
-"""How much longer a token takes to be trained on than to be scored by llama.cpp, where nothing was measured."""
+"""How much longer training on a token takes than scoring it with llama.cpp; assumed until a run was measured."""
 
 STARTING_SECONDS = 30.0
-"""Reading weights, converting the adapter and comparing it, which every run does."""
+"""Loading weights, converting the adapter and comparing it with llama.cpp, which every run does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class Shape:
     """The sizes of a model.
 
     Attributes:
-        layers, hidden, inner: Blocks, width of the stream, width of the feed-forward part.
-        heads, kv_heads, head: Attention heads, those of keys and values, width of one.
-        vocabulary: Tokens.
+        layers, hidden, inner: Number of blocks, hidden size, feed-forward size.
+        heads, kv_heads, head: Attention heads, those of keys and values, size of one head.
+        vocabulary: Number of tokens.
         tied: Whether the output projection is the embedding.
     """
 
@@ -62,16 +62,16 @@ class Shape:
 
     @property
     def linear(self) -> int:
-        """Weights of the linear layers in all blocks."""
+        """Number of weights of the linear layers in all blocks."""
         return self.layers * sum(into * out for into, out in self._linears())
 
     @property
     def embeddings(self) -> int:
-        """Weights of the embedding, and of the output projection where it is another matrix."""
+        """Number of weights of the embedding, and of the output projection where it is another matrix."""
         return self.vocabulary * self.hidden * (1 if self.tied else 2)
 
     def adapter(self, rank: int) -> int:
-        """Weights of a LoRA on all linear layers."""
+        """Number of weights of a LoRA adapter on all linear layers."""
         return self.layers * rank * sum(into + out for into, out in self._linears())
 
     def _linears(self) -> list[tuple[int, int]]:
@@ -89,7 +89,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes at the peak, by what they hold."""
+    """Peak memory in bytes, by what it holds."""
 
     weights: int
     adapter: int
@@ -104,10 +104,10 @@ class Memory:
 
 
 def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, gpu: bool) -> Memory:
-    """What a run takes, of the GPU or of the system.
+    """The memory that a run needs, of the GPU or of the system.
 
     Args:
-        longest: Tokens of the longest log, at most `config.max_tokens` of which are read.
+        longest: Tokens of the longest log, of which at most `config.max_tokens` are read.
         labels: Positions with a label in such a log.
     """
     width = 2 if config.precision == "bf16" else 4
@@ -131,15 +131,15 @@ def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, g
 
 
 def _kept_in_a_layer(shape: Shape, rank: int, width: int) -> int:
-    """Bytes that one layer keeps of one token for the backward pass."""
+    """Bytes that one layer keeps for one token until the backward pass."""
     wide, narrow = shape.heads * shape.head, shape.kv_heads * shape.head
-    # The two norms read and write the stream; queries stand before and after their rotation, keys and values once
-    # more for every head that shares them.
+    # Input and output of the two norms; queries before and after rotation; keys and values, and their copies for the
+    # heads that share them.
     stream = 4 * shape.hidden + 5 * wide + 4 * narrow
     # Gate, up, the activated gate and their product.
     inner = 4 * shape.inner
-    # In single precision: the inputs of the norms, and of the adapter at each of the seven layers with what lies
-    # between its two matrices.
+    # In single precision: the inputs of the norms, and at each of the seven linear layers the input of the adapter
+    # and what is between its two matrices.
     single = 2 * shape.hidden + 5 * shape.hidden + wide + shape.inner + 7 * rank
     return width * (stream + inner) + 4 * single
 
@@ -149,12 +149,12 @@ class Preset:
     """Settings for a machine.
 
     Attributes:
-        memory: Bytes that a run may take; None: what the machine has.
+        memory: Bytes that a run may use; None: what the machine has.
         gpu: Whether there is a GPU.
         max_tokens: Longest log.
-        help: What a person reads.
-        batch: Conversations a step. On a CPU runs are small, and a step costs what its conversations do, so that small
-            steps cost nothing and teach more.
+        help: Shown to people.
+        batch: Conversations of a step. Small on a CPU: there a step costs as much as its conversations, so more and
+            smaller steps cost nothing extra and learn more.
     """
 
     name: str
@@ -203,7 +203,7 @@ PRESETS: Mapping[str, Preset] = {
 }
 
 ROWS = (8, 4, 2, 1)
-"""Conversations in memory together, the fastest first."""
+"""Values of `TrainConfig.rows` to try, the fastest first."""
 
 
 def preset_for(gpu_memory: int | None) -> Preset:
@@ -211,7 +211,7 @@ def preset_for(gpu_memory: int | None) -> Preset:
     fitting = [
         preset
         for preset in PRESETS.values()
-        # Makers count in units of 1000 and keep a part for the display.
+        # A GPU sold as 8 GB has fewer than 8 GiB, and the display uses a part.
         if preset.memory and gpu_memory and gpu_memory >= preset.memory * 0.9
     ]
     return fitting[-1] if fitting else PRESETS["cpu"]
@@ -226,13 +226,13 @@ def fitted(
     labels: int,
     chosen: Collection[str] = (),
 ) -> TrainConfig:
-    """The config with the fastest settings of a preset that fit its memory, or else those that take the least.
+    """The config with the fastest settings that fit the memory of a preset, or else those that need the least.
 
     Args:
-        shape: Of the base; None where it is not known, then what takes little and keeps the base whole.
-        available: Bytes of this machine, for a preset without a figure of its own.
+        shape: Of the base; None where it is not known: then settings that need little memory, without 4 bits.
+        available: Memory of this machine in bytes, for a preset without an amount of its own.
         longest, labels: See `memory_of`.
-        chosen: Fields that stay as they are.
+        chosen: Fields that are not changed.
     """
 
     def set_to(**values: Any) -> TrainConfig:
@@ -255,32 +255,30 @@ def fitted(
 
 
 def advice(config: TrainConfig, memory: Memory, preset: Preset) -> str:
-    """Which setting to lower when a run takes too much."""
+    """Which setting to change when a run needs too much memory."""
     if not config.recompute and memory.activations > memory.weights:
         return "Set recompute=true: activations are computed twice instead of kept."
     if config.rows > 1:
-        return f"Lower rows (now {config.rows}): fewer conversations in memory together."
+        return f"Lower rows (now {config.rows}): fewer conversations are in memory together."
     if preset.gpu and not config.four_bit and memory.weights > memory.activations:
-        return (
-            "Take a smaller base, or a folder of weights with four_bit=true: they take most of it."
-        )
+        return "Use a smaller base, or a folder of weights with four_bit=true: the weights need most of it."
     if memory.activations + memory.logits > memory.weights:
-        return f"Lower max_tokens (now {config.max_tokens:,}): long logs keep their end."
-    return "Take a smaller base: its weights alone take most of it."
+        return f"Lower max_tokens (now {config.max_tokens:,}): of long logs the end is used."
+    return "Use a smaller base: the weights need most of it."
 
 
 def steps_of(config: TrainConfig, conversations: int) -> int:
-    """Optimiser steps of a run over so many conversations."""
+    """Optimiser steps of a run."""
     return max(1, math.ceil(config.epochs * math.ceil(conversations / config.batch)))
 
 
 def seconds_of(config: TrainConfig, steps: int, tokens: int, valid: int, speed: float) -> float:
-    """How long a run takes.
+    """The duration of a run in seconds.
 
     Args:
-        tokens: Of one epoch.
+        tokens: Tokens of one epoch.
         valid: Tokens of one validation.
-        speed: Tokens that are trained on in a second.
+        speed: Training speed in tokens a second.
     """
     validations = 1 + steps / config.valid_every
     reading = validations * valid / VALIDATION_SPEEDUP
@@ -288,10 +286,10 @@ def seconds_of(config: TrainConfig, steps: int, tokens: int, valid: int, speed: 
 
 
 def with_settings(config: TrainConfig, settings: Mapping[str, str]) -> TrainConfig:
-    """The config with fields as a person typed them.
+    """The config with other values of some fields, given as text.
 
     Raises:
-        UsageError: There is no such field, or it cannot have that value.
+        UsageError: There is no such field, or the value cannot be used.
     """
     known = {one.name: one for one in fields(TrainConfig)}
     values: dict[str, Any] = asdict(config)
