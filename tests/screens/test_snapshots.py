@@ -39,9 +39,6 @@ PICTURES: dict[str, Picture] = {
     "keys_light": ((100, 40), True, ["3", "question_mark"]),
 }
 
-GROUPED = ("overview", "goals", "desk")
-"""Beginnings of the names of pictures of a project with goal groups."""
-
 
 @pytest.mark.parametrize("picture", PICTURES.values(), ids=PICTURES.keys())
 def test_picture(
@@ -52,6 +49,10 @@ def test_picture(
     """The screen looks as it did when it was last looked at."""
     # What a filter finds while it is typed depends on how fast that is.
     monkeypatch.setattr("screens.widgets.filter_line.TYPING_REST", 3600.0)
+    minutes = count()
+    monkeypatch.setattr(
+        "engine.views.decision_log.utc_now", lambda: f"2026-10-31T10:{next(minutes):02}:00Z"
+    )
     support = clustered() if picture[2][0] in "156" else project()
     support.jobs.running = [JOB]
     assert looks_as_before(snap_compare, support, picture)

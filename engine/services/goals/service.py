@@ -71,7 +71,7 @@ SPLIT_SEED = 0
 WHY: dict[MergeOrder, str] = {
     "similarity": "the most similar descriptions left",
     "probability": "the most probable merge left",
-    "teaching": "its answer teaches most",
+    "teaching": "its answer says most about the other pairs",
 }
 
 
