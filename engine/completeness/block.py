@@ -1,4 +1,4 @@
-"""Scoring a block of conversations: from log pieces to probabilities, windows and reasons included."""
+"""Scores a block of conversations: from log pieces to probabilities at their boundaries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LogItem:
     Attributes:
         texts: The pieces of its log.
         boundaries: Piece indices after which it could end, rising; at least one of what is scored.
-        kept: Leading pieces that every window keeps (1 if the first is a system message, else 0).
+        kept: Number of leading pieces that every window keeps (1 if the first is a system message, else 0).
     """
 
     texts: tuple[str, ...]
@@ -51,7 +51,7 @@ class BoundaryProbability:
 
 @dataclass(frozen=True, slots=True)
 class WrittenOn:
-    """What the model wrote after a log, and why it stopped."""
+    """Text that the model wrote after a log, and why it stopped."""
 
     text: str
     stopped: Stopped
@@ -59,14 +59,14 @@ class WrittenOn:
 
 @dataclass(frozen=True, slots=True)
 class ItemScore:
-    """What came of one conversation.
+    """The result for one conversation.
 
     Attributes:
         curve: One entry per boundary, in order; empty when unscored.
-        tokens: Tokens of the log up to its last boundary, as the model reads it.
-        note: What is special about the score (windows, clipped steps), or None.
-        unscored: Why there is no score, or None.
-        written: What was written after the log in the same reading, or None.
+        tokens: Number of tokens of the log up to its last boundary.
+        note: Windows and shortened steps, in words, or None.
+        unscored: Reason why there is no score, or None.
+        written: Remaining tasks written in the same pass, or None.
     """
 
     curve: tuple[BoundaryProbability, ...]
@@ -78,7 +78,7 @@ class ItemScore:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked at each boundary: a prompt (None: the bare log) and the end tag (None: the end token)."""
+    """The question at each boundary: a prompt (None: the log alone) and the end tag (None: the end-of-text token)."""
 
     prompt: Prompt | None
     end_tag: str | None = None
@@ -108,11 +108,11 @@ def score_block(
 
     Args:
         writer: The scorer's model, for `remaining`.
-        remaining: What is to be written after logs below a threshold where the same reading gives it; logs that take
-            several windows are left to readings of their own.
+        remaining: Remaining tasks to write in the same pass after logs below a threshold. Logs that need several
+            windows are left out.
 
     Returns:
-        One `ItemScore` per item, in order; a conversation that no window can hold is unscored with its reason.
+        One `ItemScore` per item, in order; a conversation that fits no window is unscored with the reason.
 
     Raises:
         ModelError: The model cannot answer this kind of question.
@@ -148,13 +148,13 @@ def score_block(
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """One conversation in tokens, ready to be read.
+    """One conversation in tokens, divided into windows.
 
     Attributes:
         segments: One for each window, with a mark for each boundary that the window gives.
-        windows: Which pieces stand in them.
-        tokens: Of the log up to its last boundary.
-        clipped: Pieces that were shortened.
+        windows: The pieces and boundaries of each segment.
+        tokens: Number of tokens of the log up to its last boundary.
+        clipped: Number of pieces that were shortened.
         note, unscored: As in `ItemScore`.
     """
 
@@ -167,11 +167,11 @@ class Prepared:
 
     @property
     def whole(self) -> bool:
-        """Whether one window holds everything up to the last boundary."""
+        """Whether one window holds the whole log up to the last boundary."""
         return len(self.windows) == 1 and self.note is None
 
     def score(self, readings: Sequence[Sequence[BoundaryLogProbs]]) -> ItemScore:
-        """The score, given for each segment one reading per mark."""
+        """The score from the log-probabilities at each mark of each segment."""
         curve = [
             BoundaryProbability(boundary, math.exp(reading.log_end), math.exp(reading.log_continue))
             for window, found in zip(self.windows, readings, strict=True)
@@ -183,12 +183,12 @@ class Prepared:
 def prepare(
     tokenizer: Tokenizer, item: LogItem, head: list[int], limit: int, context: int
 ) -> Prepared:
-    """Lays a conversation into windows.
+    """Divides a conversation into windows.
 
     Args:
         head: Tokens before every window.
         limit: Tokens of the log that a window may hold.
-        context: Tokens that the model holds, to be told.
+        context: Context of the model in tokens, for notes.
     """
     if limit < SMALLEST_ROOM:
         reason = f"a context of {context:,} tokens has no room for a log"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from engine.conversation import LogPiece
 
 RULE = 2
-"""Number of the rule below; part of what scores are kept under, so that another rule's are not taken for this one's."""
+"""Version of the rule below. It is part of the config hash, so that scores of different rules are kept apart."""
 
 
 def boundaries(pieces: Sequence[LogPiece]) -> list[int]:

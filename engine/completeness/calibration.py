@@ -1,12 +1,12 @@
-"""Calibration: what some verdicts say about all scores.
+"""Calibration: estimates accuracy over all scores from verdicts on some conversations.
 
-Verdicts are no random sample: the queue prefers what lies near the threshold. Every figure here is therefore
-post-stratified (Holt & Smith 1979, Post Stratification, J. R. Stat. Soc. A 142): the scored conversations are cut by
-the rank of their score into strata, and a verdict weighs as much as its stratum holds conversations for each of its
-verdicts. Within a stratum verdicts are taken for a random sample. Strata without enough verdicts are merged with their
-neighbours, which assumes that these are alike. In simulations that misled where verdicts lay near the threshold only
-(95% intervals of sensitivity held the truth in 7 to 77 of 100 runs), so below `LEAST_COVERED` nothing is told but the
-verdicts' own figures.
+Verdicts are not a random sample: the queue prefers conversations near the threshold. Every estimate here is therefore
+post-stratified (Holt & Smith 1979, Post Stratification, J. R. Stat. Soc. A 142): the scored conversations are divided
+into strata by the rank of their score, and the weight of a verdict is the number of conversations per verdict in its
+stratum. Within a stratum, verdicts are treated as a random sample. Strata without enough verdicts are merged with
+their neighbours, which assumes that these are alike. In simulations with verdicts only near the threshold this misled:
+95% intervals of sensitivity covered the truth in 7 to 77 of 100 runs. So below `LEAST_COVERED` only the unweighted
+figures of the verdicts are given.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Bools = npt.NDArray[np.bool_]
 
 STRATA = 10
 LEAST_IN_STRATUM = 4
-"""Verdicts in a stratum, so that it has a spread to draw from."""
+"""Fewest verdicts in a stratum, so that the bootstrap has a spread to draw from."""
 LEAST_COVERED = 0.5
-"""Share of the population in tenths that hold a verdict, from which verdicts can stand for all."""
+"""Least coverage (share of the population in tenths with a verdict) for weighted estimates."""
 BINS = 10
 DRAWS = 2_000
 OPTIMISM_DRAWS = 400
@@ -72,7 +72,7 @@ def agreement(pairs: Sequence[tuple[Hashable, Hashable]]) -> Agreement:
 
 
 def lacking(complete: int, incomplete: int) -> str:
-    """Why so many verdicts give no threshold; empty when they do."""
+    """Why this many verdicts are not enough for a threshold; empty if they are."""
     if min(complete, incomplete) < LEAST_OF_EACH:
         kind, number = min(("complete", complete), ("incomplete", incomplete), key=lambda k: k[1])
         return f"only {number} verdicts say {kind}; {LEAST_OF_EACH} are needed"
@@ -83,15 +83,15 @@ def lacking(complete: int, incomplete: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Verdicts on scored conversations against the population that they stand for.
+    """Calibration of scores by verdicts, weighted to the population of all scored conversations.
 
     Attributes:
-        why: Why there is no threshold.
-        best: Threshold of the largest weighted Youden's J; None where there is none.
+        why: Why there is no threshold; empty if there is one.
+        best: Threshold with the largest weighted Youden's J; None if there is none.
         accuracy: At the threshold that was asked for, else at `best`.
-        covered: Share of the population in a tenth of the scores that has a verdict of its own.
+        covered: Share of the population in tenths of the scores with at least one verdict.
         errors: Sensitivity and specificity as the verdicts have them, weighted, and draws of both, shape
-            (1 + DRAWS, 2); empty where they cannot be told.
+            (1 + DRAWS, 2); empty if they cannot be estimated.
     """
 
     why: str
@@ -109,7 +109,7 @@ def calibrate(
     population: Sequence[float] | Floats,
     at: float | None = None,
 ) -> Calibration:
-    """Calibrates on verdicts.
+    """Calibrates scores on verdicts.
 
     Args:
         scores, complete: Normalised score and verdict of each judged conversation, in any order.
@@ -198,7 +198,7 @@ def _stratified(
     groups = group + 1
     held_by = np.bincount(merged, weights=held, minlength=groups)
     judged_in = np.bincount(stratum, minlength=groups)
-    held_by[judged_in == 0] = 0.0  # a whole side without a verdict says nothing
+    held_by[judged_in == 0] = 0.0  # a side without a verdict has no weight
     weights = (held_by / held_by.sum() / np.maximum(judged_in, 1))[stratum]
     return weights, stratum, covered
 

@@ -1,8 +1,8 @@
-"""Remaining tasks in the same reading as the scores.
+"""Writes remaining tasks in the same pass as the scores.
 
-A tuned model goes on with the bare log: the answer that means that something remains begins at the last boundary, where
-scoring has just read it. So logs whose score is below the threshold are not dropped from the cache but written on,
-a few at a time: every decode attends over all tokens that are held, its own or not.
+A tuned model continues the log itself: the answer that means that something remains begins at the last boundary, which
+scoring has just decoded. So logs whose score is below the threshold stay in the cache and are continued, a few at a
+time, because every decode attends to all tokens in the cache.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from engine.model.prompt_files import Prompt
 
 @dataclass(frozen=True, slots=True)
 class RemainingRequest:
-    """What is to be written after which logs.
+    """Remaining tasks to write after logs below a threshold.
 
     Attributes:
-        prompt: What stands around the log.
-        below: Logs with a normalised `p_end` at the last boundary under this.
+        prompt: Text around each log.
+        below: Threshold on the normalised `p_end` at the last boundary.
     """
 
     prompt: Prompt
@@ -32,7 +32,7 @@ class RemainingRequest:
 
 @dataclass(slots=True)
 class InlineWriter:
-    """Holds logs that are read and below the threshold, and writes on after them; a `scoring.Keeper`."""
+    """Keeps the sequences of logs below the threshold and continues them; a `scoring.SequenceRetainer`."""
 
     model: GenerativeModel
     request: RemainingRequest
@@ -42,18 +42,18 @@ class InlineWriter:
     _held: dict[int, Task] = field(default_factory=dict)
 
     def offer(self, segment: int, log: list[int]) -> None:
-        """Names a segment that begins a log which fits the context, and gives that log with what stands before it."""
+        """Registers a segment whose log fits the context, with the tokens of the log and of what precedes it."""
         prompt = [*log, *self.tail]
         if len(prompt) + self.request.prompt.max_tokens <= self.model.capacity.context:
             self._offered[segment] = prompt
 
     def growth(self, segment: int, decoded: int) -> int:
-        """What is left of the log, what stands after it, and the longest reply."""
+        """Cells for the rest of the log, the text after it, and the longest reply."""
         prompt = self._offered.get(segment)
         return 0 if prompt is None else len(prompt) - decoded + self.request.prompt.max_tokens
 
     def keeps(self, segment: int, last: BoundaryLogProbs, tokens: list[int], sequence: int) -> bool:
-        """Takes over a sequence that holds exactly these tokens, if its log is to be written on."""
+        """Keeps a sequence that holds exactly these tokens if its score is below the threshold."""
         prompt = self._offered.get(segment)
         decoded = len(tokens)
         if prompt is None or decoded >= len(prompt) or prompt[:decoded] != tokens:
@@ -74,23 +74,23 @@ class InlineWriter:
 
     @property
     def full(self) -> bool:
-        """Whether holding more costs more than writing a few side by side gains."""
+        """Whether keeping more sequences would slow decoding down more than a larger batch gains."""
         cells = sum(task.need for task in self._held.values())
         return cells >= LIVE_CELLS or len(self._held) >= self.model.capacity.sequences // 4
 
     def write(self, progress: Callable[[int], None] | None) -> list[int]:
-        """Writes on after every log that is held; returns their sequences, empty again.
+        """Continues every log that is kept; returns their sequences, which are empty again.
 
         Raises:
             Cancelled: The request was cancelled.
         """
         tasks = list(self._held.values())
 
-        def tell(_: int) -> None:
+        def report(_: int) -> None:
             if progress:
                 progress(0)
 
-        replies = write(self.model, tasks, (), tell) if tasks else []
+        replies = write(self.model, tasks, (), report) if tasks else []
         self.replies.update(zip(self._held, replies, strict=True))
         self._held = {}
         return [task.sequence for task in tasks if task.sequence is not None]

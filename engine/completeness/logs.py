@@ -1,4 +1,4 @@
-"""A log as tokens when only its end matters: for replies to the whole conversation."""
+"""Tokenises a log for a reply to the whole conversation, and shortens it if it does not fit."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from engine.errors import ModelError
 from engine.model.interface import Tokenizer
 
 SMALLEST_ROOM = 96
-"""With less room than this for the log itself, nothing honest can be said of it."""
+"""Fewest tokens for the log itself; with less, a result would say nothing about it."""
 
 GAP = "\n[…]\n"
-"""Stands where the middle of an over-long step was left out."""
+"""Replaces the middle of an over-long step."""
 
 
 def pieces_within(

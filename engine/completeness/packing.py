@@ -1,6 +1,6 @@
-"""In which order segments are decoded and what they share.
+"""Plans the order in which segments are decoded and the prefixes that they share.
 
-The plan depends only on the segments it is given, in their order, never on what was decoded before: a block of
+The plan depends only on the segments and their order, never on what was decoded before: a block of
 conversations scored again after a crash is packed in the same way and gives the same bits.
 """
 
@@ -20,7 +20,7 @@ class Segment:
 
     Attributes:
         tokens: All tokens, from the start of the sequence.
-        marks: Prefix lengths at whose end the question is asked, rising; the last is at most len(tokens).
+        marks: Numbers of tokens after which the question is asked, rising; the last is at most len(tokens).
     """
 
     tokens: list[int]
@@ -65,7 +65,7 @@ def plan_groups(segments: Sequence[Segment], chunk: int, head: int = 0) -> list[
 
 
 def _sharable(segment: Segment, chunk: int) -> int:
-    """Tokens before the first mark, in whole chunks; at least one token stays to be decoded per segment."""
+    """Tokens before the first mark, in whole chunks; at least one token per segment is left to decode."""
     return (segment.marks[0] - 1) // chunk * chunk
 
 

@@ -1,4 +1,4 @@
-"""What is left to do, as a model spelled it out."""
+"""Turns a generated reply into a list of remaining tasks."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ MOST_TASKS = 8
 
 
 def remaining_tasks(prompt: Prompt, reply: str, *, cut: bool) -> tuple[str, str | None]:
-    """Tidies a generated reply.
+    """The remaining tasks in a generated reply.
 
     Args:
-        reply: What the model wrote after the prompt's own beginning of the reply.
-        cut: The reply ran into the length limit, so its last line may be unfinished.
+        reply: Text that the model wrote after `prompt.reply`.
+        cut: Whether the reply reached the length limit, so that its last line may be unfinished.
 
     Returns:
-        The tasks, one a line, and None; or an empty text and the reason why there are none.
+        The tasks, one per line, and None; or an empty text and the reason why there are none.
     """
     if not _has_words(reply):
         return "", "the model named no remaining task"
-    # Nothing but its header is written of a step by an adapter that learned only whether conversations go on.
+    # An adapter that learned only whether a conversation continues writes the header of the next step and no content.
     if prompt.reply.endswith(STEP_OPENING) and not _has_words(reply.partition(":")[2]):
         return "", "the model goes on with another step, and does not say what is in it"
-    # The last line of the prompt's beginning belongs to what the model wrote: a list bullet, words, or a step header.
+    # The last line of `prompt.reply` is part of the first task: a list bullet, words, or a step header.
     opening = prompt.reply.rsplit("\n", 1)[-1]
     lines: list[str] = []
     for line in (opening + reply).splitlines():

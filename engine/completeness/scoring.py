@@ -1,4 +1,4 @@
-"""Scoring boundaries: one pass over each log gives `p_end` at every place where it could end.
+"""Scores boundaries: one pass over each log gives `p_end` at every boundary.
 
 The question at a boundary is a `Probe`: after an optional suffix, how probable is the end answer and how
 probable the continuation. With an end tag of one token and no suffix both are read off the pass itself; otherwise
@@ -50,32 +50,32 @@ class Probe:
 
 @dataclass(slots=True)
 class BoundaryLogProbs:
-    """Natural log-probabilities of the two answers at one mark."""
+    """Natural log-probabilities of the end tag and of the continuation at one mark."""
 
     log_end: float = 0.0
     log_continue: float = 0.0
 
 
 class SequenceRetainer(Protocol):
-    """Takes over sequences that would be dropped when their segment is read."""
+    """Keeps sequences that would otherwise be dropped when their segment is decoded."""
 
     def growth(self, segment: int, decoded: int) -> int:
-        """Cells that a segment of so many tokens would come to fill beyond them, were it taken over."""
+        """Further cells that a segment of `decoded` tokens would need if it were kept."""
 
     @property
     def full(self) -> bool:
-        """Whether `write` should be called before more is held."""
+        """Whether `write` should be called before more sequences are kept."""
 
     def keeps(self, segment: int, last: BoundaryLogProbs, tokens: list[int], sequence: int) -> bool:
-        """Whether it takes over a segment's sequence with these tokens, given the reading at its last mark."""
+        """Whether it keeps the sequence of a segment, given the log-probabilities at its last mark."""
 
     def write(self, progress: Progress | None) -> list[int]:
-        """Uses what is held; returns the sequences, empty again."""
+        """Continues the kept sequences; returns them, empty again."""
 
 
 @dataclass(slots=True)
 class _Member:
-    """A segment while it is decoded; `picks` says which log-probability goes where, by token position."""
+    """A segment while it is decoded; `picks` maps token positions to the log-probabilities that are read there."""
 
     index: int
     tokens: list[int]
@@ -105,13 +105,13 @@ class BoundaryScorer:
         segments: Sequence[Segment],
         probe: Probe,
         progress: Progress | None = None,
-        keeper: SequenceRetainer | None = None,
+        retainer: SequenceRetainer | None = None,
     ) -> list[list[BoundaryLogProbs]]:
         """Reads the probe at every mark of every segment.
 
         Args:
             progress: Called after each decode with the tokens it held.
-            keeper: Goes on with segments that are read, before the sequences are used again.
+            retainer: Keeps sequences of decoded segments and continues them.
 
         Returns:
             For each segment, one `BoundaryLogProbs` per mark.
@@ -135,7 +135,7 @@ class BoundaryScorer:
         try:
             for group in plan_groups(segments, self._chunk, probe.head):
                 self._enter(segments, group, progress)
-                packer = _Packer(self.model, probe, group.shared, progress, keeper)
+                packer = _Packer(self.model, probe, group.shared, progress, retainer)
                 for index in group.members:
                     member = _member(index, segments[index], probe)
                     done[index] = member.readings
@@ -190,11 +190,11 @@ class _Packer:
         probe: Probe,
         shared: int,
         progress: Progress | None,
-        keeper: SequenceRetainer | None,
+        retainer: SequenceRetainer | None,
     ) -> None:
         capacity = model.capacity
         self._model, self._probe, self._shared, self._progress = model, probe, shared, progress
-        self._keeper, self._cells, self._kept = keeper, capacity.cells, 0
+        self._retainer, self._cells, self._kept = retainer, capacity.cells, 0
         self._batch, self._rows = capacity.batch, capacity.rows
         half = capacity.sequences // 2
         self._free = list(range(half - 1, PREFIX_SEQUENCE, -1))
@@ -211,7 +211,7 @@ class _Packer:
             raise ModelError(
                 f"A log of {len(member.tokens):,} tokens exceeds the context of {self._context:,}."
             )
-        if self._keeper and not self._fits(self._keeper, member):
+        if self._retainer and not self._fits(self._retainer, member):
             self.close()
         if not self._free:
             self.flush()
@@ -240,44 +240,44 @@ class _Packer:
         return wanted[room] if len(wanted) > room else stop
 
     def flush(self) -> None:
-        """Decodes what has been added, answers finished members on forks, and drops or keeps them."""
+        """Decodes what was added, asks the question on forks of finished members, and drops or keeps them."""
         if self._spans:
             self._decode(self._spans, self._sinks)
         if not self._probe.inline:
             self._ask_on_forks()
-        keeper = self._keeper
+        retainer = self._retainer
         for member, sequence in self._finished:
             last = member.readings[-1]
-            if keeper and keeper.keeps(member.index, last, member.tokens, sequence):
-                self._kept += self._fills(keeper, member)
+            if retainer and retainer.keeps(member.index, last, member.tokens, sequence):
+                self._kept += self._fills(retainer, member)
             else:
                 self._model.drop(sequence)
                 self._free.append(sequence)
         self._spans, self._sinks, self._finished = [], [], []
         self._filled = self._wanted = 0
-        if keeper and keeper.full:
-            self._write(keeper)
+        if retainer and retainer.full:
+            self._write(retainer)
 
     def close(self) -> None:
-        """Decodes what has been added and goes on with what was kept."""
+        """Decodes what was added and continues the sequences that were kept."""
         self.flush()
-        if self._keeper:
-            self._write(self._keeper)
+        if self._retainer:
+            self._write(self._retainer)
 
-    def _write(self, keeper: SequenceRetainer) -> None:
-        self._free.extend(keeper.write(self._progress))
+    def _write(self, retainer: SequenceRetainer) -> None:
+        self._free.extend(retainer.write(self._progress))
         self._kept = 0
 
-    def _fits(self, keeper: SequenceRetainer, member: _Member) -> bool:
-        """Whether there is a batch of cells beside what is held, were one more member kept with all that is read."""
+    def _fits(self, retainer: SequenceRetainer, member: _Member) -> bool:
+        """Whether a batch of cells would be left if this member and all finished ones were kept."""
         read = [finished for finished, _ in self._finished]
-        filled = sum(self._fills(keeper, one) for one in [*read, member])
+        filled = sum(self._fills(retainer, one) for one in [*read, member])
         return self._shared + self._kept + filled + self._batch <= self._cells
 
-    def _fills(self, keeper: SequenceRetainer, member: _Member) -> int:
-        """Cells of its own that a member may come to fill."""
+    def _fills(self, retainer: SequenceRetainer, member: _Member) -> int:
+        """Cells of its own that a member may need."""
         length = len(member.tokens)
-        return length - self._shared + keeper.growth(member.index, length)
+        return length - self._shared + retainer.growth(member.index, length)
 
     def _decode(
         self, spans: Sequence[Span], sinks: Sequence[list[tuple[BoundaryLogProbs, str, int]]]

@@ -1,8 +1,8 @@
-"""Which part of an over-long log stands before each of its boundaries.
+"""Divides an over-long log into windows.
 
-A log that fits the context is one window. One that does not is read in several: each keeps the system message
-and a run of later steps, and gives the boundaries that no earlier window gave, so every boundary is read once,
-with at least about half a context of its own past before it.
+A log that fits the context is one window. Otherwise each window holds the system message and a run of later steps, and
+covers the boundaries that no earlier window covers. So every boundary is scored once, with at least about half a
+context of preceding text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Pieces that stand in one window, in order, and the boundaries (piece indices) that it gives."""
+    """The pieces of one window, in order, and the boundaries (piece indices) that it covers."""
 
     pieces: tuple[int, ...]
     boundaries: tuple[int, ...]
@@ -27,11 +27,11 @@ def plan_windows(
     Args:
         lengths: Tokens of each piece; none longer than a third of `limit` unless everything fits.
         boundaries: Piece indices, rising.
-        kept: Number of leading pieces that stand in every window (0 or 1: the system message).
-        limit: Tokens that a window may hold.
+        kept: Number of leading pieces in every window (0 or 1: the system message).
+        limit: Most tokens of a window.
 
     Returns:
-        Windows that together give each boundary exactly once.
+        Windows that together cover each boundary exactly once.
     """
     if not boundaries:
         return []
@@ -58,7 +58,7 @@ def plan_windows(
 
 
 def _start_for(lengths: Sequence[int], left: Sequence[int], kept: int, room: int) -> int:
-    """Where the next window begins: half a window of past before its first boundary, more if all the rest fits."""
+    """First piece of the next window: half a window before its first boundary, more if all the rest fits."""
     start, used = left[0], lengths[left[0]]
     while start > kept and used + lengths[start - 1] <= room // 2:
         start -= 1

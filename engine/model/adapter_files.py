@@ -1,4 +1,4 @@
-"""Adapters as GGUF files: what one says of itself, and whether it fits a base."""
+"""Adapter files (GGUF): their metadata, and whether an adapter fits a base model."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _FITS_ONE = "Adapters fit only the base model they were trained on."
 
 @dataclass(frozen=True, slots=True)
 class AdapterOrigin:
-    """What an adapter was made from and how, as its file and its card say.
+    """How an adapter was trained, from its file and its card.
 
     Attributes:
         base_fingerprint: See `engine.model.base_fingerprint`; empty for adapters from elsewhere.
-        base_name: What the base was called; for reading only.
+        base_name: Name of the base model; for display only.
         data_fingerprint: SHA-256 of the training data; empty if unknown.
         recipe: Recipe of the training; empty if unknown.
         end_token: Token id of the end tag it was trained with, or None.
@@ -42,7 +42,7 @@ class AdapterOrigin:
     end_token: int | None = None
 
     def values(self) -> dict[str, str | int]:
-        """What of this is known, by its keys in a GGUF file."""
+        """The known fields, by their keys in a GGUF file."""
         texts = {
             BASE_FINGERPRINT: self.base_fingerprint,
             BASE_NAME: self.base_name,
@@ -56,7 +56,7 @@ class AdapterOrigin:
 
     @classmethod
     def of(cls, file: GgufFile) -> AdapterOrigin:
-        """What an adapter's file says."""
+        """Reads the fields from an adapter's file."""
         return cls(
             file.text(BASE_FINGERPRINT),
             file.text(BASE_NAME),
@@ -67,7 +67,7 @@ class AdapterOrigin:
 
 
 def is_adapter(file: GgufFile) -> bool:
-    """Whether the file says that it is an adapter, of whatever kind."""
+    """Whether the file is an adapter of any kind."""
     return file.text("general.type") == "adapter"
 
 
@@ -84,10 +84,10 @@ def card_of(adapter: Path) -> Mapping[str, Any]:
 
 
 def refuse_other_base(adapter: Path, base: Path) -> None:
-    """Refuses an adapter that was not made for these weights, before llama.cpp sees it.
+    """Checks that an adapter was trained on these weights, before llama.cpp loads it.
 
-    An adapter of this program carries the fingerprint of its base. One from elsewhere does not: of it, architecture,
-    names and shapes are compared, so that one for other weights of the same shape passes.
+    An adapter made by this program contains the fingerprint of its base. For other adapters, architecture, tensor names
+    and shapes are compared, so an adapter for different weights of the same shape passes.
 
     Raises:
         ModelFileError: A file cannot be read, is no adapter, or the adapter is one for another base.
@@ -108,7 +108,7 @@ def refuse_other_base(adapter: Path, base: Path) -> None:
 
 
 def _mismatch(adapter: GgufFile, base: GgufFile) -> str | None:
-    """Why an adapter is not one for a base, or None."""
+    """The reason why an adapter does not fit a base, or None."""
     theirs, ours = (one.text("general.architecture") for one in (adapter, base))
     if theirs != ours:
         return f"it is for the architecture {theirs or 'unknown'}, not {ours}"
@@ -126,7 +126,7 @@ def _mismatch(adapter: GgufFile, base: GgufFile) -> str | None:
 
 
 def _misfit(name: str, adapter: GgufFile, base: GgufFile) -> str | None:
-    """Why one tensor of an adapter does not fit, or None; B is looked at together with its A."""
+    """The reason why one tensor of an adapter does not fit, or None; B is checked together with its A."""
     if name.endswith("_norm.weight"):
         return None  # llama.cpp passes over those
     target, dot, part = name.rpartition(".")

@@ -1,7 +1,7 @@
-"""An adapter added to a copy of the weights it was made for, so that reading with it costs nothing more.
+"""Merges an adapter into a copy of its base weights, so that scoring with it costs no extra time.
 
-llama.cpp computes an adapter beside the weights, which on a CPU takes two fifths of the speed. Merged weights are
-rounded to BF16 once more, by as much as the weights themselves were when the copy was made.
+llama.cpp applies an adapter at run time, which costs two fifths of the speed on a CPU. Merged weights are rounded to
+BF16 once more.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from engine.model.adapter_files import LORA_A, LORA_B, refuse_other_base
 from engine.model.gguf_file import BF16, F32, GgufFile, read_gguf
 
 LARGEST = 2_000_000_000
-"""Bytes of weights up to which a copy for each adapter is worth its disk."""
+"""Largest base, in bytes, for which a merged copy per adapter is worth the disk space."""
 
 KEPT = 3
-"""Merged copies that stay in a folder: those used last."""
+"""Number of merged copies kept in a folder: those used last."""
 
 Matrix = NDArray[np.float32]
 
 
 def merge(base: Path, adapter: Path, out: Path) -> None:
-    """Writes the weights with the adapter added, whole or not at all; older copies beside it beyond `KEPT` are removed.
+    """Writes the merged weights atomically, and removes copies beyond the `KEPT` that were used last.
 
     Args:
         base: A GGUF file in BF16 or F32.
@@ -58,7 +58,7 @@ def merge(base: Path, adapter: Path, out: Path) -> None:
 
 
 def _add(path: Path, weights: GgufFile, target: str, adapter: GgufFile) -> None:
-    """Adds `alpha / rank * B @ A` to one matrix in its place."""
+    """Adds `alpha / rank * B @ A` to one matrix of the file at `path`."""
     info = weights.tensors[target]
     if info.kind not in (BF16, F32):
         raise ModelError(f"{target} is in a format that no adapter can be added to.")
@@ -73,7 +73,7 @@ def _add(path: Path, weights: GgufFile, target: str, adapter: GgufFile) -> None:
 
 
 def _matrix(file: GgufFile, name: str) -> Matrix:
-    """A matrix with rows as GGUF has them."""
+    """A matrix in the row order of GGUF."""
     flat = file.vector(name)
     if flat is None:
         raise ModelError(f"{name} is in a format that cannot be read.")
@@ -81,6 +81,6 @@ def _matrix(file: GgufFile, name: str) -> Matrix:
 
 
 def _rounded(values: Matrix) -> NDArray[np.uint16]:
-    """BF16, to the nearest, halves to even."""
+    """Rounds to BF16: to nearest, ties to even."""
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")

@@ -1,10 +1,11 @@
-"""Which weights an adapter was made for, known again in every format of them.
+"""A fingerprint of a model's weights that is the same for every format of them.
 
 The fingerprint covers architecture, sizes and the vectors of the norms. Every GGUF file keeps those in F32 whatever
 the format of the rest, and training leaves them as they are, so that the shipped file, its tuned copies and the model
 that an adapter was trained on have one fingerprint. They are rounded to BF16 first, because training may load them so.
 
-What it does not tell apart: models that differ in their matrices alone, such as one with an adapter merged into it.
+Limitation: models that differ only in their matrices, such as one with an adapter merged into it, have the same
+fingerprint.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def fingerprint(architecture: str, sizes: Sizes, norms: Mapping[str, NDArray[np.
     """The fingerprint of a model.
 
     Args:
-        architecture: As GGUF names it.
-        norms: Weights of the norms by their names in GGUF, flat.
+        architecture: Name of the architecture in GGUF.
+        norms: Flat weights of the norms by tensor name.
     """
     head = {"architecture": architecture, **asdict(sizes)}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
@@ -50,7 +51,7 @@ def fingerprint(architecture: str, sizes: Sizes, norms: Mapping[str, NDArray[np.
 
 
 def base_fingerprint(file: GgufFile) -> str | None:
-    """The fingerprint of the weights in a file; None where it keeps norms in so few bits that they say nothing.
+    """The fingerprint of the weights in a file; None if its norms are quantised.
 
     Raises:
         ModelFileError: The file is damaged.
@@ -77,7 +78,7 @@ def base_fingerprint(file: GgufFile) -> str | None:
 
 
 def _as_bf16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """The upper halves of F32, rounded to nearest, ties to even, as every library does it."""
+    """BF16 as 16-bit integers, rounded to nearest, ties to even."""
     bits = np.ascontiguousarray(values, dtype="<f4").view("<u4")
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) >> 16
     return np.asarray(rounded, dtype="<u2")

@@ -1,4 +1,4 @@
-"""Replies to many prompts: the cache laid out for them, what prompts begin with alike decoded once."""
+"""Writes replies to many prompts: chooses the cache layout and shares common prefixes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from engine.model.generation import (
     refuse_too_long,
     write,
 )
-from engine.model.shared_prefixes import share_beginnings
+from engine.model.shared_prefixes import share_prefixes
 
 
 def generate(
     model: GenerativeModel, tasks: Sequence[Task], progress: Callable[[int], None] | None = None
 ) -> list[Reply]:
-    """Writes one reply to each task; what the model held is forgotten.
+    """Writes one reply to each task. The cache is cleared.
 
     Args:
-        tasks: None of them begun.
+        tasks: Tasks without decoded tokens.
         progress: Called now and then with the number of replies that are done.
 
     Raises:
@@ -38,8 +38,8 @@ def generate(
     replies: dict[int, Reply] = {}
     for layout in found:
         some = [tasks[number] for number in layout.members]
-        told = progress and partial(_added, progress, len(replies))
-        replies.update(zip(layout.members, _together(model, some, layout, told), strict=True))
+        report = progress and partial(_added, progress, len(replies))
+        replies.update(zip(layout.members, _together(model, some, layout, report), strict=True))
     model.clear()
     return [replies[number] for number in range(len(tasks))]
 
@@ -57,9 +57,9 @@ def _together(
     model.arrange(layout.separate)
     count = model.capacity.sequences
     most = count // 4 if layout.separate else count - min(PARALLEL, count // 2)
-    beginnings = range(count - 1, count - 1 - most, -1)
-    shared, held = share_beginnings(model, tasks, beginnings)
-    # Beginnings lie on the last sequences, each of them before those that go on from it.
+    prefixes = range(count - 1, count - 1 - most, -1)
+    shared, held = share_prefixes(model, tasks, prefixes)
+    # Prefixes use the last sequences; each has a higher number than those that extend it.
     first = min((task.source for task in shared if task.source is not None), default=count)
     free = range(min(PARALLEL, first))
     return write(model, shared, free, progress, held=held)

@@ -1,8 +1,8 @@
-"""How the cache is laid out for replies that are written side by side.
+"""Chooses the layout of the key-value cache for replies that are written at the same time.
 
-In one cache that all sequences share, every decode attends to the cells of all of them, so a few long prompts are all
-that is worth writing at once. With cells of its own a sequence costs no other one anything; but then there is room for
-so many only, and what prompts have in common is copied. Measured on one core with the default model, prompts of 300
+In a cache that all sequences share, every decode attends to the cells of all of them, so only a few long prompts are
+worth writing at once. If each sequence has cells of its own, it does not slow the others down, but fewer sequences fit,
+and common prefixes are copied. Measured on one core with the default model, prompts of 300
 tokens: 24 replies 147 tokens/s in a shared cache and 223 apart; of 1,000 tokens: 4 replies 69 shared, 12 apart 103.
 """
 
@@ -16,16 +16,16 @@ from engine.model.generation import PARALLEL
 from engine.model.interface import Capacity
 
 STEP = 256
-"""llama.cpp gives a sequence cells of its own in multiples of this."""
+"""llama.cpp allocates the cells of a sequence in multiples of this."""
 
 SHORTEST = 1024
-"""Cells of a sequence, at least: laying out the cache anew takes time, so lengths are few."""
+"""Fewest cells of a sequence. Changing the layout takes time, so only a few lengths are used."""
 
 FEWEST = 4
-"""Replies, and sequences, from which cells of their own are worth laying out the cache anew."""
+"""Fewest replies, and fewest sequences, for which separate cells are worth a change of the layout."""
 
 ENOUGH = 8
-"""Sequences beside which more gain little: shorter replies join longer ones where there are so many."""
+"""Beyond this many sequences, more gain little: then shorter replies join longer ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Layout:
     """Replies that are written together.
 
     Attributes:
-        members: Their numbers, rising.
-        separate: How many sequences have cells of their own, or 0 where all share the cache.
+        members: Indices of the replies, rising.
+        separate: Number of sequences with cells of their own; 0 if all share the cache.
     """
 
     members: Sequence[int]
@@ -42,15 +42,15 @@ class Layout:
 
 
 def widest(cells: int, length: int) -> int:
-    """How many sequences of `length` tokens have room in so many cells when each has its own."""
+    """How many sequences of `length` tokens fit into so many cells when each has its own."""
     return cells // (-(-length // STEP) * STEP)
 
 
 def apart(shared: Capacity, cells: int, sequences: int) -> Capacity:
-    """What there is room for when so many cells are dealt out to so many sequences.
+    """The capacity when the cells are divided among so many sequences.
 
     Args:
-        shared: What the model can hold when they share the cache.
+        shared: The capacity when they share the cache.
     """
     own = min(cells // sequences // STEP, -(-shared.context // STEP)) * STEP
     return replace(
@@ -63,12 +63,12 @@ def apart(shared: Capacity, cells: int, sequences: int) -> Capacity:
 
 
 def layouts(needs: Sequence[int], room: Callable[[int], int]) -> list[Layout]:
-    """Which replies are written together, in what layout; a function of these needs alone, so that the same request is
-    answered in the same batches.
+    """Divides replies into groups with a layout for each. It depends on `needs` alone, so that the same request is
+    answered in the same batches and gives the same bits.
 
     Args:
         needs: Tokens of each prompt with its longest reply.
-        room: How many sequences of a length there is room for.
+        room: Gives the number of sequences of a length that fit.
     """
     by_length: dict[int, list[int]] = defaultdict(list)
     for number, need in enumerate(needs):
@@ -94,7 +94,7 @@ def layouts(needs: Sequence[int], room: Callable[[int], int]) -> list[Layout]:
 
 
 def _rounded(need: int) -> int:
-    """The length that is laid out for a reply."""
+    """The number of cells of a reply's sequence."""
     length = SHORTEST
     while length < need:
         length *= 2

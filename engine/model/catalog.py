@@ -1,7 +1,7 @@
-"""Which models and adapters there are: those that come with the program, files a person added, and what tuning found.
+"""The catalogue of models and adapters: those that come with the program, added and pulled ones, and tuning results.
 
-The catalogue is one JSON file in the data folder; tuned copies of weights lie in the cache folder and may be
-deleted at any time.
+The catalogue is one JSON file in the data folder. Tuned copies of weights are in the cache folder and may be deleted at
+any time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BUNDLED_ADAPTERS = Path(__file__).with_name("adapters")
 """Adapters that come with the program: GGUF files, each with its card of the same name."""
 
 RUN_ADAPTER = "adapter.gguf"
-"""What a training run calls its adapter; the run's directory stands for it."""
+"""File name of the adapter in the directory of a training run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ModelEntry:
 
     Attributes:
         origin: `built in`, `added` or `pulled`; `file` where it is in no catalogue.
-        tuning: What `tune` found on this machine, see `engine.model.tuning.tune`; None if it never ran.
+        tuning: Result of `engine.model.tuning.tune` on this machine; None before it ran.
     """
 
     name: str
@@ -52,8 +52,8 @@ class AdapterEntry:
 
     Attributes:
         origin: `built in`, `added` or `elsewhere`.
-        made_of: What its file says; empty where the file is gone or from elsewhere.
-        card: What the file beside it says; empty without one.
+        made_of: How it was trained, from its metadata; empty if the file is gone or made by another program.
+        card: Contents of the JSON card beside it; empty without one.
     """
 
     name: str
@@ -64,26 +64,26 @@ class AdapterEntry:
 
     @property
     def auroc(self) -> float | None:
-        """Area under the curve of the truncation test on conversations that it was not trained on."""
+        """Area under the ROC curve of the truncation test on held-out conversations; None if unknown."""
         found = self.card.get("auroc")
         return float(found) if isinstance(found, int | float) else None
 
     @property
     def conversations(self) -> int | None:
-        """How many conversations it was trained on."""
+        """Number of conversations that it was trained on; None if unknown."""
         found = self.card.get("conversations")
         return found if isinstance(found, int) else None
 
     @property
     def cut(self) -> int | None:
-        """How many of them were cut off for an experiment."""
+        """Number of those that were truncated for an experiment; None if unknown."""
         found = self.card.get("cut")
         return found if isinstance(found, int) else None
 
 
 @dataclass(frozen=True, slots=True)
 class RunnableModel:
-    """Everything needed to load a model and to say afterwards which one it was.
+    """Everything needed to load a model and to record which one it was.
 
     Attributes:
         label: Name and format, e.g. `smollm2-135m (bf16)`.
@@ -91,8 +91,8 @@ class RunnableModel:
         noise: Largest change of a probability by batch size, if measured.
         tokens_per_s: Prompt speed on this machine, if measured.
         long: Prompt speed on a long text and that text's tokens, if measured.
-        merged: Where a copy of the weights with the adapter in them lies or shall be written; None: none is made.
-        endpoints: Names of the endpoints that serve the model; the path says nothing then.
+        merged: Path of a copy of the weights with the adapter merged in, written on first use; None: no copy is made.
+        endpoints: Names of the endpoints that serve the model; `path` is then unused.
     """
 
     label: str
@@ -108,7 +108,7 @@ class RunnableModel:
 
     @property
     def adapter_name(self) -> str | None:
-        """What the adapter is called beside the model: its file, or the run whose adapter it is."""
+        """Display name of the adapter: its file name, or the name of its training run."""
         return None if self.adapter is None else adapter_name(self.adapter)
 
 
@@ -165,16 +165,19 @@ class Catalog:
         return self.entry(name)
 
     def refuse_taken(self, name: str, path: Path | None) -> None:
-        """Refuses a name that another file than this one has, or any file for None.
+        """Checks that no other file has this name.
+
+        Args:
+            path: The file that may have it; None: no file may.
 
         Raises:
-            UsageError: It is taken.
+            UsageError: The name is taken.
         """
         if any(entry.name == name and entry.path != path for entry in self.entries()):
             raise UsageError(f"The name {name!r} is taken.", "Choose another with --name.")
 
     def forget(self, name: str) -> None:
-        """Takes a model or an adapter that was added out of the catalogue; its file stays."""
+        """Removes an added model or adapter from the catalogue; its file stays."""
         for named in (self._kept.models, self._kept.adapters):
             named.pop(name, None)
         self._kept.save()
@@ -182,7 +185,7 @@ class Catalog:
     # Adapters
 
     def adapters(self) -> list[AdapterEntry]:
-        """All adapters that have a name, those that came with the program first."""
+        """All adapters of the catalogue, those that come with the program first."""
         return [self._adapter_entry(*one) for one in self._named_adapters()]
 
     def adapter_path(self, named: str | Path) -> Path:
@@ -225,7 +228,7 @@ class Catalog:
         return self._adapter_entry(name, path, "added")
 
     def adapter_with(self, sha256: str) -> Path | None:
-        """An adapter that was used or added before, by its content; None where it is gone or was changed."""
+        """The path of an adapter that was used or added before, by its content; None if it is gone or was changed."""
         used = self._kept.adapters_used.get(sha256)
         files = [*([Path(used)] if used else []), *(path for _, path, _ in self._named_adapters())]
         for path in files:
@@ -234,7 +237,7 @@ class Catalog:
         return None
 
     def adapter_entry(self, path: Path) -> AdapterEntry:
-        """What a file with an adapter says of itself, in the catalogue or not."""
+        """The entry for an adapter file that need not be in the catalogue."""
         return self._adapter_entry(adapter_name(path), path, "elsewhere")
 
     def _named_adapters(self) -> Iterator[tuple[str, Path, str]]:
@@ -252,15 +255,15 @@ class Catalog:
     # What was measured
 
     def record_tuning(self, entry: ModelEntry, result: dict[str, Any]) -> None:
-        """Keeps what `tune` found for a model on this machine."""
+        """Stores the tuning result of a model for this machine."""
         self._kept.measure("tuning", entry.path, result)
 
     def record_speed(self, model: RunnableModel, tokens_per_s: float, noise: float) -> None:
-        """Keeps speed and noise of a model as measured on this machine."""
+        """Stores speed and batch noise of a model as measured on this machine."""
         self._kept.measure("speed", model.path, {"tokens_per_s": tokens_per_s, "noise": noise})
 
     def record_long_speed(self, model: RunnableModel, tokens_per_s: float, tokens: int) -> None:
-        """Keeps the speed of a model on a long text as measured on this machine."""
+        """Stores the speed of a model on a long text as measured on this machine."""
         self._kept.measure("speed", model.path, {"long": [tokens_per_s, tokens]})
 
     def sha256(self, path: Path) -> str:
@@ -270,7 +273,7 @@ class Catalog:
     # Loading
 
     def runnable(self, entry: ModelEntry, adapter: str | Path | None = None) -> RunnableModel:
-        """The file to load for a model: its tuned copy where there is one.
+        """What to load for a model: its tuned copy if there is one, else its file.
 
         Args:
             adapter: As `adapter_path` takes it, or None.
@@ -329,7 +332,7 @@ class Catalog:
 
 
 def adapter_name(path: Path) -> str:
-    """What scores call an adapter: its file, or the run whose adapter it is."""
+    """Display name of an adapter: its file name, or the name of its training run."""
     return path.parent.name if path.name == RUN_ADAPTER else path.name
 
 

@@ -1,4 +1,4 @@
-"""What the catalogue keeps on disk: where files that were added lie, their checksums, and what was measured of them.
+"""The file of the catalogue: paths of added models and adapters, their checksums, and measurements of them.
 
 Measurements hold for the machine they were made on, and for the content of a file, not for its name.
 """
@@ -20,11 +20,11 @@ Measured = Literal["tuning", "speed"]
 
 
 class CatalogFile:
-    """One JSON file, read once; whoever changes `models` or `adapters` saves.
+    """One JSON file, read once. Call `save` after a change of `models` or `adapters`.
 
     Attributes:
-        models, adapters: Places of what was added, by name.
-        adapters_used: Places of adapters that were loaded, by SHA-256.
+        models, adapters: Paths of added files by name.
+        adapters_used: Paths of adapters that were loaded, by SHA-256.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,19 +51,19 @@ class CatalogFile:
         self.adapters_used: dict[str, str] = self._content["adapters_used"]
 
     def save(self) -> None:
-        """Writes the file anew; raises OSError where that cannot be done."""
+        """Writes the file; raises OSError if it cannot be written."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         part = self._path.with_suffix(f".{os.getpid()}.part")
         part.write_text(json.dumps(self._content, indent=1, sort_keys=True), "utf-8")
         part.replace(self._path)
 
     def save_if_possible(self) -> None:
-        """Writes the file where it can be written; elsewhere checksums are computed again each time and that is all."""
+        """Writes the file if it can be written; if not, checksums are computed again each time."""
         with contextlib.suppress(OSError):
             self.save()
 
     def sha256(self, path: Path) -> str:
-        """SHA-256 of a file in hex, kept by path, size and time of change so that it is computed once.
+        """SHA-256 of a file in hex. It is cached under path, size and time of change.
 
         Raises:
             ModelFileError: The file cannot be read.
@@ -81,7 +81,7 @@ class CatalogFile:
         return str(known[key])
 
     def measured(self, what: Measured, path: Path) -> dict[str, Any] | None:
-        """What was measured of a file with this content on this machine; None before that.
+        """The measurement of a file with this content on this machine; None if there is none.
 
         Raises:
             ModelFileError: The file cannot be read.
@@ -90,7 +90,7 @@ class CatalogFile:
         return found
 
     def measure(self, what: Measured, path: Path, found: dict[str, Any]) -> None:
-        """Keeps what was measured, beside what was measured before under other keys."""
+        """Stores a measurement; earlier ones with other keys stay."""
         key = self._machine_key(path)
         self._content[what][key] = {**self._content[what].get(key, {}), **found}
         self.save()
@@ -106,7 +106,7 @@ def file_sha256(path: Path) -> str:
 
 
 def cpu_name() -> str:
-    """The processor as the system names it."""
+    """The name of the processor, as the operating system gives it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

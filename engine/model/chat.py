@@ -1,4 +1,4 @@
-"""What is asked of a model when it takes part in a conversation: the messages so far, and how its reply is written."""
+"""Requests for chat replies: messages, sampling settings, and the completion."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from engine.model.interface import Sampling
 
 Speaker = Literal["system", "user", "assistant"]
 Role = Literal["user", "assistant", "judge"]
-"""Who a model plays in a simulation. Each role may have a model of its own."""
+"""The roles of a simulation; each may have a model of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message as the chat template lays it out. The content is untrusted: control tokens in it are text."""
+    """One chat message. The content is untrusted: control tokens in it are read as plain text."""
 
     speaker: Speaker
     content: str
@@ -28,14 +28,14 @@ class Call:
     """One request for the next assistant message.
 
     Attributes:
-        module: Which part of the simulation asks, for the transcript.
-        role: Which of the simulation's models answers.
+        module: The part of the simulation that asks, for the transcript.
+        role: The role whose model answers.
         messages: The conversation as this model sees it; at least one message.
         sampling: How the reply is sampled; with a JSON schema or a grammar it follows that.
         max_tokens: Longest reply.
         stop: Texts that end the reply and are no part of it.
-        seed: The same call with the same seed gives the same reply; of no account at temperature 0.
-        opening: Beginning of the reply, written for the model and no part of what is said.
+        seed: The same call with the same seed gives the same reply; it has no effect at temperature 0.
+        opening: Beginning of the reply that the model is given; it is not part of `Completion.text`.
     """
 
     module: str
@@ -48,7 +48,7 @@ class Call:
     opening: str = ""
 
     def key(self, fingerprints: Mapping[str, Any]) -> str:
-        """64 hex digits over everything that determines the reply, `fingerprints` being those of the model."""
+        """SHA-256 in hex over everything that determines the reply, with the fingerprints of the model."""
         left_out = {"module", "role"} | ({"seed"} if self.sampling.temperature == 0 else set())
         asked = {name: value for name, value in asdict(self).items() if name not in left_out}
         canonical = json.dumps([asked, dict(fingerprints)], sort_keys=True, separators=(",", ":"))
@@ -57,12 +57,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A reply.
+    """A chat reply.
 
     Attributes:
         text: Without the opening.
         stopped: `end` by the model, `stop` by a stop text, `length` by the limit.
-        note: What of the conversation the model did not see because it was too long, or None.
+        note: What was left out of a conversation that was too long, or None.
     """
 
     text: str

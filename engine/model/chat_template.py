@@ -1,6 +1,6 @@
-"""A conversation laid out by a model's own chat template, in tokens.
+"""Tokenises a conversation with the model's own chat template.
 
-Only the template's own text is read with control tokens. The contents of messages are untrusted and tokenised as
+Control tokens are recognised only in the text of the template. Message contents are untrusted and tokenised as plain
 text, so that none of them can forge a turn.
 """
 
@@ -14,7 +14,7 @@ from engine.model.chat import ChatMessage, Speaker
 from engine.model.interface import Tokenizer
 from engine.model.prompt_files import started
 
-# White space that no template writes stands around a mark: where it is gone, the template trims contents.
+# Whitespace that no template writes is put around each mark: if it is missing, the template trims contents.
 _EDGE = "\x0b"
 _MARK = re.compile(f"({_EDGE}?)\ue000([0-9]+)\ue001({_EDGE}?)")
 
@@ -26,8 +26,8 @@ def chat_tokens(
 ) -> list[int]:
     """The tokens that a model reads before it writes the next assistant message.
 
-    A template that knows no system message, or wants the two sides to take turns, is given the system message as the
-    user's and messages of one side as one.
+    If the template refuses system messages or wants alternating roles, the system message becomes a user message and
+    consecutive messages of one role are joined.
 
     Args:
         opening: Beginning of the reply, written for the model.
@@ -51,7 +51,7 @@ def chat_tokens(
 
 
 def _rendered(tokenizer: Tokenizer, speakers: Sequence[Speaker]) -> str:
-    """The template with a mark in the place of each content."""
+    """The rendered template, with a mark in place of each message content."""
     refused: ModelError | None = None
     for arranged in _arrangements(speakers):
         try:
@@ -67,7 +67,7 @@ def _rendered(tokenizer: Tokenizer, speakers: Sequence[Speaker]) -> str:
 
 
 def _arrangements(speakers: Sequence[Speaker]) -> Iterator[_Arrangement]:
-    """The messages as they are, then in the simplest form that all templates take."""
+    """The messages as they are, then in the simplest form, which all templates accept."""
     marked: _Arrangement = [
         (speaker, f"{_EDGE}\ue000{number}\ue001{_EDGE}") for number, speaker in enumerate(speakers)
     ]

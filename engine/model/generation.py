@@ -1,4 +1,5 @@
-"""Writing many replies at once: sequences join and leave one decode batch as they start and end."""
+"""Continuous batching: many replies are written at once, and sequences join and leave the decode batch as they start
+and end."""
 
 from __future__ import annotations
 
@@ -11,17 +12,17 @@ from engine.errors import ModelError
 from engine.model.interface import Capacity, Logits, Sampling, Span, TokenModel
 
 PARALLEL = 24
-"""Replies that are written side by side, at most."""
+"""Most replies that are written at the same time."""
 
 LIVE_CELLS = 1536
-"""Tokens that replies side by side may hold together when one more joins them in a shared cache. Every decode attends
-to all live cells there, its own or not, so many long prompts at once cost more than they gain."""
+"""Tokens that the replies of one batch may hold in a shared cache when one more joins them. Every decode attends to all
+live cells of a shared cache, so many long prompts at once cost more than they gain."""
 
 Stopped = Literal["end", "stop", "length"]
 
 
 class Chooser(Protocol):
-    """Chooses one sequence's next token."""
+    """Chooses the next token of one sequence."""
 
     def pick(self, logits: Logits) -> int:
         """The next token for one row of logits, shape (vocabulary,)."""
@@ -31,7 +32,7 @@ class Chooser(Protocol):
 
 
 class GenerativeModel(TokenModel, Protocol):
-    """A `TokenModel` that also makes choosers."""
+    """A `TokenModel` that can also sample tokens and change the layout of its cache."""
 
     def sampler(self, settings: Sampling, seed: int) -> Chooser:
         """A chooser for one sequence."""
@@ -74,9 +75,9 @@ class Task:
         prompt: Token ids; at least one, and short enough to leave `max_tokens` of the context.
         stop: Texts that end the reply; it ends before the first of them.
         seed: Of the sampling; the reply does not depend on its neighbours.
-        sequence: Where tokens of the prompt have been decoded already, or None.
-        decoded: How many those are, from its first; not all of them.
-        source: In place of `sequence`: where they are forked off. It stays as it is.
+        sequence: The sequence on which the beginning of the prompt has been decoded already, or None.
+        decoded: Number of those tokens; fewer than the prompt has.
+        source: In place of `sequence`, a sequence to fork them from; it is not changed.
     """
 
     prompt: Sequence[int]
@@ -90,12 +91,12 @@ class Task:
 
     @property
     def own(self) -> int:
-        """Cells of the cache that the prompt takes beside what is forked off."""
+        """Cells of the cache that the prompt needs in addition to the forked ones."""
         return len(self.prompt) - (0 if self.source is None else self.decoded)
 
     @property
     def need(self) -> int:
-        """As `own`, with the longest reply."""
+        """As `own`, plus the longest reply."""
         return self.own + self.max_tokens
 
 
@@ -128,12 +129,12 @@ class _Writer:
 
     @property
     def cells(self) -> int:
-        """Cells of its own that it fills once all that is known is decoded."""
+        """Cells of its own that it fills once all known tokens are decoded."""
         return self.task.own + len(self.tokens)
 
     @property
     def pending(self) -> Sequence[int]:
-        """Tokens that are known but not decoded yet."""
+        """Tokens that are known and not decoded yet."""
         prompt = self.task.prompt
         if self.decoded < len(prompt):
             return prompt[self.decoded :]
@@ -141,10 +142,10 @@ class _Writer:
 
 
 def refuse_too_long(tasks: Sequence[Task], context: int) -> None:
-    """Refuses prompts that leave no room for their replies.
+    """Checks that every prompt leaves room for its reply.
 
     Raises:
-        ModelError: There is one.
+        ModelError: One does not.
     """
     for task in tasks:
         if not task.prompt or len(task.prompt) + task.max_tokens > context:
@@ -167,7 +168,7 @@ def write(
     Args:
         free: Empty sequences, for tasks that have none; they are empty again afterwards, as are those of the tasks.
         progress: Called after each decode with the number of replies that are done.
-        held: Tokens on the sources of tasks.
+        held: Number of tokens on the `source` sequences of the tasks.
 
     Raises:
         ModelError: A prompt does not fit the context.
@@ -178,7 +179,7 @@ def write(
     replies: dict[int, Reply] = {}
     begun = [at for at, task in enumerate(tasks) if task.sequence is not None]
     waiting = deque(at for at, task in enumerate(tasks) if task.sequence is None)
-    # The lowest first: sequences with cells of their own are decoded together where their numbers follow each other.
+    # Lowest first: sequences with cells of their own are decoded together only if their numbers are consecutive.
     left = sorted(free, reverse=True)
     live: list[_Writer] = []
 
@@ -223,7 +224,7 @@ def write(
 
 
 def _close_ranks(model: GenerativeModel, live: Sequence[_Writer], left: list[int]) -> None:
-    """Moves the last sequences to the places of those that ended before them: a gap parts what is decoded together."""
+    """Moves the last sequences to the numbers of ended ones: only consecutive numbers are decoded together."""
     for writer in sorted(live, key=lambda writer: -writer.sequence):
         if not left or left[-1] > writer.sequence:
             return

@@ -1,10 +1,10 @@
-"""What a GGUF file says of itself, read without llama.cpp: its values, and where its tensors lie.
+"""Reads the header of a GGUF file without llama.cpp: metadata, and the offsets of the tensors.
 
-What is read is checked: no count, size or place may point outside of the file. llama.cpp trusts more of a header than
-a file from elsewhere deserves, so every model goes through here first.
+The header is checked: no count, size or offset may point outside the file. llama.cpp trusts the headers of untrusted
+files too much, so every model is checked here before it is loaded.
 
-The `gguf` package reads the same, but takes seconds for the vocabulary of a small model, which nobody here asks for:
-long arrays are passed over.
+The `gguf` package can read headers too, but takes seconds for the vocabulary of a small model. It is not needed here,
+so long arrays are skipped.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _ALIGNMENT = 32
 _LEAST_PAIR, _LEAST_TENSOR = 8 + 4 + 1, 8 + 4 + 4 + 8
 """Bytes that a value and a tensor take in the header, at the least."""
 _LONGEST_KEY, _LONGEST_NAME, _MOST_SIZES = 65_535, 63, 4
-"""As llama.cpp has them."""
+"""The limit of llama.cpp."""
 _MOST_STRINGS = 1 << 24
-"""Of one array; the largest vocabularies hold a sixteenth of it."""
+"""Most elements of one array; the largest vocabularies have a sixteenth of it."""
 _LONGEST_LIST = 1_024
-"""Numbers of an array that is kept: those with a figure for each layer."""
+"""Longest array that is kept; arrays with a value for each layer are shorter."""
 _SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 
 
@@ -45,10 +45,10 @@ class TensorInfo:
     """One tensor of a file.
 
     Attributes:
-        shape: Sizes as GGUF has them, the fastest running one first.
-        kind: llama.cpp's number of its format.
-        file: Where it lies: one of several files where a model is split.
-        offset: Its first byte in the file.
+        shape: Dimensions in the order of GGUF, the fastest one first.
+        kind: Number of its format in llama.cpp.
+        file: The file that holds it; a split model has several.
+        offset: Position of its first byte in the file.
     """
 
     shape: tuple[int, ...]
@@ -62,9 +62,9 @@ class GgufFile:
     """Values and tensors of a model or an adapter.
 
     Attributes:
-        values: Metadata by key, without arrays.
+        values: Metadata by key, except arrays.
         tensors: Tensors by name, those of all parts of a split model.
-        lists: Short arrays of whole numbers by key.
+        lists: Short arrays of integers by key.
         size: Bytes of the file, or of all parts together.
     """
 
@@ -75,17 +75,17 @@ class GgufFile:
     size: int = 0
 
     def text(self, key: str) -> str:
-        """A value that should be text; empty where it is not there."""
+        """The text stored under a key; empty if there is none."""
         value = self.values.get(key)
         return value if isinstance(value, str) else ""
 
     def number(self, key: str) -> int | None:
-        """A value that should be a whole number; None where it is not there or is an array."""
+        """The integer stored under a key; None if there is none or if it is an array."""
         value = self.values.get(key)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def vector(self, name: str) -> NDArray[np.float32] | None:
-        """A tensor in F32, flat; None where it is kept in a format of fewer bits than 16.
+        """A tensor as a flat F32 array; None if it is quantised to fewer than 16 bits.
 
         Raises:
             ModelFileError: The file ends before the tensor does.
@@ -109,8 +109,7 @@ _DAMAGED = "The file is damaged; get it again."
 
 
 def read_gguf(path: Path) -> GgufFile:
-    """Reads and checks the values and the list of tensors of a file, and of its other parts where it is the first of
-    several.
+    """Reads and checks the metadata and the tensor list of a file, and of all parts of a split model.
 
     Raises:
         ModelFileError: A file is missing, is no GGUF file, or is damaged.
@@ -154,10 +153,7 @@ def _read_one(path: Path) -> GgufFile:
 
 
 class _Cursor:
-    """Reads one after another what the head of a GGUF file holds.
-
-    A read past the end is a `struct.error`, what cannot be right is `Unsound`.
-    """
+    """Reads a GGUF header sequentially; raises `struct.error` past the end and `Unsound` for invalid values."""
 
     def __init__(self, data: mmap.mmap, at: int) -> None:
         self._data, self._at = data, at
@@ -237,7 +233,7 @@ class _Cursor:
         return self._take(_code_of(kind))
 
     def _array(self) -> tuple[int, ...] | None:
-        """The numbers of a short array of whole ones; None for one that was passed over."""
+        """The values of a short array of integers; None for an array that was skipped."""
         inner, count = self._number("I"), self._number("Q")
         if inner == _STRING:
             self._pass_strings(count)
@@ -262,7 +258,7 @@ class _Cursor:
 
 
 def _code_of(kind: int) -> str:
-    """How a value of this kind is read. Arrays of arrays are in the format, and no writer makes them."""
+    """The reader of values of a type. The format allows arrays of arrays, but no known writer makes them."""
     try:
         return _SCALARS[kind]
     except KeyError:

@@ -1,4 +1,4 @@
-"""How the tensors of a GGUF file have to lie: whole blocks, aligned, none over another, all inside the file."""
+"""Checks the layout of the tensors of a GGUF file: whole blocks, aligned, no overlap, all inside the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCKS: dict[int, tuple[int, int]] = {
 
 
 class Unsound(ValueError):
-    """A header says what cannot be; the text goes on from "it is damaged: "."""
+    """The header is invalid; the message continues "it is damaged: "."""
 
 
 def bytes_of(shape: Sequence[int], kind: int) -> int | None:
@@ -39,17 +39,17 @@ def bytes_of(shape: Sequence[int], kind: int) -> int | None:
 def check_layout(
     tensors: Sequence[tuple[Sequence[int], int, int]], alignment: int, room: int
 ) -> None:
-    """Checks where tensors lie.
+    """Checks the positions of tensors.
 
-    A tensor of a format that is not known here may end anywhere before the next: newer files stay readable, and
-    llama.cpp refuses what it does not know itself.
+    The size of a tensor in an unknown format is not checked, so that newer files stay readable; llama.cpp refuses
+    formats that it does not know.
 
     Args:
-        tensors: Shape, format and first byte of each, counted from the first place where one may lie.
-        room: Bytes behind that place.
+        tensors: Shape, format and first byte of each, counted from the beginning of the data section.
+        room: Bytes of the data section.
 
     Raises:
-        Unsound: They cannot lie so.
+        Unsound: The layout is invalid.
     """
     end = 0
     for shape, kind, offset in sorted(tensors, key=lambda tensor: tensor[2]):

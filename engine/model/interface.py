@@ -1,4 +1,4 @@
-"""What the pure rooms ask of a model: decode tokens in sequences that can be forked, read the distributions.
+"""The interface of a language model: decode tokens in sequences that can be forked, and read next-token logits.
 
 Scoring, generation and trees are written against `TokenModel`, so the same code runs on llama.cpp inside the
 model process and on toy models with known distributions in tests.
@@ -28,7 +28,7 @@ class Span:
         tokens: Token ids; at least one.
         position: Position of the first token in its sequences.
         sequences: Sequences that all of these tokens belong to; with several, they share the cells.
-        wanted: Offsets into `tokens` after which the next token's distribution is wanted, rising.
+        wanted: Offsets into `tokens` after which the logits of the next token are wanted, rising.
     """
 
     tokens: Sequence[int]
@@ -46,7 +46,7 @@ class Capacity:
         cells: Tokens that may be live at once over all sequences; shared tokens count once. At least one full
             sequence and four batches.
         batch: Tokens of one decode.
-        rows: Distributions that one decode can give.
+        rows: Most rows of logits of one decode.
         sequences: Sequence ids are `range(sequences)`.
         forkable: Sequences can be forked at any position; false for recurrent and hybrid models.
         separate: Each sequence has `context` cells of its own, and a decode attends to those of its sequences alone. A

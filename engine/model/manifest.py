@@ -1,7 +1,7 @@
-"""What is known of a model that was pulled: from where, which files with which checksums, under which licence.
+"""The manifest of a pulled model: source, files, checksums and licence.
 
-The manifest lies beside the first file of the model. It is what makes a file in that folder a model of the catalogue,
-so that pulling needs to change no file that another program may be writing.
+The manifest is stored beside the first file of the model. A file with a manifest is a model of the catalogue, so a pull
+changes no file that another process may be writing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 SUFFIX = ".manifest.json"
 PULLED = "models"
-"""Folder of pulled models inside the data folder: a folder for each repository."""
+"""Folder of pulled models in the data folder; it has a folder for each repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class PartFile:
     """One file of a model.
 
     Attributes:
-        path: Its place in the repository.
-        sha256: In hex, as the hub said and as it was found after the download.
-        changed_ns: Its time of change when it was checked; another one means that somebody wrote to it since.
+        path: Its path in the repository.
+        sha256: In hex; the hub published it and the download was checked against it.
+        changed_ns: Modification time when it was checked; a different time means that the file was changed since.
     """
 
     path: str
@@ -35,7 +35,7 @@ class PartFile:
 
     @property
     def name(self) -> str:
-        """What the file is called here: all files of a repository lie in one folder."""
+        """File name on disk; all files of a repository are in one folder."""
         return self.path.rpartition("/")[2]
 
 
@@ -86,12 +86,12 @@ class Manifest:
 
 
 def manifest_path(file: Path) -> Path:
-    """Where the manifest of a model's first file lies."""
+    """The path of a model's manifest, given its first file."""
     return file.with_suffix(SUFFIX)
 
 
 def read_manifest(file: Path) -> Manifest | None:
-    """The manifest of a model by its first file; None where there is none that can be read."""
+    """The manifest of a model, given its first file; None if there is none or it cannot be read."""
     path = manifest_path(file)
     try:
         return Manifest.parse(path.read_text("utf-8"))
@@ -114,7 +114,7 @@ def pulled_models(data: Path) -> list[tuple[Path, Manifest]]:
 
 
 def known_sha256(file: Path) -> str | None:
-    """The checksum of a pulled file, None where there is no word on it or it was written to since."""
+    """The checksum of a pulled file; None if it has no manifest or was changed since."""
     manifest = read_manifest(file)
     if manifest is None:
         return None

@@ -1,4 +1,4 @@
-"""How much memory a model takes, and how many of its layers a GPU holds: from the header of its file, loading nothing.
+"""Estimates the memory that a model needs, and how many of its layers fit on a GPU, from the header of its file.
 
 The compute buffer was measured on llama.cpp 0.3.36 with the default model: it holds the larger of the distributions of
 one decode and of one layer's work on a batch. Where the formula errs, it errs upwards, by a few per cent.
@@ -16,23 +16,23 @@ from engine.model.gguf_layout import bytes_of
 from engine.model.interface import LoadOptions
 
 MOST_CONTEXT = 8192
-"""Longest sequence unless a person asks for another."""
+"""Default length of the longest sequence, in tokens."""
 
 ALL_F32 = 0
-"""`general.file_type` of weights that are kept for exactness; their cache is F32 too."""
+"""`general.file_type` of F32 weights; their cache is F32 too."""
 
 MAX_SEQUENCES = 64
 """Sequence ids of one context, which share its cells; also how many sequences one token may belong to."""
 
 MAX_ROWS = 256
-"""Most distributions that one decode gives."""
+"""Most rows of logits of one decode."""
 
 SEPARATE_BYTES = 512 << 20
 """Cache that sequences with cells of their own may take where one that all share is smaller. Measured with the default
 model on prompts of 1,000 tokens: 12 sequences write 103 tokens/s, 22 write no more."""
 
 GPU_OVERHEAD = 600 << 20
-"""Bytes that a GPU's driver and kernels take beside what is reckoned here. Not measured: an allowance."""
+"""Bytes of GPU memory reserved for driver and kernels. A guess, not a measurement."""
 
 _LAYER = re.compile(r"^blk\.(\d+)\.")
 _OUTPUTS = ("output.weight", "output_norm.weight")
@@ -46,7 +46,7 @@ class MemoryEstimate:
         weights: All tensors; they are mapped from the file.
         cache: Keys and values of all cells.
         compute: What a decode works in, and its distributions.
-        context: Tokens of the longest sequence it was reckoned for.
+        context: Longest sequence, in tokens, that the estimate is for.
         cells: Cells of the cache in its largest layout; see `most_cells`.
     """
 
@@ -64,13 +64,13 @@ class MemoryEstimate:
 
 @dataclass(frozen=True, slots=True)
 class GpuPlan:
-    """What of a model goes onto a GPU.
+    """Which part of a model goes onto the GPU.
 
     Attributes:
-        layers: How many, the output counted as one; as llama.cpp's `n_gpu_layers` means it.
-        of: How many there are.
-        used: Bytes of the GPU that they take, cache and work included; 0 where none goes there.
-        free: Bytes that were free.
+        layers: Number of layers, as llama.cpp's `n_gpu_layers` counts them: the output is one.
+        of: Number of layers of the model.
+        used: Bytes of GPU memory that they need with cache and compute buffer; 0 without layers on the GPU.
+        free: Bytes of GPU memory that were free.
     """
 
     layers: int
@@ -80,7 +80,7 @@ class GpuPlan:
 
 
 def estimate(file: GgufFile, options: LoadOptions | None = None) -> MemoryEstimate:
-    """What loading a model with these options takes."""
+    """The memory that loading a model with these options needs."""
     options = options or LoadOptions()
     context = context_tokens(options, _figure(file, "context_length") or MOST_CONTEXT)
     cell = sum(_cache_of_layer(file, layer) for layer in range(_layers(file)))
@@ -202,12 +202,12 @@ def _figure(file: GgufFile, name: str) -> int:
 
 
 def _widest(file: GgufFile, name: str) -> int:
-    """A figure, or the largest where each layer has its own."""
+    """A metadata value, or the largest one if each layer has its own."""
     return max((*file.lists.get(_key(file, name), ()), _figure(file, name)))
 
 
 def _at(file: GgufFile, name: str, layer: int, default: int = 0) -> int:
-    """The figure of a layer."""
+    """The metadata value of one layer."""
     each = file.lists.get(_key(file, name))
     if each:
         return max(0, each[layer]) if layer < len(each) else 0

@@ -1,4 +1,4 @@
-"""Models worth a try by the memory of a machine: a file of the program, or a person's own in its place."""
+"""Recommended models for machines of different memory, from a file of the program or the user's own file."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Recommended:
     """One model of a set.
 
     Attributes:
-        file: A piece of the file's name that only one file of the repository has.
-        size: About how many bytes the file has.
-        licence: As its owners name it.
+        file: A part of the file's name that matches one file of the repository.
+        size: Approximate size in bytes.
+        licence: Name that its owners give.
     """
 
     role: Role
@@ -36,17 +36,17 @@ class Recommended:
 
 @dataclass(frozen=True, slots=True)
 class RecommendedSet:
-    """The models for a machine with so many bytes of memory."""
+    """The recommended models for a machine with this many bytes of memory."""
 
     memory: int
     models: tuple[Recommended, ...]
 
 
 def recommended_sets(config: Path) -> tuple[RecommendedSet, ...]:
-    """The sets in force, for the smallest machine first.
+    """The recommended sets, for the smallest machine first.
 
     Args:
-        config: The config folder; a file of a person's own there takes the place of the program's.
+        config: The config folder; a `recommended.toml` there replaces the one of the program.
 
     Raises:
         UsageError: Their file cannot be read.

@@ -1,4 +1,4 @@
-"""Beginnings that several prompts share are decoded once, and forked."""
+"""Decodes the common prefixes of prompts once, and forks them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from engine.model.generation import Task
 from engine.model.interface import Span, TokenModel
 
 SHORTEST = 32
-"""Tokens from which decoding a beginning once is worth a sequence of its own."""
+"""Shortest prefix, in tokens, that is worth a sequence of its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
-    """Tokens that several prompts begin with.
+class Prefix:
+    """A node in the tree of common prefixes.
 
     Attributes:
-        parent: Number of the beginning that stands before them, or None.
-        start: How many tokens stand before them.
-        tokens: What they are.
+        parent: Index of the prefix that this one extends, or None.
+        start: Number of tokens before `tokens`.
+        tokens: The tokens that it adds.
     """
 
     parent: int | None
@@ -28,15 +28,15 @@ class Beginning:
 
     @property
     def end(self) -> int:
-        """Tokens of the beginning with all that stands before it."""
+        """Length of the whole prefix in tokens."""
         return self.start + len(self.tokens)
 
 
 class _Plan:
-    """Beginnings of prompts, nested, as far as they fit."""
+    """The tree of common prefixes, as far as it fits into the cache."""
 
     def __init__(self, prompts: Sequence[Sequence[int]], room: int, most: int) -> None:
-        self.found: list[Beginning] = []
+        self.found: list[Prefix] = []
         self.of: list[int | None] = [None] * len(prompts)
         self._prompts, self._room, self._most = prompts, room, most
         self._order = sorted(range(len(prompts)), key=lambda at: list(prompts[at]))
@@ -47,7 +47,7 @@ class _Plan:
         self._share(0, len(prompts), None, 0)
 
     def _share(self, low: int, high: int, parent: int | None, start: int) -> None:
-        """Shares what the prompts from `low` to `high` in order have in common, then what parts of them have."""
+        """Shares the common prefix of the prompts `low` to `high` in sorted order, then those of parts of them."""
         if high - low < 2:
             return
         common = min(self._common[low : high - 1])
@@ -56,7 +56,7 @@ class _Plan:
         fits = end - start <= self._room and len(self.found) < self._most
         if end - start >= SHORTEST and fits:
             tokens = self._prompts[self._order[low]][start:end]
-            self.found.append(Beginning(parent, start, tokens))
+            self.found.append(Prefix(parent, start, tokens))
             self._room -= len(tokens)
             parent, start = len(self.found) - 1, end
             for at in self._order[low:high]:
@@ -68,21 +68,21 @@ class _Plan:
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two prompts begin with alike."""
+    """Length of the common prefix of two prompts."""
     shorter = min(len(one), len(other))
     return next((at for at in range(shorter) if one[at] != other[at]), shorter)
 
 
-def share_beginnings(
+def share_prefixes(
     model: TokenModel, tasks: Sequence[Task], sequences: Sequence[int]
 ) -> tuple[list[Task], int]:
-    """Decodes what tasks begin with alike, once.
+    """Decodes the common prefixes of the tasks' prompts.
 
     Args:
-        sequences: Empty sequences that beginnings may be put on; the caller drops them.
+        sequences: Empty sequences for the prefixes; the caller drops them.
 
     Returns:
-        The tasks, which fork the beginnings, and how many tokens these hold.
+        The tasks, which now fork from the prefixes, and the number of tokens that the prefixes hold.
     """
     capacity = model.capacity
     if not capacity.forkable or len(tasks) < 2:
@@ -91,17 +91,17 @@ def share_beginnings(
     room = min(capacity.cells - longest, capacity.cells // 2)
     if (
         capacity.separate
-    ):  # beginnings have sequences of their own, and are shorter than what fits one
+    ):  # prefixes have sequences of their own, and are shorter than what fits one
         room = capacity.cells
     plan = _Plan([task.prompt for task in tasks], room, len(sequences))
-    for beginning, sequence in zip(plan.found, sequences, strict=False):
-        if beginning.parent is not None:
-            model.fork(sequences[beginning.parent], sequence, beginning.start)
-        for at in range(0, len(beginning.tokens), capacity.batch):
-            tokens = beginning.tokens[at : at + capacity.batch]
-            model.decode([Span(tokens, beginning.start + at, (sequence,))])
+    for prefix, sequence in zip(plan.found, sequences, strict=False):
+        if prefix.parent is not None:
+            model.fork(sequences[prefix.parent], sequence, prefix.start)
+        for at in range(0, len(prefix.tokens), capacity.batch):
+            tokens = prefix.tokens[at : at + capacity.batch]
+            model.decode([Span(tokens, prefix.start + at, (sequence,))])
     shared = [
         task if of is None else replace(task, source=sequences[of], decoded=plan.found[of].end)
         for task, of in zip(tasks, plan.of, strict=True)
     ]
-    return shared, sum(len(beginning.tokens) for beginning in plan.found)
+    return shared, sum(len(prefix.tokens) for prefix in plan.found)

@@ -1,7 +1,7 @@
-"""Which format of the same weights, and how many threads, are fastest here and still say the same.
+"""Finds the fastest faithful format of a model's weights, and the best number of threads, on this machine.
 
-Runs in the model process. Faithful means: the most probable next token agrees with the F32 expansion of the same
-weights at least as often as the shipped file's does, and in at least 97% of places.
+Runs in the model process. A format is faithful if the most probable next token agrees with the F32 expansion of
+the same weights at least as often as the shipped file's does, and in at least 97% of places.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ FAITHFUL = 0.97
 CANDIDATES = ("bf16", "q8_0", "q4_0")
 AGREEMENT_TOKENS = 384
 SCREENED_TOKENS, HOPELESS = 128, 0.9
-"""A format that agrees on less than this over the first tokens is not measured further."""
+"""A format whose agreement over the first tokens is lower is not measured further."""
 LONG_TOKENS = 2048
-"""Length of the second measurement, for what attention adds to the cost of a long text."""
+"""Tokens of the second measurement, which shows the cost of attention on a long text."""
 NOISE_TOKENS = 64
 CLEAR_GAIN = 1.1
 HOPE = 1.3
-"""Another round is worth its time for a model at most this many times slower than the best so far."""
+"""A candidate gets another round only if it is at most this many times slower than the best so far."""
 F32_LIMIT = 0.4
 """The F32 expansion may take this share of memory and of free disk; larger models keep their format."""
 
@@ -69,7 +69,7 @@ def speed_of(
 def noise_of(model: TokenModel, tokens: Sequence[int]) -> float:
     """Largest change of any next-token probability when the same tokens are decoded one by one.
 
-    Kernels differ by batch size, so this is how far two honest scores of the same text can be apart.
+    Kernels differ by batch size, so two correct scores of the same text can differ by this much.
     """
     some = list(tokens[:NOISE_TOKENS])
     model.clear()
@@ -236,7 +236,7 @@ def _best_threads(
         model = _load(path, cancelled, half)
         with_half = speed_of(model, tokens, with_all)
         model.close()
-        # A busy moment makes fewer threads look better, so all cores are given up only for a clear gain.
+        # When the machine is busy, fewer threads look better, so only a clear gain makes us use fewer than all cores.
         if with_half > CLEAR_GAIN * with_all:
             return half, with_half, noise
     return cores, with_all, noise

@@ -30,28 +30,28 @@ class ModelStage(ABC):
     def __init__(
         self, project: Project, process: ModelProcess, choose: Callable[[], RunnableModel]
     ) -> None:
-        """Prepares a run; `choose` names the model when the stage's turn has come."""
+        """Prepares a run; `choose` gives the model when the stage starts."""
         self._project = project
         self._work = ModelWork(process, choose)
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """What a person reads."""
+        """Title of the run, for screens and logs."""
 
     @property
     @abstractmethod
     def params(self) -> Mapping[str, Any]:
-        """What was asked, apart from which items."""
+        """The parameters that determine an answer, without the selection of items."""
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
-        """What answered."""
+        """The fingerprints of the model."""
         return self._work.model.fingerprints
 
     @property
     def config_hash(self) -> str:
-        """The key of what this stage writes."""
+        """The key under which this stage stores its results."""
         return config_hash(self.name, self.params, self.fingerprints)
 
     def interrupt(self) -> None:
@@ -62,8 +62,8 @@ class ModelStage(ABC):
 class BlockStage(ModelStage, Generic[Key, Entry]):
     """A stage that answers items block by block, each block one transaction together with the run's counter.
 
-    Blocks are planned from all items in their fixed order, also where some are answered already, so that a run
-    that goes on after a crash asks in the same batches and gets the same bits.
+    Blocks are planned from all items in their fixed order, including those already answered, so that a run that is
+    resumed after a crash uses the same batches and gets the same bits.
     """
 
     @abstractmethod
@@ -72,7 +72,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
 
     @abstractmethod
     def _key_of(self, entry: Entry) -> Key:
-        """The item that an entry answers."""
+        """The item that an entry belongs to."""
 
     @abstractmethod
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[Entry]) -> None:
@@ -80,10 +80,10 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
 
     @abstractmethod
     def _tally(self, entries: Sequence[Entry]) -> None:
-        """Counts what was committed, for the summary."""
+        """Counts committed entries for the summary."""
 
     def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
-        """Where the run stands when a block with `wanted` items reports `count`, here taken for items."""
+        """The progress of the run when a block with `wanted` items reports `count` items."""
         return Progress(done + min(count, wanted), total)
 
     def _in_blocks(

@@ -1,4 +1,4 @@
-"""How conversations are divided into blocks that are decoded together.
+"""Divides conversations into blocks that are decoded together.
 
 Blocks are cut from the whole list in its fixed order, never from what is left to do, so a run that goes on after a
 crash decodes the same blocks and gets the same bits; conversations imported later only add blocks at the end.

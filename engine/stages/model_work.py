@@ -1,4 +1,4 @@
-"""What stages that use the model share: loading it, and going on after its process died."""
+"""What all stages that use a model share: loading it, and retrying after its process died."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 ATTEMPTS = 3
-"""How often a block is tried when the process dies on it, before its items are tried one by one."""
+"""Number of attempts at a block whose process dies, before its items are tried one by one."""
 
 
 @dataclass(slots=True)
@@ -45,9 +45,9 @@ class RunModel:
 
 
 class ModelWork:
-    """A model in its process, for one stage; `interrupt` may be called from any thread.
+    """The model of one stage; `interrupt` may be called from any thread.
 
-    Which file is loaded is asked when the stage's turn has come, because an earlier stage may tune the model.
+    `choose` is called when the stage starts, because an earlier stage of the run may have tuned the model.
     """
 
     def __init__(self, process: ModelProcess, choose: Callable[[], RunnableModel]) -> None:
@@ -62,7 +62,7 @@ class ModelWork:
 
     @property
     def process(self) -> ModelClient:
-        """What answers for the model: its process, or endpoints."""
+        """The client of the model: its process, or endpoints."""
         return self._process.client_for(self.model)
 
     def load(self) -> Mapping[str, Any]:
@@ -73,7 +73,7 @@ class ModelWork:
         )
 
     def spent(self) -> str:
-        """What the model's answers have cost, as a sentence after a summary; nothing where they cost only time."""
+        """The cost of the requests, as a sentence for the end of a summary; empty if they cost only time."""
         found = self.process.spent()
         return f" {found}." if found else ""
 
@@ -93,10 +93,10 @@ class ModelWork:
         work: Callable[[Sequence[Item]], Sequence[Result]],
         given_up: Callable[[str], Result],
     ) -> list[Result]:
-        """Does `work` on a block and goes on when the process dies on it or an endpoint refuses an item.
+        """Does `work` on a block, and isolates the item on which the process dies or that an endpoint refuses.
 
-        The whole block is tried again first where the process died, because the same block gives the same bits. Only
-        when that keeps failing are its items tried alone; one that still fails gets `given_up(reason)`.
+        If the process dies, the whole block is tried again first, because the same block gives the same bits. If that
+        keeps failing, its items are tried alone; an item that still fails gets `given_up(reason)`.
 
         Raises:
             ModelCrashed, RequestRefused: Every single item failed, so the fault is not in the items.
@@ -144,11 +144,11 @@ class ModelWork:
     def live(
         self, work: Callable[[OnProgress], Result], result: Callable[[Result], None]
     ) -> Iterator[tuple[int, str]]:
-        """Does blocking work on a thread and yields what it reports, so that a stage can report on.
+        """Runs blocking work on a thread and yields its progress reports.
 
         Args:
-            work: Gets the callback that it reports (count, note) to.
-            result: Gets what `work` returned, before the iterator ends.
+            work: Gets a callback for (count, note).
+            result: Gets the return value of `work` before the iterator ends.
         """
         running = Live(work)
         yield from running.reports()
@@ -156,10 +156,10 @@ class ModelWork:
 
 
 class Live(Generic[Result]):
-    """Blocking work on a thread of its own, which reports while it runs."""
+    """Blocking work on a thread of its own that reports progress."""
 
     def __init__(self, work: Callable[[OnProgress], Result]) -> None:
-        """Begins; `work` gets the callback that it reports (count, note) to."""
+        """Starts `work`, which gets a callback for (count, note)."""
         self._reports: queue.SimpleQueue[tuple[int, str] | None] = queue.SimpleQueue()
         self._outcome: list[Result] = []
         self._failure: list[BaseException] = []
@@ -176,12 +176,12 @@ class Live(Generic[Result]):
         self._thread.start()
 
     def reports(self) -> Iterator[tuple[int, str]]:
-        """What the work tells, as it is told; ends with the work."""
+        """Yields progress reports until the work ends."""
         while (report := self._reports.get()) is not None:
             yield report
 
     def result(self) -> Result:
-        """Waits for what the work returned; raises what it raised."""
+        """Waits for the return value of the work; raises its exception."""
         self._thread.join()
         if self._failure:
             raise self._failure[0]

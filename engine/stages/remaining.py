@@ -37,8 +37,8 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
         """Prepares a run.
 
         Args:
-            choose: Names the model when the stage's turn has come.
-            scores_key: Gives the config hash of the scores that the tasks belong to, then too.
+            choose: Gives the model when the stage starts.
+            scores_key: Gives the config hash of the scores that the tasks belong to when the stage starts.
         """
         super().__init__(project, process, choose)
         self._prompt, self._scores_key = prompt, scores_key
@@ -46,17 +46,17 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
 
     @property
     def prompt(self) -> Prompt:
-        """What the model is asked."""
+        """The prompt for remaining tasks."""
         return self._prompt
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """Title of the run, for screens and logs."""
         return f"Spelling out remaining tasks with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What was asked."""
+        """The parameters that determine an answer."""
         return {"prompt": self._prompt.as_params(), "scores": self._scores_key()}
 
     def run(self, run_id: int) -> Iterator[Progress]:
@@ -77,7 +77,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
         yield from self._in_blocks(run_id, blocks(below, chars), missing)
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts."""
+        """The result in one sentence with counts."""
         text = f"Spelled out remaining tasks of {self.written:,} conversations"
         text += f", the model named none for {self.empty:,}." if self.empty else "."
         return text + self._work.spent()
@@ -85,8 +85,10 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
     def _key_of(self, entry: RemainingEntry) -> int:
         return entry.conversation_id
 
-    def keep(self, conn: sqlite3.Connection, run_id: int, written: Mapping[int, WrittenOn]) -> None:
-        """Stores what scoring wrote on after conversations that had no score before."""
+    def store_written(
+        self, conn: sqlite3.Connection, run_id: int, written: Mapping[int, WrittenOn]
+    ) -> None:
+        """Stores the tasks that the scoring stage wrote in the same pass."""
         entries = [
             RemainingEntry(
                 at, *remaining_tasks(self._prompt, found.text, cut=found.stopped == "length")
@@ -128,7 +130,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
 
 
 def remaining_item(messages: Sequence[Message]) -> tuple[tuple[str, ...], int]:
-    """A log, and how many leading pieces a window of it keeps: the system message."""
+    """The pieces of a log, and how many leading ones every window keeps: 1 for a system message, else 0."""
     pieces = render_log(messages)
     kept = int(bool(pieces) and pieces[0].role in ("system", "developer"))
     return tuple(piece.text for piece in pieces), kept

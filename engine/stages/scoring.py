@@ -29,7 +29,7 @@ NO_BOUNDARY = "no assistant step, so there is no place where it could end"
 
 
 def question_for(mode: Mode, prompts: Mapping[str, Prompt], end_tag: str | None) -> Question:
-    """What a mode asks at each boundary.
+    """The question that a mode asks at each boundary.
 
     Raises:
         UsageError: A text tag was given to a mode whose prompt names its own.
@@ -71,11 +71,11 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         """Prepares a run.
 
         Args:
-            choose: Names the model when the stage's turn has come.
+            choose: Gives the model when the stage starts.
             query: Score only what it matches; None: all of the project.
-            names: Of those only the ones that are called so in their source; None: all.
+            names: Score only conversations with these names in their source; None: all.
             limit: Score only the first so many of them; None scores all.
-            measured: Gets tokens a second and noise of a model that had no figures yet.
+            measured: Gets speed (tokens a second) and batch noise of a model that was not measured before.
         """
         super().__init__(project, process, choose)
         self._mode, self._question = mode, question
@@ -88,12 +88,12 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """Title of the run, for screens and logs."""
         return f"Scoring completeness with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What was asked, apart from which conversations."""
+        """The parameters that determine a score, without the selection of conversations."""
         prompt = self._question.prompt
         return {
             "mode": self._mode,
@@ -103,8 +103,8 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             "boundaries": RULE,
         }
 
-    def spell_out(self, remaining: RemainingStage) -> None:
-        """Lets a run do at once what the same reading gives of the stage that comes after it."""
+    def write_remaining(self, remaining: RemainingStage) -> None:
+        """Writes remaining tasks in the same pass as the scores, for the stage that follows."""
         self._remaining = remaining
 
     def waiting(self, conn: sqlite3.Connection) -> set[int]:
@@ -144,7 +144,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         yield from self._in_blocks(run_id, blocks(every, chars), missing)
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts."""
+        """The result in one sentence with counts."""
         text = f"Scored {self.scored:,} conversations with {self._work.model.label}"
         if self.unscored:
             text += f", {self.unscored:,} have no honest score"
@@ -153,7 +153,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         return f"{text}.{self._work.spent()}"
 
     def _selected(self, conn: sqlite3.Connection) -> Sequence[int]:
-        """Ids of all conversations that the run is about, scored or not, in id order."""
+        """Ids of the selected conversations, scored or not, in id order."""
         found = conversations.ids(conn, self._query)
         if self._names is not None:
             found = conversations.with_external_ids(conn, found, self._names)
@@ -180,7 +180,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         if self._remaining:
             stored = {entry.conversation_id for entry in entries}
             written = {at: found for at, found in self._written.items() if at in stored}
-            self._remaining.keep(conn, run_id, written)
+            self._remaining.store_written(conn, run_id, written)
 
     def _tally(self, entries: Sequence[ScoreEntry]) -> None:
         self._tokens += sum(entry.tokens for entry in entries)

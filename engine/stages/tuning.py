@@ -13,7 +13,7 @@ from engine.worker.client import ModelProcess
 
 
 class TuningStage:
-    """Tunes one model; what it finds goes to the catalogue."""
+    """Tunes one model and stores the result in the catalogue."""
 
     name = "tune"
     lane: Literal["model", "cpu"] = "model"
@@ -40,17 +40,17 @@ class TuningStage:
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """Title of the run, for screens and logs."""
         return f"Tuning {self._entry.name} to this machine, once"
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What was asked."""
+        """The model to tune."""
         return {"model": self._entry.name}
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
-        """What was tuned."""
+        """SHA-256 of the file to tune."""
         return {"model_sha256": self._catalog.sha256(self._entry.path)}
 
     def run(self, run_id: int) -> Iterator[Progress]:
@@ -84,11 +84,11 @@ class TuningStage:
         run_model.model = replace(tuned, options=options)
 
     def interrupt(self) -> None:
-        """Ends the measuring; nothing is kept."""
+        """Cancels the measurement; nothing is stored."""
         self._work.interrupt()
 
     def summary(self) -> str:
-        """What was gained."""
+        """The result in one sentence."""
         if self.result is None:
             return "Nothing was kept."
         result = self.result

@@ -8,7 +8,7 @@ import sys
 from typing import BinaryIO
 
 NICE = 5
-"""How far the model process stands back; alone on a machine it costs nothing."""
+"""Niceness of the model process: it gives way to other processes and costs nothing on an idle machine."""
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     # cores beside one busy process: prompts 98 tokens/s spinning and 493 waiting, replies 8 and 241. On an idle machine
     # waiting costs 3% on prompts and 40% on replies.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    # The keys of the screens come first: what a person waits for takes milliseconds, what the model does takes minutes.
+    # The screens come first: their work takes milliseconds, that of the model takes minutes.
     os.nice(NICE)
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"

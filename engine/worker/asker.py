@@ -1,4 +1,4 @@
-"""The goal questions put to the model process."""
+"""Puts the goal questions to a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.worker.model_client import ModelClient, OnProgress
 
 
 class ProcessAsker:
-    """An `engine.goals.questions.asker.Asker`: each call is one request, so it is answered or cancelled as a whole."""
+    """An `engine.goals.questions.asker.Asker`; each call is one request, so it is answered or cancelled as a whole."""
 
     def __init__(self, process: ModelClient, progress: OnProgress | None = None) -> None:
         self._process, self._progress = process, progress
@@ -19,7 +19,7 @@ class ProcessAsker:
     def generate(
         self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None
     ) -> list[Answer]:
-        """Writes one reply to each body laid into the prompt, greedily; reports replies that are done."""
+        """Writes one greedy reply to each body inside the prompt; reports the number of replies done."""
         replies = self._process.generate(
             [((body,), 0) for body in bodies],
             prompt,
@@ -31,7 +31,7 @@ class ProcessAsker:
         return [Answer(reply.text, reply.stopped == "length") for reply in replies]
 
     def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
-        """Reads how probable continuations are; equal bodies are read once. Reports tokens that are read."""
+        """Log-probabilities of continuations; equal bodies are decoded once. Reports the number of tokens decoded."""
         continuations: dict[str, list[str]] = {}
         for body, continuation in pairs:
             continuations.setdefault(body, []).append(continuation)

@@ -1,5 +1,5 @@
-"""Replies to conversations in the model process: each laid out by the chat template, the oldest of it left out where it
-is too long."""
+"""Chat replies in the model process: conversations are rendered by the chat template, and the oldest messages are left
+out if they do not fit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.model.interface import Tokenizer
 def chat_replies(
     model: GenerativeModel, calls: Sequence[Call], progress: Callable[[int], None] | None = None
 ) -> list[Completion]:
-    """The reply to each call, written side by side; each depends on its own call alone.
+    """Writes the reply to each call in one batch; a reply depends on its own call alone.
 
     Args:
         progress: Called now and then with the number of replies that are done.
@@ -40,7 +40,7 @@ def chat_replies(
 
 
 def fitted(tokenizer: Tokenizer, call: Call, context: int) -> tuple[list[int], str | None]:
-    """The tokens of a call's conversation and opening, at most as many as leave room for the reply.
+    """The tokens of a call's conversation and opening, shortened to leave room for the reply.
 
     Returns:
         Tokens, and a note when something was left out.
@@ -66,8 +66,8 @@ def fitted(tokenizer: Tokenizer, call: Call, context: int) -> tuple[list[int], s
 
 
 def without_oldest(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
-    """Messages without the oldest one behind the system message, and without the replies to it; None where nothing but
-    the last message is left."""
+    """Messages without the oldest one after the system message, and without the replies to it; None if only the last
+    message is left."""
     first = next((at for at, one in enumerate(messages) if one.speaker != "system"), len(messages))
     last = len(messages) - 1
     if first >= last:
@@ -79,14 +79,14 @@ def without_oldest(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
 
 
 def left_out_note(left_out: int, count: int) -> str:
-    """What was left out of so many messages, in words."""
+    """A note on the number of messages left out; empty if none were."""
     return f"{left_out} of {count} messages left out" if left_out else ""
 
 
 def _shortened(
     tokenizer: Tokenizer, call: Call, kept: Sequence[ChatMessage], left_out: int, room: int
 ) -> tuple[list[int], str]:
-    """The messages with the middle of each long one left out."""
+    """The tokens of the messages with the middle of each long one left out, and a note."""
     bare = [replace(message, content="") for message in kept]
     longest = (room - len(chat_tokens(tokenizer, bare, call.opening))) // len(kept)
     gap = tokenizer.tokenize(GAP)
@@ -100,7 +100,7 @@ def _shortened(
             count = sum(one.content != other.content for one, other in zip(cut, kept, strict=True))
             notes = [left_out_note(left_out, len(call.messages)), f"{count} shortened"]
             return tokens, ", ".join(note for note in notes if note)
-        # Where a text was cut, its ends may be read as a few tokens more.
+        # Where a text was cut, its ends may become a few more tokens.
         longest -= len(tokens) - room
     raise ModelError(
         "The context of this model has no room for the messages beside the reply.",

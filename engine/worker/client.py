@@ -35,7 +35,7 @@ class ModelProcess(WorkerProcess, ModelClient):
     """The model process with a method for each request. Requests are answered one at a time; any thread may ask."""
 
     def client_for(self, model: RunnableModel) -> ModelClient:
-        """What answers for a model: this process."""
+        """The client for a model: this process."""
         return self
 
     def spent(self) -> str:

@@ -1,4 +1,4 @@
-"""What the GPU has free, as its driver says, and how much of a model goes there.
+"""Free GPU memory, as the driver reports it, and the number of layers that fit there.
 
 Tried with made-up drivers only: no machine that built this program had a GPU and a llama.cpp that could use it.
 """

@@ -1,8 +1,7 @@
-"""How probable given texts are after others, beside the logits. Runs in the model process.
+"""Log-probabilities of given continuations of texts. Runs in the model process.
 
-The log-probability of a continuation is read off the logits, so it is exact for the model: nothing is sampled. What
-many questions have in common is decoded once and shared by forking: the beginning of all prefixes (instructions), and
-each prefix among its continuations.
+They are read off the logits, so they are exact for the model: nothing is sampled. Common prefixes are decoded once and
+forked: the common beginning of all texts (instructions), and each text for its continuations.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from engine.model.prompt_files import Prompt, frame
 
 HEAD_SEQUENCE = 0
 LEAST_HEAD = 16
-"""A common beginning of fewer tokens is not worth a decode of its own."""
+"""Shortest common beginning, in tokens, that is worth a decode of its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Token ids of a prefix, at least one, and of the continuations that are asked about after it."""
+class PrefixQuestion:
+    """Token ids of a prefix, at least one, and of its continuations."""
 
     prefix: Sequence[int]
     continuations: Sequence[Sequence[int]]
@@ -51,7 +50,7 @@ def prompted_log_probs(
         longest = max(map(len, wanted), default=0)
         room = model.capacity.context - longest - len(around.head) - len(around.tail)
         tokens, _ = log_tokens(model, [text], 0, room)
-        asked.append(Asked([*around.head, *tokens, *around.tail], wanted))
+        asked.append(PrefixQuestion([*around.head, *tokens, *around.tail], wanted))
     found = continuation_log_probs(model, asked, report)
     return [
         [(value, len(tokens)) for value, tokens in zip(values, one.continuations, strict=True)]
@@ -60,7 +59,9 @@ def prompted_log_probs(
 
 
 def continuation_log_probs(
-    model: TokenModel, asked: Sequence[Asked], progress: Callable[[int], None] | None = None
+    model: TokenModel,
+    asked: Sequence[PrefixQuestion],
+    progress: Callable[[int], None] | None = None,
 ) -> list[list[float]]:
     """Natural log-probability of each continuation after its prefix: the sum over its tokens.
 
@@ -89,8 +90,8 @@ def continuation_log_probs(
     return results
 
 
-def _waves(model: TokenModel, asked: Sequence[Asked]) -> Iterator[range]:
-    """Runs of questions whose prefixes are held side by side; the plan depends on the request alone."""
+def _waves(model: TokenModel, asked: Sequence[PrefixQuestion]) -> Iterator[range]:
+    """Ranges of questions whose prefixes are in the cache at the same time; the plan depends on the request alone."""
     capacity = model.capacity
     longest = max((len(tokens) for one in asked for tokens in one.continuations), default=0)
     room = min(LIVE_CELLS, capacity.cells - capacity.batch - longest)
@@ -107,7 +108,7 @@ def _waves(model: TokenModel, asked: Sequence[Asked]) -> Iterator[range]:
 
 def _answer(
     model: TokenModel,
-    asked: Sequence[Asked],
+    asked: Sequence[PrefixQuestion],
     wave: range,
     results: list[list[float]],
     progress: Callable[[int], None] | None,
@@ -136,13 +137,13 @@ def _answer(
         model.drop(sequence)
 
 
-def _some(one: Asked) -> list[tuple[int, Sequence[int]]]:
-    """The continuations that have tokens; an empty text is certain."""
+def _some(one: PrefixQuestion) -> list[tuple[int, Sequence[int]]]:
+    """The continuations that have tokens; an empty text has probability 1."""
     return [(nth, tokens) for nth, tokens in enumerate(one.continuations) if tokens]
 
 
 def _common(prefixes: Sequence[Sequence[int]]) -> int:
-    """Tokens that all prefixes begin with, at least one of each being left over; 0 where sharing is not worth it."""
+    """Length of the common beginning, which leaves at least one token of each prefix; 0 if it is too short to share."""
     first = prefixes[0]
     least = min(map(len, prefixes)) - 1
     shared = sum(
@@ -152,12 +153,12 @@ def _common(prefixes: Sequence[Sequence[int]]) -> int:
 
 
 _Sink = list[tuple[int, int, int]]
-"""Which continuations (item, number) want the probability of which token in one row of logits."""
+"""The continuations (item, number) that need the probability of a token from one row of logits."""
 
 
 @dataclass(slots=True)
 class _Packer:
-    """Fills decode batches with tokens of many sequences and adds up what their rows say."""
+    """Fills decode batches with tokens of many sequences and adds up the log-probabilities."""
 
     model: TokenModel
     results: list[list[float]]
@@ -183,7 +184,7 @@ class _Packer:
     def add(
         self, sequence: int, tokens: Sequence[int], position: int, sinks: Mapping[int, _Sink]
     ) -> None:
-        """Adds tokens of a sequence; `sinks` says by offset which rows are wanted."""
+        """Adds tokens of a sequence; `sinks` maps offsets to the continuations that need the logits there."""
         capacity = self.model.capacity
         at = 0
         while at < len(tokens):

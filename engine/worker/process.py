@@ -1,4 +1,5 @@
-"""The model process as the program sees it: started when asked, cancelled, killed when deaf, started anew when dead."""
+"""The client side of the model process: starts it, sends requests, cancels them, kills it if it does not react, and
+restarts it after a crash."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ T = TypeVar("T")
 class WorkerProcess:
     """One model process. Requests are answered one at a time; any thread may ask, cancel or close.
 
-    The process is started by the first request and started anew by the first one after it died. The model that was
-    loaded last is loaded again then, so a caller only sees one `ModelCrashed` for the request in flight.
+    The first request starts the process; the first one after a crash restarts it and loads the last model again.
+    So a crash raises `ModelCrashed` for one request only.
     """
 
     def __init__(self, log_path: Path, command: Sequence[str] | None = None) -> None:
@@ -71,8 +72,8 @@ class WorkerProcess:
         """Loads a model unless it is loaded already, and switches to an adapter or back.
 
         Args:
-            merged: Where a copy of the weights with the adapter in them lies, or is to be written and then loaded; None
-                computes the adapter beside the weights.
+            merged: Path of a copy of the weights with the adapter merged in, which is written if it is missing; None
+                applies the adapter at run time.
 
         Returns:
             `name`, `architecture`, `context` (tokens), `forkable`, `memory_bytes`, `vocabulary`.
@@ -97,7 +98,7 @@ class WorkerProcess:
         Raises:
             Cancelled: `cancel` was called while it ran.
             ModelCrashed: The process died; the next request starts it anew.
-            WorkbenchError: What the process says is wrong with the request.
+            WorkbenchError: The process refused the request.
         """
         with self._turn:
             self._cancelled_at = None
@@ -106,13 +107,13 @@ class WorkerProcess:
             return self._ask(request, progress)
 
     def cancel(self) -> None:
-        """Cancels what is being asked, if anything, also while the process starts or loads for it; the asking thread
-        gets `Cancelled`."""
+        """Cancels the current request, if any, even while the process starts or loads a model for it; the thread that
+        waits gets `Cancelled`."""
         with self._write:
             self._cancelled_at = time.monotonic()
             process, request = self._process, self._in_flight
             if process is not None and request is not None:
-                # One that died takes no cancel; the asking thread learns that from the closed pipe.
+                # If the process has died, the thread that waits notices the closed pipe.
                 with suppress(OSError):
                     protocol.write_frame(
                         cast(BinaryIO, process.stdin), {"type": "cancel", "id": request}
@@ -163,11 +164,11 @@ class WorkerProcess:
         if hello.get("version") != protocol.VERSION:
             self._end()
             raise ModelError(
-                "The model process speaks another version.", "Install the program anew."
+                "The model process is of another version.", "Install the program anew."
             )
 
     def _hello(self) -> Frame | None:
-        """What the process says when it is ready, None when it ended instead."""
+        """The first frame of the process, sent when it is ready; None if it ended instead."""
         started = time.monotonic()
         while True:
             try:
@@ -216,7 +217,7 @@ class WorkerProcess:
             try:
                 answer = self._answers.get(timeout=POLL_SECONDS)
             except queue.Empty:
-                self._kill_if_deaf()
+                self._kill_if_unresponsive()
                 continue
             if answer is None:
                 raise self._crash("died")
@@ -232,8 +233,8 @@ class WorkerProcess:
             if progress is not None:
                 progress(answer["done"], answer.get("note", ""))
 
-    def _kill_if_deaf(self) -> None:
-        """Ends a process that does not heed a cancel: native code may be stuck where no flag is asked for."""
+    def _kill_if_unresponsive(self) -> None:
+        """Kills a process that does not react to a cancel: native code may be stuck where the flag is not checked."""
         asked = self._cancelled_at
         if asked is not None and time.monotonic() - asked > GRACE_SECONDS:
             self._end()
@@ -247,7 +248,7 @@ class WorkerProcess:
             status = process.wait(GRACE_SECONDS)
         except (
             subprocess.TimeoutExpired
-        ):  # it closed its pipe, or wrote nonsense into it, and lives on
+        ):  # it closed its pipe or wrote invalid data, and is still running
             self._end()
             status = process.wait()
         return ModelCrashed(
@@ -261,7 +262,7 @@ def _read_answers(stream: BinaryIO, answers: queue.Queue[Frame | None]) -> None:
         while (answer := protocol.read_frame(stream)) is not None:
             answers.put(answer)
     except ValueError as error:
-        log.warning("the model process wrote what is no answer: %s", error)
+        log.warning("the model process wrote an invalid answer: %s", error)
     finally:
         answers.put(None)
 

@@ -1,4 +1,4 @@
-"""The serving side: one thread reads requests, the main thread owns the model and answers them in turn."""
+"""The server in the model process: one thread reads requests, the main thread owns the model and answers them."""
 
 from __future__ import annotations
 

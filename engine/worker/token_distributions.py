@@ -17,7 +17,7 @@ def read_tokens(
     also: Sequence[int],
     progress: Callable[[int], None] | None = None,
 ) -> list[TokenDistribution]:
-    """Reads one text from its first token on, with nothing else in the cache.
+    """The distribution of the next token after every token of one text, with nothing else in the cache.
 
     Raises:
         ModelError: The text has no tokens or more than the context holds.

@@ -1,4 +1,4 @@
-"""Growing trees beside the logits: from log pieces to recorded trees. Runs in the model process."""
+"""Grows response trees from log pieces. Runs in the model process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an endpoint is and which of its models is meant."""
+"""The URL of an endpoint and the name of its model."""
 
 from __future__ import annotations
 

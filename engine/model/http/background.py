@@ -1,4 +1,4 @@
-"""Runs requests on a thread of their own, so that who asks may be anywhere and may be told to stop."""
+"""Runs asynchronous requests on a thread of their own, so that any thread can wait for them and cancel them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from engine.model.http.address import Address
 T = TypeVar("T")
 POLL_SECONDS = 0.1
 GRACE_SECONDS = 0.3
-"""How long requests that were told to stop may take to close their connections; they are left alone then."""
+"""Longest wait for cancelled requests to close their connections."""
 
 
 class _InContext(ThreadPoolExecutor):
-    """Looks names up with the caller's permission to reach them, which asyncio does not hand on by itself."""
+    """Resolves host names in the caller's context, which holds the permission of the network guard."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
         return super().submit(contextvars.copy_context().run, fn, *args, **options)
 
 
 class BackgroundRun:
-    """Work that reaches some endpoints; `cancel` may be called from any thread."""
+    """A run of asynchronous work that may reach some endpoints; `cancel` may be called from any thread."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
         self._addresses = tuple(addresses)
@@ -37,11 +37,11 @@ class BackgroundRun:
         self._cancelled = threading.Event()
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Waits for what the work returns and raises what it raises.
+        """Runs the work and returns its result; raises its exception.
 
         Raises:
-            Cancelled: `cancel` was called; requests under way were given up.
-            NetworkRefused: The program is told to stay offline.
+            Cancelled: `cancel` was called; requests in flight were abandoned.
+            NetworkRefused: The program is set to stay offline.
         """
         outcome: Future[T] = Future()
         thread = threading.Thread(
@@ -56,7 +56,7 @@ class BackgroundRun:
         return outcome.result()
 
     def cancel(self) -> None:
-        """Gives up what is under way."""
+        """Abandons the work."""
         self._cancelled.set()
         loop, task = self._loop, self._task
         if loop is not None and task is not None:

@@ -1,4 +1,4 @@
-"""What an endpoint can do, and what of the program's work that is enough for."""
+"""The capabilities of an endpoint, and which work of the program they are enough for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Prefill = Literal["", "last", "continue"]
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a probe of one endpoint and model found. What could be tried was tried, not taken from a name.
+    """The result of probing one endpoint and model. Capabilities are tested, not inferred from a name.
 
     Attributes:
         server: What it calls itself, for people.
@@ -72,24 +72,24 @@ class Capabilities:
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Capabilities:
-        """The inverse of `as_params`; what an older program wrote lacks what it did not know."""
+        """The inverse of `as_params`; fields that an older version did not know get their defaults."""
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in params.items() if name in known})
 
     @property
     def decisive(self) -> dict[str, Any]:
-        """What results depend on, for the config hash: without what changes from day to day."""
+        """The capabilities that results depend on, for the config hash."""
         params = self.as_params()
         for name in ("parallel", "noise"):
             del params[name]
         return params
 
 
-# What each kind of work needs. Each gives the reason why it cannot be done honestly, or None.
+# What each kind of work needs. Each function gives the reason why it cannot be done exactly, or None.
 
 
 def no_reading(can: Capabilities) -> str | None:
-    """Of probabilities of given texts after a raw one."""
+    """Why probabilities of given continuations of a raw text are not available, or None."""
     if not can.completions:
         return "it answers messages only, and cannot continue a raw text"
     if not can.top:
@@ -100,7 +100,7 @@ def no_reading(can: Capabilities) -> str | None:
 
 
 def no_curve(can: Capabilities, prompt: Prompt | None, end_tag: str | None) -> str | None:
-    """Of the probability of the end at each boundary."""
+    """Why the probability of the end at each boundary is not available, or None."""
     if prompt is None:
         if reason := no_reading(can):
             return reason
@@ -116,7 +116,7 @@ def no_curve(can: Capabilities, prompt: Prompt | None, end_tag: str | None) -> s
 
 
 def no_laid_out(can: Capabilities, prompt: Prompt) -> str | None:
-    """Of a prompt laid around a log as a raw text."""
+    """Why a prompt around a log cannot be sent as raw text, or None."""
     if not can.completions:
         return "it answers messages only, and cannot continue a raw text"
     if prompt.chat and not can.template:
@@ -125,7 +125,7 @@ def no_laid_out(can: Capabilities, prompt: Prompt) -> str | None:
 
 
 def no_answer_words(can: Capabilities, prompt: Prompt) -> str | None:
-    """Of reading one word against another off the first token of an answer to messages."""
+    """Why the first token of a chat answer does not give the probabilities of two words, or None."""
     if not can.chat or not can.chat_top:
         return "its answers to messages give no log-probabilities"
     if prompt.reply and not can.prefill:
@@ -136,14 +136,14 @@ def no_answer_words(can: Capabilities, prompt: Prompt) -> str | None:
 
 
 def no_writing(can: Capabilities, prompt: Prompt | None) -> str | None:
-    """Of replies."""
+    """Why replies are not available, or None."""
     if prompt is not None and prompt.chat and (can.chat or no_laid_out(can, prompt) is None):
         return None
     return None if can.completions else "it answers messages only, and cannot continue a raw text"
 
 
 def no_tree(can: Capabilities) -> str | None:
-    """Of response trees."""
+    """Why response trees are not available, or None."""
     if not can.completions:
         return "it answers messages only, and cannot continue a raw text"
     return None if can.top else "its completions give no log-probabilities"

@@ -1,4 +1,4 @@
-"""One request to one endpoint: sent again when it is busy or away for a moment, else refused with what it said."""
+"""Requests to one endpoint, with retries while it is busy or unreachable."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 
 TOO_MUCH = frozenset({429, 503})
 ABOUT_THE_REQUEST = frozenset({400, 413, 422})
-"""Answers that are about one request; after any other refusal the endpoint is of no use for the next one either."""
+"""Status codes that concern one request; after any other refusal the endpoint is not used again."""
 
 SHOWN = 300
-"""Characters of an endpoint's words that are shown."""
+"""Most characters of an endpoint's error text that are shown."""
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
 class EndpointAway(ModelError):
-    """An endpoint that is of no use now; another one may do.
+    """An endpoint that cannot be used now; another one may be.
 
     Attributes:
-        silent: Nobody answered.
+        silent: Whether it gave no answer at all.
     """
 
     silent = False
@@ -46,8 +46,7 @@ class EndpointAway(ModelError):
 
 @dataclass(slots=True)
 class Account:
-    """What was asked of endpoints: requests, those of them answered from the cache, tokens read and written, and what
-    these cost where prices are known."""
+    """Counts of requests, answers from the cache, retries and tokens, and the cost if prices are known."""
 
     requests: int = 0
     cached: int = 0
@@ -58,7 +57,7 @@ class Account:
 
 
 class EndpointClient:
-    """Asks one endpoint."""
+    """The HTTP client of one endpoint."""
 
     def __init__(
         self,
@@ -73,11 +72,11 @@ class EndpointClient:
         """Prepares.
 
         Args:
-            key: Sent as bearer token.
-            sleep: Waits so many seconds.
-            attempts: How often a request is sent at most.
-            seconds: Longest wait for an answer.
-            parallel: Requests that the endpoint does at once, if it says.
+            key: Bearer token.
+            sleep: Waits for a number of seconds.
+            attempts: Most attempts at a request.
+            seconds: Timeout of an answer.
+            parallel: Number of requests that the endpoint serves in parallel, if it says so.
         """
         self.address = address
         self.pace = RequestLimit(parallel)
@@ -85,7 +84,7 @@ class EndpointClient:
         self._key, self._sleep, self._attempts, self._seconds = key, sleep, attempts, seconds
 
     def client(self) -> httpx.AsyncClient:
-        """Connections for a while; to be used as a context manager."""
+        """A connection pool; use it as a context manager."""
         return httpx.AsyncClient(
             timeout=httpx.Timeout(self._seconds, connect=CONNECT_SECONDS),
             headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
@@ -97,15 +96,15 @@ class EndpointClient:
     async def ask(
         self, client: httpx.AsyncClient, name: str, body: Mapping[str, Any] | None
     ) -> Any:
-        """The JSON that the endpoint answers.
+        """Sends a request and returns the JSON of the answer.
 
         Args:
             name: The path, as `Address.url` takes it.
-            body: What is posted; None gets.
+            body: JSON to POST; None sends a GET.
 
         Raises:
             RequestRefused: It refuses this request.
-            EndpointAway: It cannot be reached, refuses everything, stays busy or answers no JSON.
+            EndpointAway: It cannot be reached, refuses everything, stays busy or does not answer in JSON.
         """
         trouble, silent = "", False
         for attempt in range(self._attempts):
@@ -127,7 +126,7 @@ class EndpointClient:
                     if quota := wait_for_quota(headers):
                         await self._sleep(quota)
                     return self._json(answer)
-                trouble, silent = self._said(answer), False
+                trouble, silent = self._status_text(answer), False
                 if answer.status_code in ABOUT_THE_REQUEST:
                     raise RequestRefused(f"{self.address.base} {trouble}.")
                 if answer.status_code not in BUSY:
@@ -143,7 +142,7 @@ class EndpointClient:
         raise away
 
     def once(self, name: str, body: Mapping[str, Any] | None) -> Any:
-        """`ask` for those who wait for one answer."""
+        """`ask` for synchronous callers."""
 
         async def work() -> Any:
             async with self.client() as client:
@@ -155,9 +154,9 @@ class EndpointClient:
         try:
             return answer.json()
         except ValueError as error:
-            raise self._away("answered something that is no JSON") from error
+            raise self._away("gave an answer that is not JSON") from error
 
-    def _said(self, answer: httpx.Response) -> str:
+    def _status_text(self, answer: httpx.Response) -> str:
         text = answer.text
         if self._key:
             text = text.replace(self._key, "…")  # some servers repeat the key that they refuse

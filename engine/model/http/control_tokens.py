@@ -1,7 +1,7 @@
-"""Texts of conversations that an endpoint would take for control tokens.
+"""Breaks up texts in conversations that an endpoint would read as control tokens.
 
 A server that is sent a text, and most that are asked for the tokens of one, reads `<|im_end|>` in it as the token of
-that name, so a transcript could forge a turn. Such places are broken up by a space, which is said of what was read.
+that name, so a transcript could forge a turn. Such texts are broken up by a space, and a note says so.
 """
 
 from __future__ import annotations
@@ -18,5 +18,5 @@ _CONTROL = re.compile(
 
 
 def without_controls(text: str) -> tuple[str, int]:
-    """The text with such places broken up, and how many there were."""
+    """The text with such places broken up, and their number."""
     return _CONTROL.subn(lambda found: found.group() + " ", text)

@@ -1,4 +1,4 @@
-"""Requests that servers answer each in their own way: tokens of a text, the text of tokens, messages laid out."""
+"""Requests that differ by server: tokenising, detokenising, and applying the chat template."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.errors import RequestRefused
 from engine.model.http.capabilities import Template, Tokens
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
-"""Posts a body to a path and gives the JSON answer; see `Fleet.ask`."""
+"""Posts a body to a path and returns the JSON answer; see `Fleet.ask`."""
 
 
 async def token_ids(

@@ -1,4 +1,4 @@
-"""The endpoints that a person named, each with what a probe of it found. Keys are never in it."""
+"""The endpoints that the user added, each with the result of a probe. Keys are never stored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EndpointEntry:
     Attributes:
         url: With its model, as in `http://host:8080/v1#model`.
         key_env: The environment variable that holds its key; None where it needs none.
-        prices: What its tokens cost, if a person said so.
+        prices: Prices of its tokens, if the user gave them.
     """
 
     name: str
@@ -59,7 +59,7 @@ class EndpointEntry:
 
 
 class EndpointBook:
-    """The endpoints of one person, in a JSON file of the data folder."""
+    """The endpoints of one user, in a JSON file in the data folder."""
 
     def __init__(self, data: Path) -> None:
         """Reads the file.
@@ -110,11 +110,11 @@ class EndpointBook:
         end_text: str = "",
         prices: Prices | None = None,
     ) -> EndpointEntry:
-        """Probes an endpoint and keeps what was found; one of the same name and URL is probed anew.
+        """Probes an endpoint and stores the result; one with the same name and URL is probed again.
 
         Raises:
             ModelError: It cannot be reached or cannot do anything useful.
-            UsageError: The URL is none, the name is taken, or the variable is not set.
+            UsageError: The URL is invalid, the name is taken, or the variable is not set.
         """
         key = _key(key_env)
         address = with_model(EndpointClient(parse_address(url), key))
@@ -131,12 +131,12 @@ class EndpointBook:
         return entry
 
     def forget(self, name: str) -> None:
-        """Takes an endpoint off the list; nothing is asked of it."""
+        """Removes an endpoint from the list; sends no request."""
         del self._entries[name]
         self._save()
 
     def fleet(self, names: tuple[str, ...], replies: Replies | None = None) -> Fleet:
-        """What asks endpoints that serve the same model.
+        """A fleet of endpoints that serve the same model.
 
         Raises:
             UsageError: They do not serve the same model alike, or a variable with a key is not set.
@@ -188,7 +188,7 @@ class EndpointBook:
     def that_gave(
         self, fingerprints: Mapping[str, Any], options: LoadOptions
     ) -> RunnableModel | None:
-        """The model of a run by its fingerprints; None where other models answered, or an endpoint was changed."""
+        """The model of an earlier run by its fingerprints; None if it is another model or an endpoint was changed."""
         urls = fingerprints.get("endpoints", ())
         names = tuple(name for name, entry in self._entries.items() if entry.url in urls)
         if not names or len(names) != len(urls):

@@ -31,7 +31,7 @@ class Replies(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What a million tokens cost, read and written, in whatever currency."""
+    """Prices of a million tokens read and written, in any currency."""
 
     read: float
     written: float
@@ -45,10 +45,10 @@ class _Member:
 
 
 class Fleet:
-    """Sends each request to the endpoint with the most room. One that is of no use is taken out for good, and said so.
+    """Sends each request to the endpoint with the most free places. One that fails is not used again, and reported.
 
     Attributes:
-        account: What was asked since the last `begin`.
+        account: Counts since the last `begin`.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class Fleet:
         """Prepares.
 
         Args:
-            replies: Where replies are kept; None keeps none.
-            identity: What the endpoints are apart from their URLs, part of the key of a reply.
+            replies: Cache of replies; None: no cache.
+            identity: Properties of the endpoints, part of the cache key.
         """
         self._members = [_Member(*member) for member in members]
         self._replies, self._identity = replies, identity
@@ -73,7 +73,7 @@ class Fleet:
         self.account = Account()
 
     def begin(self) -> None:
-        """Begins a new account, after which `cancel` has to be called anew."""
+        """Starts new counts, and clears an earlier `cancel`."""
         self._cancelled = False
         self._again_before = self._again()
         self.account = Account(cost=0.0 if any(m.prices for m in self._members) else None)
@@ -83,7 +83,7 @@ class Fleet:
 
     @property
     def taken_out(self) -> list[str]:
-        """Why endpoints were taken out, in order of the endpoints."""
+        """Reasons why endpoints are no longer used, in order of the endpoints."""
         return [member.gone for member in self._members if member.gone]
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -104,7 +104,7 @@ class Fleet:
             self._running = None
 
     def cancel(self) -> None:
-        """Gives up what is under way and all that follows until the next `begin`, from any thread."""
+        """Abandons requests in flight and refuses new ones until the next `begin`; may be called from any thread."""
         self._cancelled = True
         running = self._running
         if running is not None:
@@ -184,7 +184,7 @@ class Fleet:
 
 
 class _Round:
-    """Whose turn it is, inside one event loop."""
+    """Waits for a free place at an endpoint, inside one event loop."""
 
     def __init__(
         self, members: Sequence[_Member], clients: Mapping[int, httpx.AsyncClient]

@@ -1,4 +1,4 @@
-"""Finds out what an endpoint can do, by trying it: a few dozen short requests."""
+"""Probes the capabilities of an endpoint with a few dozen short requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engine.text import one_line
 
 T = TypeVar("T")
 TOPS = (1000, 100, 50, 20, 10, 5, 1)
-"""How many log-probabilities are asked for, until the endpoint gives some."""
+"""Numbers of log-probabilities to ask for, until the endpoint accepts one."""
 
 AGREES = 0.05
 """Largest difference of a probability that is read off a prompt and off a completion: over the batch noise of any
@@ -39,10 +39,10 @@ _PROBE_SECONDS = 120.0
 
 
 def probe(address: Address, key: str = "", *, end_text: str = "") -> Capabilities:
-    """What an endpoint and its model can do.
+    """Probes an endpoint and its model.
 
     Args:
-        end_text: How the model's end-of-text token is written, where a person knows it.
+        end_text: Text of the model's end-of-text token, if the user knows it.
 
     Raises:
         ModelError: The endpoint cannot be reached, or neither continues texts nor answers messages.

@@ -1,29 +1,29 @@
-"""How many requests an endpoint is sent at once: one more after each round that went well, half as many when it says
-that it is too much, fewer when answers take much longer than they did."""
+"""The number of parallel requests to an endpoint, by additive increase and multiplicative decrease: one more after each
+round without errors, half as many after a "too many requests", fewer when answers become much slower."""
 
 from __future__ import annotations
 
 START = 4.0
 MOST = 64
 BUSY, SLOW = 0.5, 0.8
-"""What the number is multiplied with."""
+"""Factors of a decrease."""
 
 MUCH_SLOWER = 6.0
-"""A batching server takes longer for many requests at once and still gains; from this factor on it does not."""
+"""Answers slower than the best by this factor cause a decrease. A batching server may be slower and still gain."""
 
 SETTLING = 0.2
 """Weight of the newest answer in the average."""
 
 
 class RequestLimit:
-    """Additive increase, multiplicative decrease. Knows no clock: it is told how long answers took.
+    """The limit on parallel requests to one endpoint.
 
     Attributes:
-        active: Requests under way.
+        active: Requests in flight.
     """
 
     def __init__(self, most: int | None = None) -> None:
-        """Prepares; `most` is what the endpoint says it does at once, None if it does not say."""
+        """Prepares; `most` is the number that the endpoint serves in parallel, None if unknown."""
         self._most = float(min(MOST, most) if most else MOST)
         self._limit = min(START, self._most)
         self._best: float | None = None
@@ -33,16 +33,16 @@ class RequestLimit:
 
     @property
     def limit(self) -> int:
-        """Requests that may be under way at once, at least one."""
+        """Most requests in flight, at least one."""
         return max(1, int(self._limit))
 
     @property
     def free(self) -> int:
-        """How many more may be sent now."""
+        """Number of further requests that may be sent now."""
         return self.limit - self.active
 
     def answered(self, seconds: float) -> None:
-        """Notes an answer and how long it took."""
+        """Records an answer and its duration."""
         self._since_cut += 1
         usual = self._usual
         self._usual = seconds if usual is None else usual + SETTLING * (seconds - usual)
@@ -53,7 +53,7 @@ class RequestLimit:
             self._limit = min(self._most, self._limit + 1 / self._limit)
 
     def refused(self) -> None:
-        """Notes that the endpoint said that it is too much; requests sent before the last cut do not count again."""
+        """Records a refusal for too many requests; requests sent before the last decrease are ignored."""
         if self._since_cut >= 0:
             self._cut(BUSY)
             self._since_cut = -self.active

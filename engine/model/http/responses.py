@@ -1,4 +1,4 @@
-"""Answers of completion endpoints, read the same whichever server wrote them.
+"""Parses answers of completion endpoints into one form for all servers.
 
 Three forms of log-probabilities are in use: OpenAI's old one (`tokens`, `token_logprobs`, `top_logprobs`, tokens as
 texts), the same with tokens named `token_id:N` (vLLM, SGLang), and the one of chats (`content`, a list of objects, with

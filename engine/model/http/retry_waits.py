@@ -1,4 +1,4 @@
-"""How long to wait before an endpoint is asked again: what it says itself, within bounds, else longer each time."""
+"""Waiting times before retries: `Retry-After` if the endpoint sends it, else exponential backoff."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """Seconds; each wait is twice the one before."""
 
 JITTER = 0.25
-"""Share of a wait of our own by which it is lengthened at random, so that many clients do not come back at once."""
+"""Largest random extension of a wait, as a share of it, so that many clients do not retry at once."""
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
@@ -22,13 +22,13 @@ _RESET = ("x-ratelimit-reset-requests", "x-ratelimit-reset", "ratelimit-reset")
 def wait_after(
     attempt: int, headers: Mapping[str, str], jitter: float, now: datetime | None = None
 ) -> float:
-    """Seconds until a request that failed is sent again.
+    """Seconds to wait before a failed request is retried.
 
     Args:
-        attempt: How often it failed before, from 0.
-        headers: Of the answer, names in small letters; none where there was no answer.
-        jitter: At random in [0, 1).
-        now: For dates in headers; by default the time of day.
+        attempt: Number of earlier failures.
+        headers: Headers of the answer with lower-case names; empty without an answer.
+        jitter: Random number in [0, 1).
+        now: Current time, for dates in headers.
     """
     asked = _seconds(headers.get("retry-after"), now)
     if asked is not None:
@@ -37,7 +37,7 @@ def wait_after(
 
 
 def wait_for_quota(headers: Mapping[str, str], now: datetime | None = None) -> float:
-    """Seconds until an endpoint that answered lets another request in; 0 while its headers name one that is left."""
+    """Seconds until the rate limit in the headers of an answer allows another request; 0 if it allows one now."""
     left = next((headers[name] for name in _REMAINING if name in headers), None)
     if left is None or left.strip() != "0":
         return 0.0
@@ -45,9 +45,9 @@ def wait_for_quota(headers: Mapping[str, str], now: datetime | None = None) -> f
     return min(LONGEST_WAIT, _seconds(reset, now) or 0.0)
 
 
-def _seconds(said: str | None, now: datetime | None) -> float | None:
-    """Seconds that a header names: a number, a span such as `6m0s`, or a date. None for anything else."""
-    text = (said or "").strip()
+def _seconds(header: str | None, now: datetime | None) -> float | None:
+    """Seconds given by a header: a number, a duration such as `6m0s`, or a date. None for anything else."""
+    text = (header or "").strip()
     try:
         number = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What an endpoint serves."""
+"""The models that an endpoint serves."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ def served_models(asker: EndpointClient) -> list[str]:
     """Names of the models that an endpoint serves.
 
     Raises:
-        ModelError: It cannot be reached or answers no list.
+        ModelError: It cannot be reached or does not answer with a list.
     """
     answer = asker.once("models", None)
     try:
         return [str(item["id"]) for item in answer["data"]]
     except (KeyError, TypeError) as error:
         raise ModelError(
-            f"{asker.address.base} answered no list of models.", "It has to speak OpenAI's /v1."
+            f"{asker.address.base} did not answer with a list of models.",
+            "It has to speak OpenAI's /v1.",
         ) from error
 
 
 def with_model(asker: EndpointClient) -> Address:
-    """The address with the name of the model that is meant: the only one where none is named.
+    """The address with a model name: its own, else that of the only model served.
 
     Raises:
-        ModelError: The endpoint cannot be reached or answers no list.
-        UsageError: It serves another number of models than one.
+        ModelError: The endpoint cannot be reached or does not answer with a list.
+        UsageError: No model is named, and it serves none or several.
     """
     address = asker.address
     if address.model:

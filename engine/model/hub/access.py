@@ -1,4 +1,4 @@
-"""Which hub is asked, with which token, and how its refusals are told.
+"""Access to the hub: its URL, the token, and its errors.
 
 What is covered: the hub's own host is let through the guard while a request runs, and no other; the token comes from
 the environment or the keyring of the system, goes to the hub's host only, encrypted (or to this machine), and is in no
@@ -26,9 +26,9 @@ DEFAULT_HUB = "https://huggingface.co"
 KEYRING_SERVICE = "conversation-workbench"
 TOKEN = "HF_TOKEN"
 SECONDS = 10.0
-"""How long a hub may stay silent."""
+"""Seconds without an answer before a request fails."""
 CONNECT_SECONDS = 4.0
-"""How long it may take to be there at all."""
+"""Seconds to connect."""
 
 EXTRA = "Install it with `pip install 'conversation-workbench[hub]'`."
 SETTINGS = {
@@ -39,14 +39,14 @@ SETTINGS = {
 """What `huggingface_hub` is told before it is imported, when it reads this."""
 
 BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""What a server answers that may answer otherwise later."""
+"""Status codes of errors that may be temporary."""
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """A hub to ask.
+    """A model hub.
 
     Attributes:
         url: Its address, without a slash at the end.
@@ -148,7 +148,7 @@ class Hub:
 
     @contextlib.contextmanager
     def told(self, about: str) -> Iterator[None]:
-        """Turns what goes wrong with a request into an error for a person."""
+        """Translates exceptions of a request into errors of this program."""
         import httpx2
         from huggingface_hub import errors
 
@@ -166,7 +166,7 @@ class Hub:
             raise self.unreachable(error) from error
 
     def _refusal(self, error: Any, about: str) -> ModelError:
-        """What a status of the hub means for a person; nothing of what it wrote is passed on."""
+        """The error for an HTTP status of the hub; its text is not shown."""
         from huggingface_hub import errors
 
         status = error.response.status_code if error.response is not None else 0
@@ -268,7 +268,7 @@ def port_of(url: str) -> int:
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether a name or address is that of this machine."""
+    """Whether a host name or address is this machine."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""One file of a repository, fetched into a part of it that is already here: resumed, redirected, throttled, cut off."""
+"""Downloads one file of a repository: resumes it, follows redirects, waits when throttled, retries when cut off."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.model.hub.access import BUSY, Hub, hub_library, is_this_machine, por
 from engine.model.manifest import PartFile
 
 ATTEMPTS = 6
-"""How often in a row a connection may bring nothing."""
+"""Most connections in a row that bring no data."""
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds; each wait is twice the one before, or what the server asks for."""
 MOST_HOPS = 5
@@ -24,7 +24,7 @@ _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
 class Paused(Cancelled):
-    """The pull was asked to stop; what has arrived is kept."""
+    """The pull was paused; what has arrived is kept."""
 
 
 class _Again(Exception):

@@ -1,7 +1,7 @@
-"""A pull: a model of a hub becomes a model of the catalogue, or stays a part that a later pull goes on with.
+"""Pulls a model from the hub into the catalogue. An interrupted pull can be resumed.
 
-What is on disk says how far it is: beside each file that is not whole yet lies its part, and beside the first file the
-plan. A pull that ended in any way, the death of the process included, goes on from there.
+All state is on disk: a partial file beside the place of each incomplete file, and the plan beside the first file. So a
+pull that ended in any way, even with a killed process, resumes from there.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ PullState = Literal["waiting", "pulling", "checking", "paused", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class PullProgress:
-    """Where a pull stands.
+    """The progress of a pull.
 
     Attributes:
         done, total: Bytes of all files.
-        said: Where the download comes from when it is not the hub itself; empty otherwise.
+        said: Host of the download if it is not the hub itself; empty otherwise.
     """
 
     state: PullState
@@ -175,7 +175,7 @@ def carry_out(hub: Hub, plan: PullPlan, stop: threading.Event, tell: Tell) -> Ma
 
 
 def forget(plan: PullPlan) -> None:
-    """Gives a pull up: deletes what has arrived of it and the plan.
+    """Deletes a pull: what has arrived, and the plan.
 
     Raises:
         UsageError: A process works on it.

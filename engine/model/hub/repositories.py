@@ -1,6 +1,6 @@
-"""What a hub has: repositories with GGUF files, and the files of one with their sizes and checksums.
+"""Searches the hub for repositories with GGUF files, and lists the files of one with sizes and checksums.
 
-Everything a hub says is text of others: names of files become paths only when they are plain ones.
+Text from the hub is untrusted: file names are used as paths only if they are plain names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The high-level interface of llama-cpp-python as a yardstick: one sequence, one prompt after another."""
+"""The high-level interface of llama-cpp-python as a baseline for benchmarks: one sequence, one prompt after another."""
 
 from __future__ import annotations
 

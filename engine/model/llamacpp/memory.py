@@ -1,4 +1,4 @@
-"""How much memory a model will take, known before its weights are read."""
+"""The memory that a model will need, before its weights are read."""
 
 from __future__ import annotations
 

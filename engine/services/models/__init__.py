@@ -1,1 +1,1 @@
-"""Models of this machine for the command line and the screen: what they take, the pulls, checking and removing them."""
+"""Models of this machine: list, add, pull, check, choose and remove them."""

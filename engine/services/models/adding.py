@@ -1,4 +1,4 @@
-"""Adding files to the catalogue, each loaded once by the model process first, so that a broken one is refused now."""
+"""Adds files to the catalogue. Each is loaded once first, so that a broken file is refused at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.services.models.facts import base_for
 from engine.worker.client import ModelProcess
 
 ENOUGH_CONTEXT = 256
-"""Tokens of context for finding out whether a file can be loaded."""
+"""Context in tokens for the test whether a file can be loaded."""
 
 Tell = Callable[[str], None]
 

@@ -1,4 +1,4 @@
-"""Checking what is on disk, and taking it out of the catalogue."""
+"""Checks model files on disk, and removes them from the catalogue."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from engine.model.manifest import delete_pulled, read_manifest
 
 
 def verify(catalog: Catalog, entry: ModelEntry | AdapterEntry) -> str:
-    """Computes checksums anew and reads headers; says that all is well.
+    """Computes the checksums of the files again and reads their headers; returns the result in a sentence.
 
-    A pulled file is held against what the hub said, another one against what was found when it was used first. Its
-    name, size and time of change are not trusted.
+    A pulled file is compared with the checksum of the hub, an added one with the checksum at its first use. Size and
+    time of change are not trusted.
 
     Raises:
         ModelFileError: A file is gone, damaged, or another one than it was.
@@ -42,7 +42,7 @@ def verify(catalog: Catalog, entry: ModelEntry | AdapterEntry) -> str:
 
 
 def removal(entry: ModelEntry | AdapterEntry) -> str:
-    """What `remove` would do, in words.
+    """Says what `remove` would do.
 
     Raises:
         UsageError: It came with the program.
@@ -56,7 +56,7 @@ def removal(entry: ModelEntry | AdapterEntry) -> str:
 
 
 def remove(catalog: Catalog, entry: ModelEntry | AdapterEntry) -> None:
-    """Deletes what was pulled with its tuned copy, forgets what was added.
+    """Deletes a pulled model with its tuned copy; removes an added one from the catalogue.
 
     Raises:
         UsageError: It came with the program.
@@ -67,7 +67,7 @@ def remove(catalog: Catalog, entry: ModelEntry | AdapterEntry) -> None:
         catalog.forget(entry.name)
         return
     copy = _tuned_copy(entry)
-    # The same weights under another name run as the same copy.
+    # The same weights under another name use the same copy.
     others = (other for other in catalog.entries() if other.path != entry.path)
     if copy and copy not in map(_tuned_copy, others):
         (catalog.cache / copy).unlink(missing_ok=True)
@@ -75,6 +75,6 @@ def remove(catalog: Catalog, entry: ModelEntry | AdapterEntry) -> None:
 
 
 def _tuned_copy(entry: ModelEntry | AdapterEntry) -> str:
-    """Name of the file that a model runs as, empty where that is its own."""
+    """Name of the tuned copy that a model runs as; empty if it runs as its own file."""
     tuning = entry.tuning if isinstance(entry, ModelEntry) else None
     return str(tuning["file"] or "") if tuning else ""

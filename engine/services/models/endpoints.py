@@ -1,4 +1,4 @@
-"""The endpoints of a session: what asks them, what they refuse before a run starts, and what is said of them."""
+"""The endpoints of a session: clients for them, checks before a run starts, and descriptions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from engine.completeness.block import Question
 from engine.errors import UsageError
 from engine.model.catalog import RunnableModel
 from engine.model.http.address import parse_address
-from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.capabilities import (
     Capabilities,
     no_curve,
@@ -20,6 +19,7 @@ from engine.model.http.capabilities import (
     no_tree,
     no_writing,
 )
+from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.store.replies import ReplyCache
@@ -31,7 +31,7 @@ REPLIES = "replies.sqlite"
 
 
 class Endpoints:
-    """Endpoints as a session uses them; nothing is asked and no file of replies opened before it is needed."""
+    """The endpoints of a session. No request is sent and no reply cache opened before it is needed."""
 
     def __init__(self, data: Path, cache: Path) -> None:
         """Reads the list.
@@ -45,7 +45,7 @@ class Endpoints:
 
     @property
     def book(self) -> EndpointBook:
-        """The list as it stands; commands add to it while a project is open.
+        """The current list; commands may add to it while a project is open.
 
         Raises:
             ModelFileError: It cannot be read.
@@ -77,7 +77,7 @@ class Endpoints:
         return True
 
     def connect(self, names: tuple[str, ...]) -> EndpointModel:
-        """What asks endpoints.
+        """A client for these endpoints.
 
         Raises:
             UsageError: They do not serve the same model alike, or a variable with a key is not set.
@@ -88,8 +88,7 @@ class Endpoints:
         return EndpointModel(", ".join(names), fleet, self.book.can(names))
 
     def key_for(self, url: str) -> str:
-        """The key of the endpoint that a URL leads to; empty for one that was not added or needs none, and for other
-        words."""
+        """The key of the endpoint at a URL; empty if it was not added, needs no key, or the text is not a URL."""
         if not url.startswith(("http://", "https://")):
             return ""
         asked = parse_address(url, leaf="embeddings")
@@ -99,31 +98,31 @@ class Endpoints:
         return ""
 
     def close(self) -> None:
-        """Closes the file of replies."""
+        """Closes the reply cache."""
         if self._replies is not None:
             self._replies.close()
             self._replies = None
 
-    # What is refused before a run starts; models of this machine are never refused here.
+    # Checks before a run starts. They never refuse a model of this machine.
 
     def check_curve(self, model: RunnableModel, question: Question) -> None:
-        """Raises UsageError where the endpoints cannot answer a question at each boundary."""
+        """Raises UsageError if the endpoints cannot answer a question at each boundary."""
         self._check(model, lambda served: served.refuse_curve(question))
 
     def check_writing(self, model: RunnableModel, prompt: Prompt) -> None:
-        """Raises UsageError where they cannot write replies."""
+        """Raises UsageError if they cannot write replies."""
         self._check(model, lambda served: served.refuse_writing(prompt))
 
     def check_reading(self, model: RunnableModel, prompt: Prompt) -> None:
-        """Raises UsageError where they cannot say how probable given answers are."""
+        """Raises UsageError if they cannot give the probabilities of given answers."""
         self._check(model, lambda served: served.refuse_reading(prompt))
 
     def check_trees(self, model: RunnableModel, options: TreeOptions) -> None:
-        """Raises UsageError where they cannot grow trees this way."""
+        """Raises UsageError if they cannot grow trees with these options."""
         self._check(model, lambda served: served.refuse_trees(options))
 
     def check_chat(self, model: RunnableModel, sampling: Sampling) -> None:
-        """Raises UsageError where they cannot write replies to messages this way."""
+        """Raises UsageError if they cannot write chat replies with this sampling."""
         self._check(model, lambda served: served.refuse_chat(sampling))
 
     def _check(self, model: RunnableModel, refuse: Callable[[EndpointModel], None]) -> None:
@@ -132,14 +131,14 @@ class Endpoints:
 
 
 def endpoint_summary(entry: EndpointEntry) -> str:
-    """An endpoint in a line: where it is and what it is good for."""
+    """One line on an endpoint: its URL and which work it can do."""
     can = entry.can
     words = [entry.url, can.server if can.server != "unknown" else "", *(what_for(can))]
     return ", ".join(one_line(word, 160) for word in words if word)
 
 
 def what_for(can: Capabilities) -> list[str]:
-    """Which work an endpoint can do, and the reason for each that it cannot."""
+    """The work that an endpoint can do, and for other work the reason why it cannot."""
     summary, judge, base, merge = (
         parse_prompt(name, prompt_text(name)) for name in ("summary", "judge", "base", "merge")
     )
@@ -147,7 +146,7 @@ def what_for(can: Capabilities) -> list[str]:
         "replies": no_writing(can, summary),
         "curves": no_curve(can, None, None),
         "curves with an end tag in words": no_curve(can, None, "END"),
-        "curves by the paper's prompt": no_curve(can, base, None),
+        "curves with the prompt of mode `base`": no_curve(can, base, None),
         "the judge": no_curve(can, judge, None),
         "merge questions": no_reading(can) or no_laid_out(can, merge),
         "trees": no_tree(can),
@@ -158,5 +157,5 @@ def what_for(can: Capabilities) -> list[str]:
 
 
 def described(entry: EndpointEntry) -> dict[str, Any]:
-    """An endpoint as JSON values; of its key only the name of the variable."""
+    """An endpoint as JSON values; its key appears only as the name of the variable."""
     return {"name": entry.name, "origin": "endpoint", **entry.as_params()}

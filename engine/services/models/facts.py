@@ -1,4 +1,4 @@
-"""What is known of the models and adapters on disk, without loading one."""
+"""Facts about the models and adapters on disk, without loading them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from engine.model.manifest import Manifest, read_manifest
 from engine.services.models.memory import Footprint, Room, footprint
 
 BUILT_IN_LICENCE = "apache-2.0"
-"""Of the default model and of the adapters that come with the program."""
+"""Licence of the default model and of the adapters that come with the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """A model of the catalogue as it is on disk.
+    """Facts about a model of the catalogue.
 
     Attributes:
-        size: Bytes of all its files; None where the file is gone.
-        header: Of the file that would be loaded; None where it cannot be read, then `problem` says why.
-        takes: What that one takes here.
-        tokens_per_s: As measured here.
-        manifest: Where it is from, for a pulled one.
+        size: Bytes of all its files; None if the file is gone.
+        header: Header of the file that would be loaded; None if it cannot be read, and `problem` says why.
+        takes: Memory that this file needs on this machine.
+        tokens_per_s: Measured on this machine.
+        manifest: Source of a pulled model.
     """
 
     entry: ModelEntry
@@ -40,7 +40,7 @@ class ModelFacts:
 
     @property
     def licence(self) -> str:
-        """As the hub or the file says; empty where neither does."""
+        """Licence given by the hub or the file; empty if unknown."""
         if self.entry.name == DEFAULT_MODEL:
             return BUILT_IN_LICENCE
         if self.manifest is not None and self.manifest.licence:
@@ -59,7 +59,7 @@ class ModelFacts:
 
 
 def model_facts(catalog: Catalog, entry: ModelEntry, there: Room) -> ModelFacts:
-    """Reads the header of a model; what is wrong with it is part of the answer."""
+    """Reads the header of a model. A broken file does not raise: `problem` says what is wrong."""
     manifest = read_manifest(entry.path) if entry.origin == "pulled" else None
     try:
         shipped = read_gguf(entry.path)
@@ -75,10 +75,10 @@ def model_facts(catalog: Catalog, entry: ModelEntry, there: Room) -> ModelFacts:
 
 @dataclass(frozen=True, slots=True)
 class AdapterFacts:
-    """An adapter of the catalogue as it is on disk.
+    """Facts about an adapter of the catalogue.
 
     Attributes:
-        base: Name of the model of the catalogue that it fits, None where there is none.
+        base: Name of the model of the catalogue that it fits, or None.
     """
 
     entry: AdapterEntry

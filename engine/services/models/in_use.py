@@ -1,4 +1,4 @@
-"""Which model does which work of a project where a run names none: what the project chose, else the built-in one."""
+"""The model that a run takes: the one it names, else the one the project chose for the work, else the built-in one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory this machine has for models, and what one of them takes of it."""
+"""The memory of this machine, and how much of it a model needs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from engine.worker.gpu import free_gpu
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What is there.
+    """The memory of this machine.
 
     Attributes:
-        system: Bytes of memory; None where the system does not say.
-        gpu: Name of the first GPU, empty without one.
-        gpu_free: Bytes of it that are free.
+        system: Bytes of memory; None if unknown.
+        gpu: Name of the first GPU; empty without one.
+        gpu_free: Free bytes of its memory.
     """
 
     system: int | None
@@ -38,11 +38,11 @@ def room() -> Room:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a model takes on this machine.
+    """The memory that a model needs on this machine.
 
     Attributes:
-        plan: What of it would go onto the GPU; None without one.
-        fits: Whether it fits, into the GPU and the system together; None where the memory is not known.
+        plan: The part that would go onto the GPU; None without a GPU.
+        fits: Whether it fits into GPU and system memory together; None if the memory is unknown.
     """
 
     need: MemoryEstimate
@@ -51,7 +51,7 @@ class Footprint:
 
 
 def footprint(file: GgufFile, there: Room, options: LoadOptions | None = None) -> Footprint:
-    """What a file would take when it is loaded."""
+    """The memory that a file would need when it is loaded."""
     need = estimate(file, options)
     plan = plan_layers(file, there.gpu_free, options) if there.gpu else None
     left = need.total - (plan.used if plan else 0)

@@ -1,4 +1,4 @@
-"""Pulls in the background: each a thread of its own, with a rate, a pause, and what came of it."""
+"""Pulls in the background, each on a thread of its own: rate, pause, and result."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from engine.model.hub.pulls import PullPlan, PullProgress, carry_out, forget, un
 from engine.services.models.records import PullRow, PullState
 
 RATE_SECONDS = 5.0
-"""A rate is measured over so much of the recent past."""
+"""Length of the time window of a rate."""
 ENDING_SECONDS = 2.0
-"""How long the end of the program waits for pulls to come to rest; what has arrived is safe anyway."""
+"""Longest wait for pulls to stop when the program ends; what has arrived is kept in any case."""
 
 
 class Rate:
@@ -29,7 +29,7 @@ class Rate:
         self._seen: deque[tuple[float, int]] = deque()
 
     def add(self, done: int) -> None:
-        """Takes a count; a smaller one than before begins anew."""
+        """Adds a count; a smaller count than the last one starts again."""
         now = self._clock()
         if self._seen and done < self._seen[-1][1]:
             self._seen.clear()
@@ -47,7 +47,7 @@ class Rate:
 
 
 class _Pull:
-    """One pull of this process, from its beginning to what came of it."""
+    """One pull of this process, from its start to its result."""
 
     def __init__(self, hub: Hub, plan: PullPlan, ended: Callable[[], None]) -> None:
         self.plan = plan
@@ -61,11 +61,11 @@ class _Pull:
 
     @property
     def works(self) -> bool:
-        """Whether it is still at work."""
+        """Whether it is still active."""
         return self._state is None
 
     def row(self) -> PullRow:
-        """Where it stands."""
+        """Its current state."""
         progress, rate = self._progress, self._rate.value if self.works else None
         left = (progress.total - progress.done) / rate if rate else None
         return PullRow(
@@ -82,7 +82,7 @@ class _Pull:
             self._hint,
         )
 
-    def _told(self, progress: PullProgress) -> None:
+    def _progressed(self, progress: PullProgress) -> None:
         if progress.state != self._progress.state:
             self._rate = Rate()
         self._rate.add(progress.done)
@@ -90,7 +90,7 @@ class _Pull:
 
     def _run(self) -> None:
         try:
-            carry_out(self._hub, self.plan, self.stop, self._told)
+            carry_out(self._hub, self.plan, self.stop, self._progressed)
             self._state = "done"
         except Paused:
             self._state = "paused"
@@ -105,10 +105,10 @@ class _Pull:
 
 
 class Pulls:
-    """The pulls of a data folder: those of this process, and those that rest on its disk.
+    """The pulls of a data folder: those of this process, and paused ones on disk.
 
     Args:
-        ended: Called from a thread when a pull came to an end of any kind.
+        ended: Called from a thread when a pull ends, whatever the result.
     """
 
     def __init__(self, data: Path, ended: Callable[[], None] = lambda: None) -> None:
@@ -117,10 +117,10 @@ class Pulls:
         self._pulls: dict[str, _Pull] = {}
 
     def begin(self, hub: Hub, plan: PullPlan) -> None:
-        """Begins a pull, or goes on with one.
+        """Starts or resumes a pull.
 
         Raises:
-            UsageError: It is at work already.
+            UsageError: It is active already.
         """
         with self._guard:
             known = self._pulls.get(plan.name)
@@ -143,7 +143,7 @@ class Pulls:
         return [rows[name] for name in sorted(rows)]
 
     def plan(self, name: str) -> PullPlan:
-        """The plan of a pull that has not come to its end.
+        """The plan of an unfinished pull.
 
         Raises:
             UsageError: There is none.
@@ -161,7 +161,7 @@ class Pulls:
         """Stops a pull of this process soon.
 
         Raises:
-            UsageError: It is not at work here.
+            UsageError: It is not active in this process.
         """
         with self._guard:
             pull = self._pulls.get(name)
@@ -173,7 +173,7 @@ class Pulls:
         """Deletes what has arrived of a pull.
 
         Raises:
-            UsageError: There is no such pull, or it is at work.
+            UsageError: There is no such pull, or it is active.
         """
         plan = self.plan(name)
         forget(plan)
@@ -181,7 +181,7 @@ class Pulls:
             self._pulls.pop(name, None)
 
     def close(self) -> None:
-        """Pauses what is at work."""
+        """Pauses the active pulls."""
         with self._guard:
             pulls = [pull for pull in self._pulls.values() if pull.works]
         for pull in pulls:

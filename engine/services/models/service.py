@@ -11,8 +11,8 @@ from engine.errors import UsageError
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.hub.access import Hub, hub_from_environment
-from engine.model.hub.repositories import look_at, search
 from engine.model.hub.pulls import free_space, plan_pull
+from engine.model.hub.repositories import look_at, search
 from engine.model.manifest import PULLED
 from engine.model.recommended import recommended_sets, set_for
 from engine.records.models import WORKS, Work

@@ -1,4 +1,4 @@
-"""What a scoring run will cost on this machine, before it starts."""
+"""Estimates what a scoring run will cost on this machine."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from engine.store.project import Project
 from engine.worker.client import ModelProcess
 
 SAMPLE = 48
-"""Conversations whose tokens are counted; the others are taken to have as many tokens a character."""
+"""Number of conversations whose tokens are counted; the others are assumed to have the same tokens per character."""
 
 LONG = 2 * SPEED_TOKENS
-"""Where the token of an average log stands later than this, attention counts and its cost is measured."""
+"""Mean position of a token, in tokens, from which the cost of attention is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def estimate_scoring(
     asked = sum(len(boundaries(log)) for log in logs) / len(logs)
     chars = len(prompt.question + prompt.reply + prompt.end + prompt.continuation) if prompt else 0
     sampled = {conversation_id for conversation_id, _ in sample}
-    # Headers and calls are not in a row's characters, so the sample also gives text read per character held.
+    # A row's character count leaves out headers and calls, so the sample also gives log characters per stored one.
     overhead = counted_chars / max(1, sum(row.chars for row in rows if row.id in sampled))
     per_char = counted / max(1, counted_chars)
     lengths = [row.chars * overhead * per_char for row in rows]
@@ -94,7 +94,7 @@ def estimate_scoring(
 def _attention(
     lengths: Sequence[float], speed: float, long: tuple[float, int], context: int
 ) -> float:
-    """Seconds that long logs take over what their tokens take at the speed of a short text.
+    """Extra seconds of long logs over the time of their tokens at the speed of a short text.
 
     The time of a token grows with the tokens before it, so a log of n tokens takes `a * n + b * n * n`; the two
     speeds give a and b. A log over the context is read in windows, each at most as long as the context.

@@ -67,7 +67,7 @@ class ScoringRuns:
             remaining = RemainingStage(
                 self._project, self._process, model.current, prompt, lambda: scoring.config_hash
             )
-            scoring.spell_out(remaining)
+            scoring.write_remaining(remaining)
             stages.append(remaining)
         return ScoringRun(model, question, scoring, stages)
 

@@ -1,1 +1,1 @@
-"""The requests of the model process, answered by endpoints as far as these can do so honestly."""
+"""Answers the requests of a `ModelClient` by HTTP endpoints, as far as these can answer exactly."""

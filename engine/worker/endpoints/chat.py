@@ -1,4 +1,4 @@
-"""Replies to conversations by requests: the endpoint lays the messages out itself."""
+"""Chat replies over HTTP: the endpoint applies its own chat template."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.worker.endpoints.replies import TEMPLATE_TOKENS, ended, settings_of
 
 
 def no_chat(can: Capabilities, sampling: Sampling) -> str | None:
-    """Why replies to messages cannot be had this way, or None."""
+    """The reason why chat replies with this sampling are not possible, or None."""
     if not can.chat:
         return "it continues raw texts only"
     if sampling.json_schema and not can.schema:
@@ -32,7 +32,7 @@ def no_chat(can: Capabilities, sampling: Sampling) -> str | None:
 async def chat_replies(
     reader: Reader, calls: Sequence[Call], context: int, report: Callable[[int], None]
 ) -> list[Completion]:
-    """The reply to each call; see `ModelProcess.chat`.
+    """The reply to each call; see `ModelClient.chat`.
 
     Args:
         context: Longest sequence in tokens.
@@ -76,12 +76,12 @@ async def _reply(reader: Reader, call: Call, context: int) -> Completion:
 async def _fitting(
     reader: Reader, messages: Sequence[ChatMessage], room: int
 ) -> Sequence[ChatMessage]:
-    """The messages that fit; where nobody can count tokens, all of them, and the endpoint refuses what is too long."""
+    """The messages that fit; if tokens cannot be counted, all of them, and the endpoint refuses what is too long."""
     if not reader.can.tokens or reader.can.context is None:
         return messages
     await reader.known.learn([message.content for message in messages])
     kept = messages
-    # The template's own tokens are not known; servers write some dozens.
+    # The number of tokens of the template is unknown; it is some dozens.
     while sum(len(reader.known.tokenize(one.content)) + TEMPLATE_TOKENS for one in kept) > room:
         following = without_oldest(kept)
         if following is None:

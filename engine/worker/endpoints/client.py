@@ -1,4 +1,4 @@
-"""Endpoints in the place of the model process."""
+"""A `ModelClient` over HTTP endpoints."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class EndpointModel(ModelClient):
     """A model that one endpoint serves, or several alike."""
 
     def __init__(self, label: str, fleet: Fleet, can: Capabilities) -> None:
-        """Prepares, without asking anything.
+        """Prepares; sends no request.
 
         Args:
-            label: What the model is called when something is refused.
-            can: What every one of the endpoints can do.
+            label: Name of the model in error messages.
+            can: Capabilities that all of the endpoints have.
         """
         self._label, self._fleet, self._can = label, fleet, can
         self._context = can.context or UNBOUNDED
@@ -74,25 +74,25 @@ class EndpointModel(ModelClient):
             CountTokens: self._count_tokens,
         }
 
-    # What is refused before a run starts
+    # Checks before a run starts
 
     def refuse_curve(self, question: Question) -> None:
-        """Raises UsageError where this question cannot be answered honestly at each boundary."""
+        """Raises UsageError if this question cannot be answered exactly at each boundary."""
         self._refuse(
             "curves of completeness", no_curve(self._can, question.prompt, question.end_tag)
         )
 
     def refuse_writing(self, prompt: Prompt | None) -> None:
-        """Raises UsageError where replies cannot be written."""
+        """Raises UsageError if replies cannot be written."""
         self._refuse("replies", no_writing(self._can, prompt))
 
     def refuse_trees(self, options: TreeOptions) -> None:
-        """Raises UsageError where response trees cannot be grown this way."""
+        """Raises UsageError if response trees cannot be grown with these options."""
         self._refuse("response trees", no_tree(self._can))
         tree_growth.options_for(self._can, options)
 
     def refuse_reading(self, prompt: Prompt | None) -> None:
-        """Raises UsageError where probabilities of given answers cannot be read."""
+        """Raises UsageError if probabilities of given answers cannot be read."""
         reason = no_reading(self._can)
         if reason is None and prompt is not None:
             reason = no_laid_out(self._can, prompt)
@@ -106,7 +106,7 @@ class EndpointModel(ModelClient):
             )
 
     def refuse_chat(self, sampling: Sampling) -> None:
-        """Raises UsageError where replies to messages cannot be written this way."""
+        """Raises UsageError if chat replies cannot be written with this sampling."""
         self._refuse("replies to messages", no_chat(self._can, sampling))
 
     # Requests
@@ -118,10 +118,10 @@ class EndpointModel(ModelClient):
         adapter: Path | None = None,
         merged: Path | None = None,
     ) -> Mapping[str, Any]:
-        """Begins a new account and takes over the context that is asked for.
+        """Starts a new count of requests and costs, and limits the context to the one asked for.
 
         Raises:
-            ModelError: An adapter is asked for, which an endpoint has to serve itself.
+            ModelError: An adapter is asked for; the endpoint has to serve it as a model.
         """
         if adapter is not None:
             raise ModelError(
@@ -149,7 +149,7 @@ class EndpointModel(ModelClient):
         return cast(T, handler(request, lambda count: report(count, "")))
 
     def _score(self, request: Score, report: Callable[[int], None]) -> list[ItemScore]:
-        # What cannot be read honestly is unscored with the reason; remaining tasks are not written here.
+        # What cannot be scored exactly is unscored with the reason; remaining tasks are not written here.
         self.refuse_curve(request.question)
         done = 0
 
@@ -273,7 +273,7 @@ class EndpointModel(ModelClient):
         return self._run(work)
 
     def spent(self) -> str:
-        """Requests, tokens and cost since `load`, and which endpoints were taken out."""
+        """Requests, tokens and cost since `load`, and the endpoints that are no longer used."""
         account = self._fleet.account
         words = f"{account.requests:,} requests"
         words += f", {account.cached:,} more answered from the cache" if account.cached else ""
@@ -289,7 +289,7 @@ class EndpointModel(ModelClient):
         self._fleet.cancel()
 
     def close(self) -> None:
-        """Gives up what is under way."""
+        """Abandons the requests in flight."""
         self.cancel()
 
     def _reader(self) -> Reader:

@@ -1,4 +1,4 @@
-"""Tokens as an endpoint has them, asked beforehand, so that pure code which wants a tokenizer runs unchanged."""
+"""A `Tokenizer` over an endpoint: tokens are requested in advance, so that synchronous code can use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an endpoint says of the next token: the most probable ones, and exactly how probable a given continuation is."""
+"""Next-token probabilities over HTTP: the most probable tokens, and the exact probability of a given continuation."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class Raw:
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """A continuation that is asked about: its tokens, and the text up to each of them, beginning with none."""
+    """A continuation: its tokens, and the text before each of them and after the last."""
 
     ids: tuple[int, ...]
     upto: tuple[str, ...]
 
     def text(self, at: int) -> str:
-        """The text of one of its tokens."""
+        """The text of the token at this index."""
         return self.upto[at + 1][len(self.upto[at]) :]
 
 
 class Reader:
-    """Reads probabilities off one endpoint or several alike. What is asked twice at a time is sent once."""
+    """Reads probabilities from endpoints that serve the same model. Equal requests in flight are sent once."""
 
     def __init__(self, ask: Ask, can: Capabilities) -> None:
         self.can = can
@@ -44,14 +44,14 @@ class Reader:
         self._under_way: dict[str | tuple[int, ...], asyncio.Task[Step | None]] = {}
 
     def prompt(self, raw: Raw) -> str | list[int]:
-        """A raw prompt as the endpoint is sent it."""
+        """A raw prompt in the form that the endpoint takes."""
         return list(raw.ids) if self.can.ids else raw.text
 
     async def answer(self, text: str, ids: Sequence[int] | None = None) -> Continuation:
-        """A continuation, given as text or, where it is no text, in tokens.
+        """Tokenises a continuation, given as text or as token ids.
 
         Raises:
-            RequestRefused: The endpoint cannot say how it is written token by token.
+            RequestRefused: The endpoint does not show how it is split into tokens.
         """
         if ids is None:
             await self.known.learn([text])
@@ -66,7 +66,7 @@ class Reader:
         return Continuation(tuple(ids), tuple(upto))
 
     async def after(self, raw: Raw) -> Step | None:
-        """The most probable tokens after a prompt; None where the endpoint ends the text there and lists nothing.
+        """The most probable tokens after a prompt; None if the endpoint lists none because it ends the text there.
 
         Raises:
             RequestRefused: The endpoint refuses the prompt.
@@ -88,10 +88,10 @@ class Reader:
         return steps[0] if steps and steps[0].top else None
 
     async def along(self, raw: Raw) -> tuple[Step, ...]:
-        """What the endpoint says of each token of a prompt, in order.
+        """The log-probability of each token of a prompt and the most probable tokens there, in order.
 
         Raises:
-            RequestRefused: It refuses the prompt, or reads it as another number of tokens.
+            RequestRefused: It refuses the prompt, or tokenises it differently.
         """
         body = {
             "prompt": self.prompt(raw),
@@ -107,10 +107,10 @@ class Reader:
         return steps[: len(raw.ids)]
 
     async def log_p(self, raw: Raw, answer: Continuation) -> float | None:
-        """Natural log-probability of a continuation: the sum over its tokens. None where the endpoint hides one.
+        """Natural log-probability of a continuation: the sum over its tokens. None if the endpoint does not list one.
 
         Raises:
-            RequestRefused: It refuses the prompt, or reads it together with the continuation as other tokens.
+            RequestRefused: It refuses the prompt, or tokenises prompt and continuation together differently.
         """
         if self.can.echo and len(answer.ids) > 1:
             return await self._echoed(raw, answer)
@@ -138,7 +138,7 @@ class Reader:
         return total
 
     async def _forced(self, raw: Raw, answer: Continuation) -> float | None:
-        """What the endpoint says of the tokens when it is made to write the text; None where it writes others."""
+        """The log-probability when a grammar forces the endpoint to write the text; None if it writes other tokens."""
         body = {
             "prompt": self.prompt(raw),
             "max_tokens": len(answer.ids),
@@ -161,7 +161,7 @@ class Reader:
         return total if len(steps) == len(answer.ids) else None
 
     async def _with(self, raw: Raw, answer: Continuation, count: int) -> Raw:
-        """A prompt and the first tokens of a continuation. A text must be read as exactly these tokens."""
+        """A prompt with the first tokens of a continuation, which must be tokenised as exactly these."""
         if not count:
             return raw
         text = raw.text + answer.upto[count]
@@ -181,7 +181,7 @@ class Reader:
 
 
 def listed(step: Step | None, token: int, text: str) -> Listed | None:
-    """A token among the most probable ones, by its id or, where those are not given, by its text."""
+    """Finds a token among the most probable ones, by its id or, if ids are not given, by its text."""
     if step is None:
         return None
     for one in (*step.top, *([step.chosen] if step.chosen else [])):

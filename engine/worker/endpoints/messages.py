@@ -1,4 +1,4 @@
-"""Questions put as messages, for endpoints that take no raw text or do not say how they lay messages out."""
+"""Prompts as chat messages, for endpoints that take no raw text or do not show their chat template."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from engine.model.prompt_files import Prompt
 from engine.worker.endpoints.log_probs import Reader
 
 BEGIN_WITH = '\n\nBegin your answer with: "{reply}"'
-"""Stands after a question where the endpoint cannot be given the beginning of the answer."""
+"""Added to a question if the endpoint cannot be given the beginning of the answer."""
 
 
 def message_body(can: Capabilities, prompt: Prompt, log: str) -> dict[str, Any]:
-    """A prompt around a log as messages, with the beginning of the answer as the endpoint takes it."""
+    """The request body for a prompt around a log, with the beginning of the answer in the form the endpoint takes."""
     question = prompt.before + log + prompt.question
     return messages_body(can, [ChatMessage("user", question)], prompt.reply)
 
@@ -25,21 +25,21 @@ def message_body(can: Capabilities, prompt: Prompt, log: str) -> dict[str, Any]:
 def messages_body(
     can: Capabilities, messages: Sequence[ChatMessage], opening: str
 ) -> dict[str, Any]:
-    """Messages with the beginning of the answer as the endpoint takes it; it stands in the last one otherwise."""
-    said = [{"role": message.speaker, "content": message.content} for message in messages]
+    """The request body for messages with the beginning of the answer: prefilled if the endpoint can, else asked for."""
+    sent = [{"role": message.speaker, "content": message.content} for message in messages]
     if not opening:
-        return {"messages": said}
+        return {"messages": sent}
     if not can.prefill:
-        said[-1]["content"] += BEGIN_WITH.format(reply=opening)
-        return {"messages": said}
-    body: dict[str, Any] = {"messages": [*said, {"role": "assistant", "content": opening}]}
+        sent[-1]["content"] += BEGIN_WITH.format(reply=opening)
+        return {"messages": sent}
+    body: dict[str, Any] = {"messages": [*sent, {"role": "assistant", "content": opening}]}
     if can.prefill == "continue":
         body |= {"continue_final_message": True, "add_generation_prompt": False}
     return body
 
 
-async def said_after(reader: Reader, prompt: Prompt, log: str) -> Step | None:
-    """The most probable first tokens of the answer to a message; None where the endpoint lists nothing.
+async def first_tokens(reader: Reader, prompt: Prompt, log: str) -> Step | None:
+    """The most probable first tokens of the answer to a message; None if the endpoint lists none.
 
     Raises:
         RequestRefused: The endpoint refuses the message.
@@ -51,8 +51,10 @@ async def said_after(reader: Reader, prompt: Prompt, log: str) -> Step | None:
     return steps[0] if steps and steps[0].top else None
 
 
-async def say(reader: Reader, prompt: Prompt, log: str, settings: Mapping[str, Any]) -> Written:
-    """The answer to a message, without the beginning that it was given or asked to have.
+async def reply_to(
+    reader: Reader, prompt: Prompt, log: str, settings: Mapping[str, Any]
+) -> Written:
+    """The answer to a prompt as a message, without the beginning that was prefilled or asked for.
 
     Raises:
         RequestRefused: The endpoint refuses the message, or the answer begins otherwise.
@@ -66,7 +68,7 @@ async def say(reader: Reader, prompt: Prompt, log: str, settings: Mapping[str, A
 
 
 def without_opening(found: Written, opening: str) -> Written | None:
-    """An answer without the beginning that it was given or asked to have; None where it does not repeat that."""
+    """An answer without the beginning that was prefilled or asked for; None if it does not repeat it."""
     begun = found.text.lstrip()
     if not opening:
         return found

@@ -1,4 +1,4 @@
-"""Replies by requests."""
+"""Replies to logs over HTTP."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from engine.model.http.responses import Written, written
 from engine.model.interface import Sampling
 from engine.model.prompt_files import Prompt
 from engine.worker.endpoints.log_probs import Raw, Reader
-from engine.worker.endpoints.messages import say
+from engine.worker.endpoints.messages import reply_to
 from engine.worker.requests import Generate, WrittenReply
 
 MOST_STOPS = 4
-"""Stop texts that every server takes; others are looked for in what comes back."""
+"""Most stop texts in a request, which every server takes; the others are searched for in the reply."""
 
 TEMPLATE_TOKENS = 64
-"""Room for what a chat template puts around one message."""
+"""Tokens reserved for what a chat template puts around one message."""
 
 
 async def write_replies(
@@ -60,7 +60,7 @@ async def write_replies(
 def settings_of(
     reader: Reader, sampling: Sampling, max_tokens: int, stop: Sequence[str], seed: int
 ) -> dict[str, Any]:
-    """How a reply is written, as the endpoint takes it."""
+    """Sampling settings as fields of a request body."""
     settings: dict[str, Any] = {"max_tokens": max_tokens, "temperature": sampling.temperature}
     if stop:
         settings["stop"] = list(stop[:MOST_STOPS])
@@ -85,7 +85,7 @@ def ended(found: Written, stop: Sequence[str]) -> tuple[str, Stopped]:
 
 
 class _Writer:
-    """How one prompt is put to one kind of endpoint: as raw text, or as a message."""
+    """Sends one prompt to an endpoint, as raw text or as a message."""
 
     def __init__(
         self, reader: Reader, prompt: Prompt | None, raw: bool, room: int, head: Raw, tail: Raw
@@ -135,7 +135,7 @@ class _Writer:
             reply = written(await reader.ask("completions", body))
         else:
             assert self._prompt is not None, "a bare log is never a message"
-            reply = await say(reader, self._prompt, log, settings)
+            reply = await reply_to(reader, self._prompt, log, settings)
         notes = [note] if note else []
         notes += [f"{broken} control tokens broken up"] if broken else []
         return reply, ", ".join(notes) or None

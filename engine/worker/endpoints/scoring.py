@@ -1,4 +1,4 @@
-"""Curves by requests: how probable the end of a conversation is at each of its boundaries."""
+"""Scores conversations over HTTP: the probability of the end at each boundary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engine.model.http.dialects import text_of
 from engine.model.prompt_files import Frame, Prompt
 from engine.worker.endpoints.known_tokens import Around
 from engine.worker.endpoints.log_probs import Continuation, Raw, Reader, listed
-from engine.worker.endpoints.messages import said_after
+from engine.worker.endpoints.messages import first_tokens
 
 HIDDEN = "the answer is not among the {top} most probable tokens at {count} of {all} boundaries"
 BROKEN_UP = "{count} control tokens in its text were broken up"
@@ -31,7 +31,7 @@ async def score_items(
     context: int,
     report: Callable[[int], None],
 ) -> list[ItemScore]:
-    """Scores conversations side by side; one that cannot be scored honestly is unscored with the reason.
+    """Scores conversations in parallel; one that cannot be scored exactly is unscored with the reason.
 
     Args:
         context: Longest sequence in tokens.
@@ -40,12 +40,12 @@ async def score_items(
     Raises:
         ModelError: No endpoint is left.
     """
-    way = await _Way.find(reader, question)
+    asker = await _Question.find(reader, question)
 
     async def one(item: LogItem) -> ItemScore:
         item, broken = _harmless(item) if reader.can.controls else (item, 0)
         try:
-            score = await way.score(item, context)
+            score = await asker.score(item, context)
         except RequestRefused as error:
             return ItemScore((), 0, unscored=error.message)
         report(score.tokens)
@@ -59,12 +59,12 @@ def _harmless(item: LogItem) -> tuple[LogItem, int]:
     return replace(item, texts=tuple(text for text, _ in found)), sum(count for _, count in found)
 
 
-def _noted(score: ItemScore, said: str) -> ItemScore:
-    return replace(score, note=f"{score.note}, {said}" if score.note else said)
+def _noted(score: ItemScore, note: str) -> ItemScore:
+    return replace(score, note=f"{score.note}, {note}" if score.note else note)
 
 
-class _Way:
-    """How one question is put to one kind of endpoint: as raw text around the log, or as a message."""
+class _Question:
+    """Asks one question of an endpoint, as raw text around the log or as a message."""
 
     def __init__(
         self,
@@ -72,28 +72,28 @@ class _Way:
         around: Around,
         end: Continuation,
         other: Continuation,
-        said: Prompt | None,
+        message: Prompt | None,
     ) -> None:
-        self._reader, self._around, self._said = reader, around, said
+        self._reader, self._around, self._message = reader, around, message
         self._end, self._other = end, other
 
     @classmethod
-    async def find(cls, reader: Reader, question: Question) -> _Way:
+    async def find(cls, reader: Reader, question: Question) -> _Question:
         prompt, known = question.prompt, reader.known
         if prompt is not None and no_laid_out(reader.can, prompt):
             words = Continuation((), ("", prompt.end)), Continuation((), ("", prompt.continuation))
-            return cls(reader, Around("", "", Frame([], [])), *words, said=prompt)
+            return cls(reader, Around("", "", Frame([], [])), *words, message=prompt)
         around = await known.learn_prompt(prompt)
         if prompt is not None:
             end = await reader.answer(prompt.end)
-            return cls(reader, around, end, await reader.answer(prompt.continuation), said=None)
+            return cls(reader, around, end, await reader.answer(prompt.continuation), message=None)
         opening = await known.opening()
         begun = await text_of(reader.ask, reader.can.tokens, opening)
         other = await reader.answer(begun, opening)
         if question.end_tag:
-            return cls(reader, around, await reader.answer(question.end_tag), other, said=None)
+            return cls(reader, around, await reader.answer(question.end_tag), other, message=None)
         end = Continuation((known.end_token,), ("", ""))
-        return cls(reader, around, end, other, said=None)
+        return cls(reader, around, end, other, message=None)
 
     async def score(self, item: LogItem, context: int) -> ItemScore:
         """Reads one conversation."""
@@ -117,7 +117,7 @@ class _Way:
         whole = [[one for one in window if one is not None] for window in readings]
         hidden = sum(map(len, readings)) - sum(map(len, whole))
         if hidden:
-            top = self._reader.can.chat_top if self._said else self._reader.can.top
+            top = self._reader.can.chat_top if self._message else self._reader.can.top
             count = sum(map(len, readings))
             raise RequestRefused(HIDDEN.format(top=top, count=hidden, all=count))
         score = prepared.score(whole)
@@ -127,7 +127,7 @@ class _Way:
         """Whether an endpoint that takes texts reads other tokens than the model process, which cuts a log step by
         step: around an empty step, line breaks of two steps can become one token."""
         can, known = self._reader.can, self._reader.known
-        if can.ids or not can.tokens or self._said is not None:
+        if can.ids or not can.tokens or self._message is not None:
             return False
         await known.learn([raw.text], special=True, start=True)
         return known.tokenize(raw.text, special=True, start=True) != list(raw.ids)
@@ -149,7 +149,7 @@ class _Way:
     def _at_once(self) -> bool:
         """Whether one request tells of all boundaries: the endpoint reads prompts, and nothing stands after the log."""
         can, one_token = self._reader.can, len(self._end.ids) == 1
-        return can.echo and can.ids and one_token and not self._said and not self._around.tail
+        return can.echo and can.ids and one_token and not self._message and not self._around.tail
 
     def _prompts(self, item: LogItem, window: Window, segment: Segment) -> list[Raw]:
         """The prompt at each boundary of a window."""
@@ -181,8 +181,8 @@ class _Way:
 
     async def _read(self, raw: Raw) -> BoundaryLogProbs | None:
         """Both answers at one boundary; None where the endpoint hides one."""
-        if self._said is not None:
-            step = await said_after(self._reader, self._said, raw.text)
+        if self._message is not None:
+            step = await first_tokens(self._reader, self._message, raw.text)
             found = [listed(step, -1, one.upto[-1]) for one in (self._end, self._other)]
             if found[0] is None or found[1] is None:
                 return None

@@ -1,7 +1,7 @@
-"""Response trees by requests: the most probable waiting nodes of all trees are asked about side by side.
+"""Response trees over HTTP: the most probable frontier nodes of all trees are expanded with parallel requests.
 
-Which nodes those are depends on the trees alone, so neither the pace of endpoints nor their number changes a tree. What
-an endpoint does not list is pruned mass; a node of which it lists nothing stays unread, and its mass unexpanded.
+The choice of nodes depends on the trees alone, so neither speed nor number of endpoints changes a tree. Tokens that an
+endpoint does not list are pruned mass. A node without any listed token is not expanded; its mass stays unexpanded.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from engine.trees.tree import Tree, TreeOptions
 from engine.worker.endpoints.log_probs import Raw, Reader
 
 WIDTH = 64
-"""Nodes asked about at a time."""
+"""Number of nodes expanded at the same time."""
 
 VOCABULARY = 1 << 18
-"""Tokens that a model has at most, for bounds of entropies: no vocabulary in use has more."""
+"""Upper bound of the vocabulary size, for bounds of entropies; no model in use has more tokens."""
 
 
 def options_for(can: Capabilities, options: TreeOptions) -> TreeOptions:
-    """Options that an endpoint can follow: no node has more children than it lists.
+    """Options that an endpoint can follow: no node gets more children than it lists.
 
     Raises:
         UsageError: The sampler cannot be followed exactly where only the most probable tokens are listed.
@@ -48,7 +48,7 @@ def options_for(can: Capabilities, options: TreeOptions) -> TreeOptions:
 
 
 class Spellings:
-    """Ids of tokens that an endpoint names by their texts, and texts of those that it names by their ids."""
+    """Maps token ids to bytes and back; gives ids to tokens that an endpoint names only by their text."""
 
     def __init__(self, known: dict[int, bytes]) -> None:
         self._known = known
@@ -94,7 +94,7 @@ async def begin(
     known: dict[int, bytes],
     context: int,
 ) -> Grown:
-    """Lays the log before a place out.
+    """Tokenises the log before a place and makes the tree.
 
     Args:
         tree: Makes the tree, or restores it.

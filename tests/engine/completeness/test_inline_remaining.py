@@ -13,10 +13,10 @@ from engine.completeness.inline_remaining import RemainingRequest
 from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer
 from engine.conversation import Message, render_log
 from engine.errors import Cancelled
+from engine.model.batched_replies import generate
 from engine.model.generation import alike
 from engine.model.interface import Capacity, Sampling
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
-from engine.model.batched_replies import generate
 from tests.engine.model.toy import ROOMY, START, ToyModel
 
 GO_ON = parse_prompt("remaining-tuned", prompt_text("remaining-tuned"))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.completeness.packing import Segment
-from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer, Probe, BoundaryLogProbs
+from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryLogProbs, BoundaryScorer, Probe
 from engine.errors import Cancelled, ModelError
 from engine.model.interface import Capacity
 from tests.engine.model.toy import END, ROOMY, ToyModel, log_prob

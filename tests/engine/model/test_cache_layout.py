@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.model.batched_replies import generate
 from engine.model.cache_layout import ENOUGH, FEWEST, SHORTEST, STEP, apart, layouts, widest
 from engine.model.generation import PARALLEL, Task, write
 from engine.model.interface import Sampling, Span
 from engine.model.llamacpp import LlamaModel
-from engine.model.batched_replies import generate
 from tests.engine.model.toy import ROOMY, ToyModel
 from tests.engine.model.weights import probabilities
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import Cancelled, ModelError
+from engine.model.batched_replies import generate
 from engine.model.cache_layout import SHORTEST
 from engine.model.generation import PARALLEL, Reply, alike
 from engine.model.interface import Capacity, Sampling
-from engine.model.batched_replies import generate
 from tests.engine.model.toy import ROOMY, ToyModel, next_logits
 
 GREEDY = Sampling()

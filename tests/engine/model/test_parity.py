@@ -10,10 +10,10 @@ import llama_cpp
 import numpy as np
 import pytest
 
+from engine.model.batched_replies import generate
 from engine.model.generation import PARALLEL, alike
 from engine.model.interface import Logits, Sampling, Span
 from engine.model.llamacpp import LlamaModel
-from engine.model.batched_replies import generate
 from tests.engine.model.weights import probabilities
 
 TEXTS = (

@@ -7,10 +7,10 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.model.batched_replies import generate
 from engine.model.generation import Task, write
 from engine.model.interface import Sampling
-from engine.model.batched_replies import generate
-from engine.model.shared_prefixes import SHORTEST, share_beginnings
+from engine.model.shared_prefixes import SHORTEST, share_prefixes
 from tests.engine.model.toy import ROOMY, ToyModel
 
 RULES = b"You are the assistant of a library. Be brief, and lend no maps to anybody." * 2
@@ -24,7 +24,7 @@ def tasks(*prompts: bytes, max_tokens: int = 6) -> list[Task]:
 
 
 def shared(model: ToyModel, wanted: list[Task]) -> tuple[list[Task], int]:
-    return share_beginnings(model, wanted, range(32, 64))
+    return share_prefixes(model, wanted, range(32, 64))
 
 
 def texts(model: ToyModel, wanted: list[Task]) -> list[tuple[int, ...]]:

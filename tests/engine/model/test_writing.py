@@ -8,10 +8,10 @@ import re
 import pytest
 
 from engine.errors import ModelError
+from engine.model.batched_replies import generate
 from engine.model.generation import Reply, alike
 from engine.model.interface import Sampling
 from engine.model.llamacpp import LlamaModel
-from engine.model.batched_replies import generate
 
 WARM = Sampling(temperature=0.9, top_k=50, top_p=0.95, min_p=0.01)
 PROMPTS = ("The customer said", "My favourite colour is", "Dear sir or madam,")

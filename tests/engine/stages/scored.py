@@ -109,7 +109,7 @@ def stages(
         project, process, model, "tuned", question, limit=limit, query=query, names=names
     )
     remaining = remaining_kind(project, process, model, prompt(), lambda: scoring.config_hash)
-    scoring.spell_out(remaining)
+    scoring.write_remaining(remaining)
     return scoring, remaining
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from engine.completeness.logs import GAP
 from engine.errors import ModelError
+from engine.model.chat import Call, ChatMessage, Speaker
 from engine.model.interface import Sampling
 from engine.model.llamacpp import LlamaModel
-from engine.model.chat import Call, ChatMessage, Speaker
 from engine.worker.chat import chat_replies, fitted
 from engine.worker.client import ModelProcess
 from tests.engine.model.toy import ToyModel

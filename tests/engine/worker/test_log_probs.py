@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.errors import Cancelled, ModelError
 from engine.model.prompt_files import Prompt
-from engine.worker.log_probs import Asked, continuation_log_probs, prompted_log_probs
+from engine.worker.log_probs import PrefixQuestion, continuation_log_probs, prompted_log_probs
 from tests.engine.model.toy import END, ROOMY, START, ToyModel, log_prob
 
 HEAD = list(b"What all of them begin with, long enough to be shared. ")
@@ -20,22 +20,25 @@ continuations = st.lists(st.binary(max_size=30).map(list), max_size=6)
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> list[Asked]:
+def questions(draw: st.DrawFn) -> list[PrefixQuestion]:
     """A few questions, most with a common beginning, some of them equal."""
     head = draw(st.sampled_from([[], HEAD[:4], HEAD]))
     return [
-        Asked([*head, *draw(texts)], draw(continuations)) for _ in range(draw(st.integers(0, 12)))
+        PrefixQuestion([*head, *draw(texts)], draw(continuations))
+        for _ in range(draw(st.integers(0, 12)))
     ]
 
 
-def expected(asked: list[Asked]) -> list[list[float]]:
+def expected(asked: list[PrefixQuestion]) -> list[list[float]]:
     return [[log_prob(one.prefix, tokens) for tokens in one.continuations] for one in asked]
 
 
 class TestSums:
     @settings(max_examples=40, deadline=None)
     @given(questions(), st.integers(8, 64), st.sampled_from([4, 6, 64]))
-    def test_every_batch_size(self, asked: list[Asked], batch: int, sequences: int) -> None:
+    def test_every_batch_size(
+        self, asked: list[PrefixQuestion], batch: int, sequences: int
+    ) -> None:
         """However little fits a batch or a wave, each sum is that of the tokens one by one, and nothing is left."""
         model = ToyModel(replace(ROOMY, batch=batch, rows=max(1, batch // 3), sequences=sequences))
         found = continuation_log_probs(model, asked)
@@ -45,7 +48,10 @@ class TestSums:
 
     def test_what_is_shared_is_decoded_once(self) -> None:
         """A common beginning and a prefix with many continuations cost their tokens once."""
-        asked = [Asked([*HEAD, 1], [[2, 3]] * 10), Asked([*HEAD, 4], [[5, 6]] * 10)]
+        asked = [
+            PrefixQuestion([*HEAD, 1], [[2, 3]] * 10),
+            PrefixQuestion([*HEAD, 4], [[5, 6]] * 10),
+        ]
         model = ToyModel()
         told: list[int] = []
         continuation_log_probs(model, asked, told.append)
@@ -53,19 +59,19 @@ class TestSums:
 
     def test_an_empty_continuation_is_certain(self) -> None:
         """No tokens, no doubt."""
-        assert continuation_log_probs(ToyModel(), [Asked([1, 2], [[], [3]])])[0][0] == 0.0
+        assert continuation_log_probs(ToyModel(), [PrefixQuestion([1, 2], [[], [3]])])[0][0] == 0.0
 
     def test_long_continuations_fit_a_small_cache(self) -> None:
         """Continuations longer than a batch are read in parts, few at a time, so that the cache holds them."""
         room = replace(ROOMY, context=200, cells=280, batch=20, rows=8)
-        asked = [Asked([n, *range(100)], [list(range(n, n + 90))] * 3) for n in range(3)]
+        asked = [PrefixQuestion([n, *range(100)], [list(range(n, n + 90))] * 3) for n in range(3)]
         found = continuation_log_probs(ToyModel(room), asked)
         for got, wanted in zip(found, expected(asked), strict=True):
             assert got == pytest.approx(wanted, abs=1e-3)
 
     def test_no_forks_needed_but_at_the_end(self) -> None:
         """A recurrent model, whose sequences fork at their end only, can be asked all the same."""
-        asked = [Asked([*HEAD, n], [[2, 3], [4]]) for n in range(3)]
+        asked = [PrefixQuestion([*HEAD, n], [[2, 3], [4]]) for n in range(3)]
         found = continuation_log_probs(ToyModel(replace(ROOMY, forkable=False)), asked)
         for got, wanted in zip(found, expected(asked), strict=True):
             assert got == pytest.approx(wanted, abs=1e-4)
@@ -74,12 +80,12 @@ class TestSums:
         """A question that exceeds the context is refused before anything is read."""
         model = ToyModel(replace(ROOMY, context=10))
         with pytest.raises(ModelError, match="exceeds the context"):
-            continuation_log_probs(model, [Asked([1] * 8, [[1, 2, 3]])])
+            continuation_log_probs(model, [PrefixQuestion([1] * 8, [[1, 2, 3]])])
         assert model.decoded == 0
 
     def test_cancelled(self) -> None:
         """A cancel ends the work, and the next question starts from an empty cache."""
-        asked = [Asked([*HEAD, n], [[2, 3], [4, 5]]) for n in range(3)]
+        asked = [PrefixQuestion([*HEAD, n], [[2, 3], [4, 5]]) for n in range(3)]
         model = ToyModel()
         model.cancel_after = 2
         with pytest.raises(Cancelled):

@@ -15,11 +15,11 @@ import pytest
 from engine.completeness.block import ItemScore, LogItem, Question, score_block
 from engine.completeness.scoring import BoundaryScorer
 from engine.errors import Cancelled, ModelCrashed, ModelError, ModelFileError, WorkbenchError
+from engine.model.batched_replies import generate
 from engine.model.generation import alike
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.llamacpp import LlamaModel
 from engine.model.prompt_files import frame, parse_prompt, prompt_text
-from engine.model.batched_replies import generate
 from engine.worker.client import ModelProcess
 from tests.engine.model.weights import SMALL
 from tests.engine.store.support import REPOSITORY

@@ -18,9 +18,9 @@ from engine.completeness.block import (
     Question,
     WrittenOn,
 )
+from engine.model.chat import Call, ChatMessage
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import parse_prompt, prompt_names, prompt_text
-from engine.model.chat import Call, ChatMessage
 from engine.trees.growth import Budget, Work
 from engine.trees.places import Place
 from engine.trees.record import record

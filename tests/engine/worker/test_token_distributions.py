@@ -13,8 +13,8 @@ from engine.model.interface import LoadOptions, Span, log_probs
 from engine.model.llamacpp import LlamaModel, quantize
 from engine.worker import protocol
 from engine.worker.client import ModelProcess
-from engine.worker.token_distributions import read_tokens
 from engine.worker.requests import ReadTokens
+from engine.worker.token_distributions import read_tokens
 from tests.engine.model.tiny import write_sliding
 from tests.engine.worker.test_protocol import sent
 

@@ -11,8 +11,8 @@ from engine.trees.growth import Budget, Work
 from engine.trees.places import Place
 from engine.trees.record import record
 from engine.trees.tree import Kind, Tree, TreeOptions
-from engine.worker.tree_growth import grow_on, grow_trees
 from engine.worker.requests import Grow, GrowOn
+from engine.worker.tree_growth import grow_on, grow_trees
 from tests.engine.model.toy import ToyModel
 
 OPTIONS = TreeOptions(alpha=0.02, max_tokens=5)

@@ -196,7 +196,7 @@ class TestTrouble:
     @pytest.mark.parametrize(
         ("said", "why"),
         [
-            (b"<html>", "no JSON"),
+            (b"<html>", "not JSON"),
             ([], "no list"),
             ({}, "no list"),
             ({"data": 3}, "no list"),

@@ -12,7 +12,7 @@ import pytest
 
 from engine.errors import Cancelled, ModelError, RequestRefused
 from engine.model.http.address import parse_address
-from engine.model.http.client import ATTEMPTS, EndpointClient, EndpointAway
+from engine.model.http.client import ATTEMPTS, EndpointAway, EndpointClient
 from engine.model.http.fleet import Fleet, Prices
 from engine.model.http.retry_waits import LONGEST_WAIT
 from tests.engine.model.http.toy_peer import Fault, ToyPeer, hangs_up, running, says
@@ -94,9 +94,9 @@ class TestOneEndpoint:
         assert len(peer.completions) == 1
 
     def test_no_json(self, peer: ToyPeer) -> None:
-        """An answer that is no JSON comes from something else than such an endpoint."""
+        """An answer that is not JSON comes from something else than such an endpoint."""
         peer.faults = [says(200, b"<html>")]
-        with pytest.raises(EndpointAway, match="no JSON"):
+        with pytest.raises(EndpointAway, match="not JSON"):
             asker(peer, Waits()).once("completions", BODY)
 
     def test_slow(self, peer: ToyPeer) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from engine.errors import ModelError, UsageError
 from engine.model.http.address import parse_address
-from engine.model.http.client import EndpointClient
 from engine.model.http.capabilities import (
     Capabilities,
     no_curve,
@@ -18,6 +17,7 @@ from engine.model.http.capabilities import (
     no_tree,
     no_writing,
 )
+from engine.model.http.client import EndpointClient
 from engine.model.http.probe import probe
 from engine.model.http.served_models import with_model
 from engine.model.prompt_files import parse_prompt, prompt_text

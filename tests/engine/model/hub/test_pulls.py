@@ -13,11 +13,9 @@ import pytest
 from engine import network_guard
 from engine.errors import ModelError, ModelFileError, NetworkRefused, UsageError
 from engine.model.gguf_file import read_gguf
-from engine.model.hub import pulls
-from engine.model.hub import download
+from engine.model.hub import download, pulls
 from engine.model.hub.access import Hub
 from engine.model.hub.download import Paused
-from engine.model.hub.repositories import look_at
 from engine.model.hub.pulls import (
     PullPlan,
     PullProgress,
@@ -26,6 +24,7 @@ from engine.model.hub.pulls import (
     plan_pull,
     unfinished,
 )
+from engine.model.hub.repositories import look_at
 from engine.model.manifest import (
     PartFile,
     delete_pulled,

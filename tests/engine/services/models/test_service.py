@@ -14,11 +14,10 @@ import pytest
 
 from engine.errors import ModelError, ModelFileError, UsageError
 from engine.model.catalog import DEFAULT_MODEL, Catalog, ModelEntry
-from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.capabilities import Capabilities
+from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.fleet import Prices
-from engine.model.hub import pulls
-from engine.model.hub import download
+from engine.model.hub import download, pulls
 from engine.model.manifest import read_manifest
 from engine.services.models.endpoints import Endpoints
 from engine.services.models.in_use import ModelsInUse

@@ -24,6 +24,14 @@ from tests.engine.stages import scored
 WORDS = "The parcel left the depot on Monday and nobody has seen it since then. "
 
 
+@pytest.fixture(scope="module", autouse=True)
+def weights(quick_weights: Path) -> Iterator[None]:
+    """Scoring runs on the shipped weights in Q8_0, as in the tests of the stages."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(scored.WEIGHTS, str(quick_weights))
+        yield
+
+
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
     made = ModelProcess(tmp_path_factory.mktemp("log") / "model.log")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from engine.errors import RequestRefused, UsageError
-from engine.model.interface import Sampling
 from engine.model.chat import Call
+from engine.model.interface import Sampling
 from tests.engine.model.http.toy_peer import says
 from tests.engine.worker.endpoints.toy_endpoint import capabilities, client, endpoint
 from tests.engine.worker.test_chat import call

@@ -11,8 +11,8 @@ from engine.completeness.block import ItemScore, LogItem, Question, log_item
 from engine.conversation import Conversation, render_log
 from engine.errors import UsageError
 from engine.model.http.address import parse_address
-from engine.model.http.client import EndpointClient
 from engine.model.http.capabilities import Capabilities
+from engine.model.http.client import EndpointClient
 from engine.model.http.fleet import Fleet
 from engine.model.http.probe import probe
 from engine.model.interface import LoadOptions, Sampling

@@ -10,10 +10,10 @@ import pytest
 
 from engine.completeness.logs import log_tokens
 from engine.errors import RequestRefused, UsageError
+from engine.model.batched_replies import generate
 from engine.model.generation import alike
 from engine.model.interface import Sampling
 from engine.model.prompt_files import Prompt, frame
-from engine.model.batched_replies import generate
 from engine.worker.endpoints.client import EndpointModel
 from engine.worker.requests import WrittenReply
 from tests.engine.model.http.toy_peer import Manner, says

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from engine.model.http.address import parse_address
-from engine.model.http.client import EndpointClient
 from engine.model.http.capabilities import Capabilities
+from engine.model.http.client import EndpointClient
 from engine.model.http.fleet import Fleet, Prices, Replies
 from engine.model.http.probe import probe
 from engine.model.interface import LoadOptions
