@@ -1,4 +1,4 @@
-"""What the program knows about goals, as screens and commands see it: frozen rows, no arrays, no SQL."""
+"""Records of clusterings, groups, merge proposals and decisions, as screens and commands read them."""
 
 from __future__ import annotations
 
@@ -11,45 +11,47 @@ from engine.records.calibration import Agreement
 from engine.records.scores import State
 
 GoalText = Literal["first-user", "all-user", "all", "summary"]
-"""What stands for a conversation's goal: its first user message, all of them, what user and assistant wrote, or a
-summary that a model wrote."""
+"""The text that a conversation is clustered by: its first user message, all of them, what user and assistant wrote, or
+a summary that a model wrote."""
 
 USUAL_TEXT: GoalText = "all"
-"""Nothing else told goals apart as well on public data; see docs/decisions/0016."""
+"""It separated goals best on public data; see docs/decisions/0016."""
 
 Decide = Literal["ask", "auto", "llm", "none"]
-"""Who decides on proposals: a person, the merge probability, the model's word alone (the paper), or nobody."""
+"""Who decides on merges: a person, the merge probability, the model alone (as in Soroka et al., "Unsupervised
+Evaluation of Multi-Turn Objective-Driven Interactions"), or nobody."""
 
 Author = Literal["human", "auto", "llm"]
 
 DecisionKind = Literal["merge", "apart", "never", "split", "move", "rename", "pin", "unpin"]
-"""What can be done on the desk. `apart` refuses a pair; `never` also forbids it in later clusterings."""
+"""The kinds of decisions. `apart` refuses a pair; `never` also forbids it in later clusterings."""
 
 MergeOrder = Literal["similarity", "probability", "teaching"]
-"""Which proposal comes first: the most similar (the paper), the most probable, or whose answer teaches most."""
+"""Which proposal comes first: the most similar (Soroka et al.), the most probable, or the one whose answer teaches
+most."""
 
 MemberOrder = Literal["central", "doubtful", "name"]
 
 NAMELESS = "a group without a label"
 
 LIKELY = 0.05
-"""Merge probability from which a pair is worth a person's time before the others."""
+"""Merge probability from which a pair is shown to a person before the others."""
 
 Pair = tuple[str, str]
-"""Ids of two groups, in order."""
+"""Ids of two groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusteringRow:
-    """One run of the clustering, which decisions build on.
+    """One clustering.
 
     Attributes:
         config_hash: Of texts, vectors and clustering.
-        k: Clusters asked for, an overestimate.
-        groups: Clusters that stand now.
-        outliers: Conversations that belong to none.
-        without: Conversations that have no text to go by; `export` says why.
-        novel: Conversations assigned later that are in no cluster.
+        k: Number of clusters asked for, an overestimate.
+        groups: Number of current groups.
+        outliers: Conversations in no cluster.
+        without: Conversations without a text to cluster by; `export` says why.
+        novel: Conversations that came later and were assigned to no group.
     """
 
     id: int
@@ -69,7 +71,7 @@ class ClusteringRow:
 
 @dataclass(frozen=True, slots=True)
 class GroupStates:
-    """How many members are in each state."""
+    """Number of members in each state."""
 
     complete: int = 0
     incomplete: int = 0
@@ -84,18 +86,18 @@ class GroupStates:
 
 @dataclass(frozen=True, slots=True)
 class GoalGroup:
-    """A cluster as it stands: one of the clustering, or what decisions made of some.
+    """A current or former group: a cluster of the clustering, or one that decisions made.
 
     Attributes:
         id: `c12` from the clustering, `d40` made by decision 40, `d40.1` its second part.
-        number: A rank by size from 1, as lists show it.
-        label, description: Short name, one sentence; a group without a label is named after its commonest words.
-        share: Of all conversations with a text.
+        number: Rank by size from 1; 0 for a former group.
+        label, description: Short name and one sentence; a group without a label is named after its distinctive words.
+        share: Size divided by the number of conversations with a text.
         spread: Mean cosine distance of members to the centre.
-        leaves: Median leaves of its response trees; None where there is none.
-        stability: Mean Jaccard under resampling, in [0, 1]; None before it was measured.
-        made_of: Ids of the groups that a decision made it of; empty for one of the clustering.
-        made_by: Decision that made it.
+        leaves: Median number of leaves of its response trees; None where there are none.
+        stability: Mean Jaccard similarity under resampling, in [0, 1]; None before it was measured.
+        made_of: Ids of the groups that a decision made it of; empty for a cluster.
+        made_by: Id of the decision that made it; None for a cluster.
     """
 
     id: str
@@ -118,10 +120,11 @@ class MemberRow:
     """A conversation in a group.
 
     Attributes:
-        text: What stands for its goal.
+        text: Its goal text.
         distance: Cosine distance to the centre of the group.
-        doubt: Distance to its own centre divided by that to the nearest other; near or above 1 is doubtful.
-        other: Label of that nearest other group.
+        doubt: Distance to the centre of its group divided by that to the nearest other centre; doubtful near 1 or
+            above.
+        other: Label of that other group; empty where there is none.
     """
 
     conversation_id: int
@@ -134,7 +137,7 @@ class MemberRow:
 
 
 def model_says_yes(yes: float | None, yes_reversed: float | None) -> bool | None:
-    """The model's word: whether its yes is the likelier answer, over both orders; None where it was not asked."""
+    """Whether yes is the likelier answer of the model, over both orders; None where it was not asked."""
     if yes is None or yes_reversed is None:
         return None
     return yes + yes_reversed > 1
@@ -145,14 +148,15 @@ class Evidence:
     """What speaks for and against merging two groups.
 
     Attributes:
-        probability: Of a merge, all of it combined and calibrated on the decisions so far.
-        description_similarity, member_similarity: Cosines of the descriptions' and of the centres' vectors.
-        overlap: Share of members whose nearest neighbours lie in the other group.
-        likelihood_ratio: How much likelier one side's texts are after the other's than after mixed ones, nats a token,
-            mean of both ways; None before it was asked.
-        yes, yes_reversed: Probability of the model's yes, with A first and with B first; None before it was asked.
-        reason: The model's, may be empty.
-        label, description: The model's, of the merged group; may be empty.
+        probability: Merge probability: all evidence combined by a model that is fitted to the decisions so far.
+        description_similarity, member_similarity: Cosine of the vectors of the descriptions, and of the centres.
+        overlap: Share of the nearest neighbours of the members of one group that lie in the other, in [0, 1].
+        likelihood_ratio: Gain in log-probability of the texts of one group after those of the other instead of mixed
+            ones, in nats a token, mean of both ways; None before the model was asked.
+        yes, yes_reversed: Probability that the model answers yes, with A first and with B first; None before it was
+            asked.
+        reason: Given by the model; may be empty.
+        label, description: Of the merged group, given by the model; may be empty.
         model: Name of the model that answered; empty before it was asked.
         features: Inputs of the merge probability by name, None for those not known; the probability learns from them
             once the pair is decided.
@@ -174,13 +178,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Two groups that may be one.
+    """Two groups that may be one, as they are shown to a person.
 
     Attributes:
-        a, b: The larger first.
-        near_a, near_b: Other groups nearest to each: (label, cosine), nearest first.
-        after: The states of the members of both.
-        why: What makes it the next, in words.
+        a, b: The groups, the larger first.
+        near_a, near_b: (label, cosine) of the other groups nearest to each, nearest first.
+        after: States of the members of both together.
+        why: Why this pair is proposed, in words.
     """
 
     a: GoalGroup
@@ -199,20 +203,20 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class ReviewProgress:
-    """How far the work on the desk is.
+    """How far the review of merge proposals is.
 
     Attributes:
-        merged, refused: Decisions of a person or a rule that stand.
-        left: Undecided pairs above the floor.
-        likely: Of them, those whose merge probability is at least `LIKELY`.
-        unasked: Of the likely, those that the model was not asked about yet.
-        calls: Model calls that those need; the others can be refused without asking.
-        seconds: What they take, from calls measured so far; None where none was.
-        agreement: Of the model's word with the person.
-        learned_from: Decisions that the merge probability is fitted on; 0 is the prior alone.
-        floor: Description similarity below which a pair is not proposed.
+        merged, refused: Number of decisions that stand, of people and rules.
+        left: Number of undecided pairs above the floor.
+        likely: Those of them whose merge probability is at least `LIKELY`.
+        unasked: Those of the likely ones that the model was not asked about.
+        calls: Model calls to ask about those.
+        seconds: Time of these calls by the calls measured so far; None where none was.
+        agreement: Of the model's answers with the decisions of the person.
+        learned_from: Number of decisions that the merge probability is fitted to; 0 is the prior alone.
+        floor: Similarity of descriptions below which a pair is not proposed.
         finished: Every current pair was refused or lies below the floor.
-        asking: Proposals are being computed now.
+        asking: The model is being asked about pairs now.
     """
 
     merged: int
@@ -310,11 +314,11 @@ def _quoted(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SettleCandidate:
-    """A group that settling would give conversations.
+    """A group that `settle` would move conversations to.
 
     Attributes:
-        count: How many.
-        outliers: How many of them are in no group now.
+        count: Number of conversations that would move.
+        outliers: Those of them in no group now.
     """
 
     label: str
@@ -325,7 +329,7 @@ class SettleCandidate:
 
 @dataclass(frozen=True, slots=True)
 class SplitPart:
-    """One part of a split as it would be, most central members first."""
+    """One part of a proposed split, most central members first."""
 
     words: tuple[str, ...]
     size: int
@@ -335,7 +339,7 @@ class SplitPart:
 
 @dataclass(frozen=True, slots=True)
 class MapPoint:
-    """A conversation on the map of the vectors, by its first two principal components."""
+    """A conversation on the map: the first two principal components of its vector, and its group."""
 
     conversation_id: int
     x: float
@@ -345,7 +349,7 @@ class MapPoint:
 
 @dataclass(frozen=True, slots=True)
 class GroupPeriod:
-    """The share of a group in one import or one month, and what is known of its conversations there."""
+    """The size and share of a group in one month or import, with the states of its conversations there."""
 
     period: str
     group: str

@@ -1,1 +1,1 @@
-"""Decisions on groups: replaying them, taking them over to a new clustering, and how probable the next one is."""
+"""Decisions on groups: replay, transfer to a new clustering, merge probability, order of the queue."""

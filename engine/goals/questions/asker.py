@@ -1,9 +1,9 @@
-"""What the goal questions need of a language model. The model process answers it; tests answer it with toy models.
+"""The interface of a language model that the goal questions use. The model process implements it; tests use toy models.
 
-Two requests are enough. `generate` writes replies. `log_probs` reads how probable given continuations are; a yes or no
-is read from it as the probability of one answer against the other, and so is how much better one list of texts explains
-another. Requests are batched: prefixes that are equal are decoded once and forked, so callers give each continuation
-its own pair and do not care about order.
+Two requests are enough. `generate` writes replies. `log_probs` computes the probability of given continuations, from
+which a yes or no is read as one answer against the other, and so is how well one list of texts continues another.
+Requests are batched: equal prefixes are decoded once and forked, so callers give each continuation a pair of its own,
+in any order.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LogProb:
 
 
 class Asker(Protocol):
-    """A model that answers. Errors and cancelling are those of the model process."""
+    """A model that answers requests; it raises the errors of the model process."""
 
     def generate(
         self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None
@@ -50,12 +50,12 @@ class Asker(Protocol):
         """Writes one reply to each body laid into the prompt, greedily.
 
         Args:
-            bodies: What stands between `prompt.before` and `prompt.question`. Untrusted: no control tokens.
+            bodies: Texts between `prompt.before` and `prompt.question`. Untrusted: control tokens in them are text.
             grammar: GBNF that the reply follows.
         """
 
     def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
-        """Reads how probable continuations are, one result for each pair (body, continuation).
+        """Returns the log-probability of each continuation, for pairs (body, continuation).
 
         Args:
             prompt: Laid around each body, with its beginning of the reply; None reads the bare body, with the

@@ -1,4 +1,4 @@
-"""The words that tell a cluster from the others, for clusters that nobody named yet."""
+"""The words that distinguish a cluster from the others, for clusters without a label."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from engine.goals.embedders.tfidf import MOST_CHARS, term_counter
 from engine.goals.embedders.vectors import Numbers
 
 TEXTS = 500
-"""Texts of a cluster that are read, drawn by the seed: its common words show in them."""
+"""Texts of a cluster that are read, drawn by the seed; they show its common words."""
 
 
 def distinctive_words(
     texts: Sequence[str], labels: Numbers, count: int = 5, seed: int = 0
 ) -> dict[int, tuple[str, ...]]:
-    """The most telling words of each cluster, the most telling first.
+    """The most distinctive words of each cluster, the most distinctive first.
 
     A word's weight is the share of the cluster's texts that have it times the logarithm of how rare it is in the
     average cluster (TF-IDF over clusters, after Grootendorst 2022, BERTopic; counted by texts, so that one text that
@@ -28,7 +28,7 @@ def distinctive_words(
         count: Words a cluster at most.
 
     Returns:
-        An entry for each cluster, empty where its texts have no telling word.
+        An entry for each cluster, empty where its texts have no distinctive word.
     """
     rng = np.random.default_rng([seed, 0x776F])
     numbers = [int(number) for number in np.unique(labels) if number >= 0]

@@ -1,7 +1,8 @@
-"""The baseline of the paper: a model labels one conversation after the other, with a label used before or a new one.
+"""A baseline without clusters: a model labels one conversation after the other, with a label used before or a new one.
 
 It needs no vectors and no clusters, and depends on the order in which the conversations come: the labels that it may
-reuse are those of the conversations before. Kept for comparison (Soroka et al. 2025, appendix C.1).
+reuse are those of the conversations before. Kept for comparison: it is the baseline of Soroka et al., "Unsupervised
+Evaluation of Multi-Turn Objective-Driven Interactions", appendix C.1.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ UNNAMED = "no label"
 def label_in_order(
     asker: Asker, prompt: Prompt, texts: Sequence[str], given: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Labels texts one after the other; gives each label as soon as it is there.
+    """Labels texts one after the other and yields each label as soon as the model wrote it.
 
     A label that differs from an earlier one in case, spacing or punctuation only is that earlier one. Empty replies
     give `UNNAMED`.

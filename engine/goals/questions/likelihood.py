@@ -1,7 +1,8 @@
-"""How much better a model expects the texts of one cluster after those of another than after mixed ones.
+"""The likelihood ratio of two clusters: how much better a model predicts the texts of one after those of the other.
 
-A model that is too small to be asked whether two lists are of one kind still continues a list in kind, so the gain in
-log-probability tells how alike they are. For a text b of B, read after a list of A's and after a mixed list:
+A model that is too small to answer whether two lists have the same goal still continues a list with similar texts, so
+the gain in log-probability measures how similar they are. For a text b of B, read after a list of A's and after a mixed
+list:
 
     gain(A -> B) = mean over b of (log p(b | A's) - log p(b | mixed)) / tokens(b)
     likelihood ratio of A and B = (gain(A -> B) + gain(B -> A)) / 2, in nats a token
@@ -24,12 +25,12 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 def list_prefix(texts: Sequence[str]) -> str:
-    """A list that a model goes on with."""
+    """The beginning of a list, for a model to continue."""
     return "".join(f"- {clipped(text, TEXT_CHARS)}\n" for text in texts) + "-"
 
 
 def continuation(text: str) -> str:
-    """A text as the next of a list."""
+    """A text as the next item of a list."""
     return f" {clipped(text, TEXT_CHARS)}\n"
 
 

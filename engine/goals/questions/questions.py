@@ -1,7 +1,8 @@
-"""The questions of goal clustering: what a model reads for each, and what is made of its reply.
+"""The questions of goal clustering: what a model reads for each, and how its reply is parsed.
 
-Wordings are prompt files (`summary`, `label`, `merge`, `merge-reason`); here stands what is laid into them. The lists
-and their names follow the paper (Soroka et al. 2025, appendix B.1). A text takes one line, so no text can forge a list.
+The wordings are prompt files (`summary`, `label`, `merge`, `merge-reason`); this module builds what is inserted into
+them. The lists and their names follow Soroka et al., "Unsupervised Evaluation of Multi-Turn Objective-Driven
+Interactions", appendix B.1. A text takes one line, so no text can forge a list.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from engine.goals.questions.asker import Asker, LogProb
 from engine.model.prompt_files import Prompt
 
 EXAMPLES = 10
-"""Texts of each list."""
+"""Number of texts in each list."""
 LABEL_CHARS, MERGE_CHARS = 240, 160
 """Of each text; 20 and 30 of them leave room in a context of 2,048 tokens."""
 LABEL_WORDS = 6
@@ -90,9 +91,9 @@ def choose(members: Sequence[int], number: int, seed: int) -> list[int]:
 
 
 def label_body(members: Sequence[str], others: Sequence[str]) -> str:
-    """What the label question is about: texts near a cluster that are not in it, and texts of it.
+    """The body of the label question: texts near a cluster that are not in it, and texts of it.
 
-    The members come last, other than in the paper: a small model describes the list that it read last.
+    The members come last, unlike in the paper: a small model describes the list that it read last.
     """
     return "\n\n".join(
         [_listed("NOT IN GROUP", others, LABEL_CHARS), _listed("GROUP", members, LABEL_CHARS)]
@@ -100,7 +101,7 @@ def label_body(members: Sequence[str], others: Sequence[str]) -> str:
 
 
 def merge_body(first: Sequence[str], second: Sequence[str], others: Sequence[str]) -> str:
-    """What the merge question is about: texts of both clusters, and texts of neither."""
+    """The body of the merge question: texts of both clusters, and texts of neither."""
     return "\n\n".join(
         [
             _listed("GROUP 1", first, MERGE_CHARS),

@@ -1,1 +1,1 @@
-"""What the screens and commands of goals are handed: clusters to look at, the desk, the jobs that make them."""
+"""Use cases of goals: clusterings and their groups, the review of merges, runs, exports."""

@@ -1,4 +1,4 @@
-"""Lines about the clustering that is shown: its groups, who is in which, and what was decided."""
+"""Export lines of the clustering that is shown: groups, decisions, and the group of each conversation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Shares = npt.NDArray[np.float64]
 
 
 def cluster_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    """The groups that stand, largest first.
+    """The current groups, largest first.
 
     Raises:
         UsageError: Nothing was clustered yet.
@@ -99,10 +99,10 @@ def _decision_line(decision: GoalDecision, reason: str | None) -> dict[str, Any]
 def assignment_lines(
     conn: sqlite3.Connection, wanted: Sequence[int] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """A line for each imported id of what is wanted, in its order, or of all: the group it is in, with the score of its
-    membership, other groups that it may belong to, and the distance to the centre; `reason` says why it is in none.
+    """A line for each imported id of the wanted conversations, in their order, or of all: its group with the membership
+    score, other groups that it may belong to, and the distance to the centre; `reason` says why it is in no group.
 
-    Scores are those of `engine.goals.clusters.membership`, among the groups as they stand.
+    Scores are those of `engine.goals.clusters.membership` among the current groups.
 
     Raises:
         UsageError: Nothing was clustered yet.
@@ -156,7 +156,7 @@ def _view(conn: sqlite3.Connection) -> ClusteringView:
 
 
 def _shares(rows: Vectors, learned: Membership) -> _Shares:
-    """Scores of membership in every group, shape (rows, groups); each row adds up to 1."""
+    """Membership scores in every group, shape (rows, groups); each row sums to 1."""
     cosines = learned.sharpness * (rows @ learned.centres.T).astype(np.float64)
     raised = np.exp(cosines - cosines.max(axis=1, keepdims=True))
     found: _Shares = raised / raised.sum(axis=1, keepdims=True)
