@@ -59,7 +59,7 @@ def _commands() -> type[Provider]:
 
 
 class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
-    """The terminal app. Its bindings work on every screen, unless a dialog is open. The caller closes the services.
+    """Works on every screen, unless a dialog is open. Closing the services after the app has quit is up to the caller.
 
     Attributes:
         next_project: Path of the project to open when this one has been closed; None to end.

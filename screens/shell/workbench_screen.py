@@ -154,7 +154,7 @@ class RoutedApp(Protocol):
 
 
 class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
-    """Base of the screens: reads again after events of the engine while it is in front, and shows errors."""
+    """Every screen of the program: it reads again after events of the engine while it is in front, and shows errors."""
 
     PLACE = "screen"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -208,20 +208,20 @@ class ScreenProject:
     def services(self) -> Services:
         """What the app is given."""
         return Services(
-            ProjectInfo(self.name, self.name, self.read_only),
-            self.conversations,
-            self.triage,
-            self.jobs,
-            self.saved,
-            ExportFiles(self.file),
-            self.calibration,
-            self.trees,
-            self.goals,
-            self.training,
-            self.network,
-            self.models,
-            self.validation,
-            self.simulations,
+            project=ProjectInfo(self.name, self.name, self.read_only),
+            conversations=self.conversations,
+            triage=self.triage,
+            jobs=self.jobs,
+            saved=self.saved,
+            exports=ExportFiles(self.file),
+            calibration=self.calibration,
+            trees=self.trees,
+            goals=self.goals,
+            training=self.training,
+            network=self.network,
+            models=self.models,
+            validation=self.validation,
+            simulations=self.simulations,
         )
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:

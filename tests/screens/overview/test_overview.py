@@ -37,6 +37,7 @@ class TestFigures:
             assert "45% ± 16 complete  (n 33 · 92% scored)" in shown
             assert "● 15 complete" in shown
             assert "· 3 unscored" in shown
+            assert "corrected for the model's errors: needs verdicts" in shown
             assert "▲ .50" in shown
 
     async def test_fits_80_by_24(self) -> None:
