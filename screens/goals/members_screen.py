@@ -245,7 +245,7 @@ class GoalMembersScreen(Marking, UndoScreen):
         self.app.push_screen(ChoiceDialog("Which first", choices, self._order), chosen)
 
     def action_find(self) -> None:
-        """Opens the line in which one types words."""
+        """Opens the search line."""
         self.query_one(FindLine).open()
 
     def on_find_line_changed(self, message: FindLine.Changed) -> None:
@@ -258,7 +258,7 @@ class GoalMembersScreen(Marking, UndoScreen):
         self.table.action_move(message.delta)
 
     def on_find_line_left(self) -> None:
-        """Back to the list."""
+        """Puts the focus back on the list."""
         self.table.focus()
 
     # Going elsewhere

@@ -75,7 +75,7 @@ class GoalRunForm(RunForm[ClusteringRequest, Estimate]):
         self._goals, self._last = goals, last
 
     def fields(self) -> ComposeResult:
-        """See the base."""
+        """The lines of the form."""
         last = self._last
         text = list(TEXTS).index(last.text if last is not None else DEFAULT.text)
         embedder = one_line(last.embedder) if last is not None else DEFAULT.embedder
@@ -90,7 +90,11 @@ class GoalRunForm(RunForm[ClusteringRequest, Estimate]):
         yield field_line("merges", Cycle([name for name, _ in DECIDES.values()], id="decide"))
 
     def request(self) -> ClusteringRequest:
-        """See the base."""
+        """The run that the fields describe.
+
+        Raises:
+            WorkbenchError: No embedder, or a number that is none.
+        """
         embedder = self.text("embedder")
         if not embedder:
             raise WorkbenchError("Say which embedder.", HELP["embedder"])
@@ -104,15 +108,15 @@ class GoalRunForm(RunForm[ClusteringRequest, Estimate]):
         )
 
     def cost(self, request: ClusteringRequest) -> Estimate:
-        """See the base."""
+        """Reads how many conversations the run is about and how long it takes."""
         return self._goals.estimate(request)
 
     def cost_text(self, request: ClusteringRequest, cost: Estimate) -> Content:
-        """See the base."""
+        """The cost as text."""
         return estimate_content(cost, request)
 
     def help_of(self, field: str) -> str:
-        """See the base."""
+        """The explanation of the choice, or of what can be typed."""
         if field == "text":
             return [*TEXTS.values()][self.at("text")][1]
         if field == "decide":

@@ -1,4 +1,4 @@
-"""The merge desk and the goals on a real project file: what keys decide is what stands when it is opened again."""
+"""The merge desk and the goals on a project file: what keys decide is stored, and is there when it is opened again."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_a_session(tmp_path: Path) -> None:
 
 
 async def test_working_to_the_end(tmp_path: Path) -> None:
-    """Refusing whatever is proposed comes to an end, which is said; lowering nothing brings nothing back."""
+    """Refusing every proposal comes to an end, which the desk says; every view of the goals opens afterwards."""
     path = tmp_path / "goals.wb"
     with Project.open(path, create=True) as project:
         fill_topics(project)
