@@ -147,12 +147,12 @@ def replies(conn: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Reply]:
     return found
 
 
-def add_replies(conn: sqlite3.Connection, said: Iterable[tuple[str, Reply]]) -> None:
+def add_replies(conn: sqlite3.Connection, given: Iterable[tuple[str, Reply]]) -> None:
     """Stores replies by key; an existing reply is kept."""
     conn.executemany(
         "INSERT INTO call_reply (key, text, stopped, note) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (key) DO NOTHING",
-        ((bytes.fromhex(key), *reply) for key, reply in said),
+        ((bytes.fromhex(key), *reply) for key, reply in given),
     )
 
 

@@ -4,9 +4,9 @@
   are left out unless the filter asks for a state.
 - `lowest`: the lowest score first, unscored ones last.
 - `disagreement`: what two ways of scoring put into different states, the biggest difference first.
-- `unsure`: by response trees. First what lies in the top tenth of both leaves and minus the best log-probability, then of
-  one of them, then the rest, by the sum of both ranks. As in Appendix C.2.2 of Soroka et al., "Unsupervised Evaluation
-  of Multi-Turn Objective-Driven Interactions".
+- `unsure`: by response trees. First what lies in the top tenth of both leaves and minus the best log-probability, then
+  of one of them, then the rest, by the sum of both ranks. As in Appendix C.2.2 of Soroka et al., "Unsupervised
+  Evaluation of Multi-Turn Objective-Driven Interactions".
 - `sample`: for calibration. Scored conversations are cut by the rank of their score into `SAMPLE_GROUPS` groups of
   equal size, and each group in turn gives one at random (seeded), so that verdicts stand for every score.
 - `list`: as the list shows them.
@@ -188,12 +188,12 @@ def _disagreeing(
         seen.add(key)
         if len(items) < page:
             both = names[config or ""], names[name]
-            told = [mode if both[0][0] != both[1][0] else model for mode, model in both]
+            names_shown = [mode if both[0][0] != both[1][0] else model for mode, model in both]
             items.append(
                 TriageItem(
                     key,
-                    f"disagreement: {told[0]} says {rule.state(shown)},"
-                    f" {told[1]} says {rule.state(other)}",
+                    f"disagreement: {names_shown[0]} says {rule.state(shown)},"
+                    f" {names_shown[1]} says {rule.state(other)}",
                 )
             )
     return items, len(seen)

@@ -255,7 +255,7 @@ def test_detection_reads_or_says_why_not(data: bytes) -> None:
 @pytest.mark.parametrize("depth", [150, 199, 250, 900, 100_000])
 @pytest.mark.parametrize("key", ["meta", "truth", "arguments"])
 def test_deep_nesting(depth: int, key: str) -> None:
-    """Nesting is read up to a limit and rejected beyond it, wherever it stands."""
+    """Nesting is read up to a limit and rejected beyond it, wherever it occurs."""
     deep = "[" * depth + "]" * depth
     call = f'{{"name": "a", "arguments": {deep if key == "arguments" else 1}}}'
     fields = f', "{key}": {{"a": {deep}}}' if key != "arguments" else ""

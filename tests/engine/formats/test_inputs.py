@@ -71,7 +71,7 @@ def test_stray_file_in_a_folder_keeps_nothing_out(tmp_path: Path) -> None:
     assert [isinstance(record, Parsed) for record in good.records()] == [True]
 
 
-def test_what_is_missing_is_said_at_once(tmp_path: Path) -> None:
+def test_missing_paths_are_refused_at_once(tmp_path: Path) -> None:
     """A missing path, an empty folder and an unknown format are errors with a hint, before anything is read."""
     with pytest.raises(FormatError, match="There is no file or folder") as missing:
         open_inputs([tmp_path / "absent.jsonl"])

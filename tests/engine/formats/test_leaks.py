@@ -26,7 +26,7 @@ def seen_last(*messages: Message) -> str:
 
 @pytest.mark.parametrize("token", STOP_TOKENS)
 def test_stop_token_is_cut(token: str) -> None:
-    """A stop token leaves the model's view wherever it stands; the content keeps it and the leak names it."""
+    """A stop token is hidden from the model wherever it occurs; the content keeps it and the leak names it."""
     conversation, leaks = guarded(
         Message("assistant", f"say {token} to end"), Message("user", f"Thanks! {token}\n")
     )
@@ -43,7 +43,7 @@ def test_message_that_is_only_a_stop_token_is_hidden() -> None:
 
 
 def test_stop_token_beside_tool_calls() -> None:
-    """Where a token stands in a step with calls, or in their arguments, the calls stay without it."""
+    """Where a token occurs in a step with calls, or in their arguments, the calls stay without it."""
     calls = (ToolCall("note", '{"text": "bye ###STOP###"}'),)
     assert seen_last(Message("assistant", "ok ###STOP###", tool_calls=calls)) == (
         'ok \nTOOL CALLS: [{"name": "note", "args": {"text": "bye "}}]'

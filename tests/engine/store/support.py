@@ -162,7 +162,7 @@ def in_child(work: Callable[[], T]) -> T:
 def _child(work: Callable[[], Any], writing: int) -> NoReturn:
     try:
         answer = (True, work())
-    except BaseException:  # noqa: BLE001 - told to the parent, which fails the test
+    except BaseException:  # noqa: BLE001 - reported to the parent, which fails the test
         answer = (False, traceback.format_exc())
     with os.fdopen(writing, "wb") as pipe:
         pickle.dump(answer, pipe)

@@ -47,13 +47,13 @@ def project(tmp_path: Path) -> Project:
     ],
 )
 def test_what_is_found(project: Project, text: str, found: list[int]) -> None:
-    """A word of signs wherever it stands, other words from their beginning, and nothing else."""
+    """A Chinese or Japanese word is found anywhere, other words from their beginning, and nothing else."""
     assert list(ConversationStore(project).ids(ListQuery(parse_filter(text)))) == found
 
 
 @pytest.mark.parametrize("few", [0, 1_000])
 def test_places(project: Project, few: int) -> None:
-    """The messages in which a word stands are the same by the project's index and by one of the conversation."""
+    """The messages in which a word occurs are the same by the project's index and by one of the conversation."""
     with project.reading() as conn:
         assert listing.hits(conn, 1, parse_filter("音"), few) == [0, 1]
         assert listing.hits(conn, 1, parse_filter("录音"), few) == [0]

@@ -100,7 +100,7 @@ class TestFinding:
     def test_sorting(
         self, store: ConversationStore, sort: SortKey, up: list[int], down: list[int]
     ) -> None:
-        """Descending is ascending turned round, and what has no score stands last in either direction."""
+        """Descending is ascending turned round, and conversations without a score come last in either direction."""
         assert find(store, ListQuery(sort=sort)) == up
         assert find(store, ListQuery(sort=sort, descending=True)) == down
 

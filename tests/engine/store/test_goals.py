@@ -245,7 +245,7 @@ class TestDecisions:
         def say(*decisions: GoalDecision) -> None:
             project.write(lambda conn: goal_decisions.append(conn, key, decisions))
 
-        def standing() -> list[int]:
+        def in_force() -> list[int]:
             with project.reading() as conn:
                 return [d.id for d in goal_decisions.history(conn, key) if d.stands]
 
@@ -257,15 +257,15 @@ class TestDecisions:
         with project.reading() as conn:
             assert goal_decisions.group_count(conn, key) == 2
         assert project.write(lambda conn: goal_decisions.undo(conn, key)) == 2
-        assert standing() == [1]
+        assert in_force() == [1]
         assert project.write(lambda conn: goal_decisions.redo(conn, key)) == 2
-        assert standing() == [1, 2, 3]
+        assert in_force() == [1, 2, 3]
         for act in (2, 1, None):
             assert project.write(lambda conn: goal_decisions.undo(conn, key)) == act
         assert project.write(lambda conn: goal_decisions.redo(conn, key)) == 1
         say(GoalDecision("pin", ("c0",), id=9, act=9, given_at="t"))
         assert project.write(lambda conn: goal_decisions.redo(conn, key)) is None
-        assert standing() == [1, 9]
+        assert in_force() == [1, 9]
         with project.reading() as conn:
             assert len(goal_decisions.history(conn, key)) == 4
             assert goal_decisions.newest(conn, key) == 9

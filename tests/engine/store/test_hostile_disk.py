@@ -113,9 +113,9 @@ class TestReadOnlyPlaces:
                 return str(error)
             return "opened"
 
-        said = without_rights(attempt)
-        assert "cannot be created: the folder cannot be written to" in said
-        assert "Choose a folder" in said
+        message = without_rights(attempt)
+        assert "cannot be created: the folder cannot be written to" in message
+        assert "Choose a folder" in message
 
 
 def texts(count: int) -> list[str]:
@@ -135,20 +135,20 @@ class TestFullDisk:
         def run_into_it() -> list[str]:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-            said = []
+            outcomes = []
             project = Project.open(path)
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
             for _ in range(2):
                 try:
                     fill(project, [talk(f"n{n}", text) for n, text in enumerate(texts(300))])
-                    said.append("written")
+                    outcomes.append("written")
                 except ProjectError as error:
-                    said.append(f"{error.message}|{error.hint}")
-            said.append(str(len(ConversationStore(project).ids(ListQuery()))))
+                    outcomes.append(f"{error.message}|{error.hint}")
+            outcomes.append(str(len(ConversationStore(project).ids(ListQuery()))))
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
             fill(project, [talk("b", "there is room again")])
             project.close()
-            return said
+            return outcomes
 
         first, second, found = in_child(run_into_it)
         assert first == second

@@ -35,8 +35,8 @@ class TestTags:
         assert store.tags() == []
         assert store.rows([1])[0].tags == ()
 
-    def test_what_stands(self, project: Project, store: ConversationStore) -> None:
-        """A tag stands until it is taken off; rows and the list of tags agree."""
+    def test_tags_in_force(self, project: Project, store: ConversationStore) -> None:
+        """A tag is in force until it is taken off; rows and the list of tags agree."""
         for key, tag in [(1, "spam"), (1, "late"), (2, "spam"), (3, "odd"), (1, "spam")]:
             mark(project, key, "tag", tag)
         mark(project, 3, "untag", "odd")
@@ -72,7 +72,7 @@ class TestTags:
 
 class TestHistogram:
     def test_of_the_project(self, store: ConversationStore) -> None:
-        """An inner edge belongs to the part above it, 1 to the last part, and the unscored are told apart."""
+        """An inner edge belongs to the part above it, 1 to the last part, and the unscored are counted apart."""
         assert store.histogram(None, 4) == Histogram((1, 0, 1, 1), 1)
         assert store.histogram(None, 1) == Histogram((3,), 1)
 

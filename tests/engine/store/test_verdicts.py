@@ -28,36 +28,36 @@ Act = tuple[str, tuple[int, ...], Verdict | None, str]
 
 @dataclass
 class Model:
-    """What acts mean, without a database: a stack of what stands and a stack of what was undone."""
+    """What acts mean, without a database: a stack of acts in force and a stack of undone acts."""
 
-    standing: list[Act] = field(default_factory=list)
+    active: list[Act] = field(default_factory=list)
     undone: list[Act] = field(default_factory=list)
 
     def append(self, act: Act) -> None:
-        self.standing.append(act)
+        self.active.append(act)
         self.undone.clear()
 
     def undo(self) -> Act | None:
-        if not self.standing:
+        if not self.active:
             return None
-        self.undone.append(self.standing.pop())
+        self.undone.append(self.active.pop())
         return self.undone[-1]
 
     def redo(self) -> Act | None:
         if not self.undone:
             return None
-        self.standing.append(self.undone.pop())
-        return self.standing[-1]
+        self.active.append(self.undone.pop())
+        return self.active[-1]
 
     def tags(self, conversation: int) -> tuple[str, ...]:
         held: set[str] = set()
-        for kind, keys, _, name in self.standing:
+        for kind, keys, _, name in self.active:
             if conversation in keys and kind in ("tag", "untag"):
                 held = held | {name} if kind == "tag" else held - {name}
         return tuple(sorted(held))
 
     def current(self, conversation: int) -> tuple[Verdict | None, str, tuple[str, ...]] | None:
-        mine = [act for act in self.standing if conversation in act[1] and act[0] != "repeat"]
+        mine = [act for act in self.active if conversation in act[1] and act[0] != "repeat"]
         if not mine:
             return None
         given = [verdict for _, _, verdict, _ in mine if verdict is not None]
@@ -87,12 +87,12 @@ def plain(row: VerdictRow | None) -> tuple[str, int, int, Verdict | None, str] |
     """An act as given: kind, first conversation, how many, verdict, note or tag."""
     if row is None:
         return None
-    said = row.note or "".join(row.tags)
-    return (row.kind, row.conversation_id, row.count, row.verdict, said)
+    text = row.note or "".join(row.tags)
+    return (row.kind, row.conversation_id, row.count, row.verdict, text)
 
 
 def plain_act(act: Act | None) -> tuple[str, int, int, Verdict | None, str] | None:
-    """The same of the model. A bulk act is told by its newest row."""
+    """The same of the model. A bulk act is described by its newest row."""
     if act is None:
         return None
     kind, keys, verdict, said = act
@@ -147,7 +147,7 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
         stands = model.current(key)
         if stands and stands[0]:
             expected[stands[0]] += 1
-        repeated = tuple(v for k, keys, v, _ in model.standing if k == "repeat" and key in keys)
+        repeated = tuple(v for k, keys, v, _ in model.active if k == "repeat" and key in keys)
         assert verdicts.repeats(conn, key) == repeated
     assert verdicts.tally(conn) == expected
     conn.close()
