@@ -45,7 +45,7 @@ def show_project(path: Path, *, read_only: bool = False, theme: str | None = Non
         theme = None  # a theme that was chosen meanwhile is remembered
         if app.return_code:
             raise WorkbenchError(
-                "The screens ended by a fault of the program; everything committed is in the project.",
+                "The screens stopped because of a fault in the program; what was saved is in the project.",
                 f"The log has the details: {log}",
             )
 

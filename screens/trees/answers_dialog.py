@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from engine import number_format
 from engine.errors import WorkbenchError
-from engine.services.trees.records import AnswerRow, Meanings, TreeItem
+from engine.services.trees.records import AnswerRow, GroupedAnswers, TreeItem
 from engine.services.trees.service import TreeService
 from engine.text import one_line
 from screens.shell.clipboard import copy
@@ -78,7 +78,7 @@ class AnswersDialog(Dialog[int | None]):
         self._answers: Sequence[AnswerRow] = ()
         self._others: Sequence[AnswerRow] = ()
         self._lines: Sequence[Line] = ()
-        self._meanings: Meanings | None = None
+        self._meanings: GroupedAnswers | None = None
         self._threshold = THRESHOLD
         self.table = RowTable[Line](self._columns(), self._fetch, lambda line: line.at)
 
@@ -166,7 +166,7 @@ class AnswersDialog(Dialog[int | None]):
         about = self.query_one("#about", Static)
         about.update(Content.styled("comparing …", "$tone-muted"))
 
-        def arrived(found: Meanings) -> None:
+        def arrived(found: GroupedAnswers) -> None:
             self._meanings = found
             self._show()
 

@@ -128,11 +128,11 @@ class TestTree:
     @pytest.mark.parametrize(
         ("words", "told"),
         [
-            (("paris",), "Like it: paris/1"),
+            (("paris",), "Similar names: paris/1"),
             (("nobody",), "no assistant step"),
             (("paris/1", "--property", "nice"), "no property"),
             (("paris/1", "--alpha", "2"), "alpha"),
-            (("rome/2", "--step", "3"), "Those are: 2, 4"),
+            (("rome/2", "--step", "3"), "The assistant's steps are 2, 4"),
         ],
     )
     def test_mistakes(self, project: Path, words: tuple[str, ...], told: str) -> None:

@@ -35,7 +35,7 @@ def export(arguments: argparse.Namespace) -> int:
     wanted = read_filter(arguments.filter)
     if wanted and arguments.what in OF_ALL:
         raise UsageError(
-            f"A filter chooses conversations, and {arguments.what} are of all of them.",
+            f"{arguments.what.capitalize()} concern all conversations, so --filter cannot be used.",
             "Export assignments with the filter instead.",
         )
     kind = arguments.format

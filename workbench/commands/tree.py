@@ -147,7 +147,7 @@ def _places(workspace: Workspace, arguments: argparse.Namespace) -> list[Place]:
             near = ", ".join(one_line(row.external_id, 40) for row in found[:3])
             raise UsageError(
                 f"There is no conversation {name!r}.",
-                f"Like it: {near}." if near else "`workbench list` shows their names.",
+                f"Similar names: {near}." if near else "`workbench list` shows their names.",
             )
         if len(exact) > 1:
             raise UsageError(f"{len(exact)} conversations are named {name!r}.")
@@ -160,7 +160,8 @@ def _places(workspace: Workspace, arguments: argparse.Namespace) -> list[Place]:
     if not at_step:
         steps = ", ".join(str(place.step) for place in every)
         raise UsageError(
-            f"Step {arguments.step} is no answer of the assistant.", f"Those are: {steps}."
+            f"Step {arguments.step} is no answer of the assistant.",
+            f"The assistant's steps are {steps}.",
         )
     return at_step
 

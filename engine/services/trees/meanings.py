@@ -19,7 +19,7 @@ KEPT = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TextComparison:
     """A way to compare texts: its name in words, and the function that makes unit vectors of texts."""
 
     name: str
@@ -27,12 +27,12 @@ class Comparison:
 
 
 @cache
-def best_comparison() -> Comparison:
+def best_comparison() -> TextComparison:
     """MiniLM where the extra `embed` is installed, else the spelling of the texts."""
     try:
-        return Comparison("all-MiniLM-L6-v2", embedder_for("minilm").embed)
+        return TextComparison("all-MiniLM-L6-v2", embedder_for("minilm").embed)
     except UsageError:
-        return Comparison(
+        return TextComparison(
             "spelling, where 0.6 is alike: the extra `embed` is not there", letter_vectors
         )
 
@@ -40,7 +40,7 @@ def best_comparison() -> Comparison:
 class AnswerMeanings:
     """Puts the answers of trees together by meaning; any thread may ask."""
 
-    def __init__(self, comparison: Callable[[], Comparison] = best_comparison) -> None:
+    def __init__(self, comparison: Callable[[], TextComparison] = best_comparison) -> None:
         self._comparison = comparison
         self._kept: OrderedDict[tuple[str, ...], Vectors] = OrderedDict()
         self._guard = Lock()

@@ -72,7 +72,7 @@ class AnswerRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Meanings:
+class GroupedAnswers:
     """The answers of a tree grouped by meaning.
 
     Attributes:

@@ -21,7 +21,7 @@ from engine.services.trees.meanings import AnswerMeanings
 from engine.services.trees.records import (
     AnswerRow,
     ConfigRow,
-    Meanings,
+    GroupedAnswers,
     NodeColumns,
     NodeKind,
     OpenTree,
@@ -63,7 +63,7 @@ class TreeService:
         self._project, self._process, self._runs = project, process, runs
         self._runner, self._changed = runner, changed
         self._kept: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
-        self._meant = AnswerMeanings()
+        self._meanings = AnswerMeanings()
         self._guard = Lock()
 
     # Reading
@@ -109,16 +109,18 @@ class TreeService:
 
     def meanings(
         self, conversation_id: int, step: int, config_hash: str, threshold: float
-    ) -> Meanings:
+    ) -> GroupedAnswers:
         """The complete answers of a tree grouped by meaning; raises UsageError where texts cannot be compared."""
         tree, _ = self._find(conversation_id, step, config_hash)
-        told, found = self._meant.of(tree, threshold)
+        told, found = self._meanings.of(tree, threshold)
         rows = [
             answer_row(told[at], number)
             for number, group in enumerate(found.groups)
             for at in group.answers
         ]
-        return Meanings(rows, threshold, found.entropy_low, found.entropy_high, self._meant.by)
+        return GroupedAnswers(
+            rows, threshold, found.entropy_low, found.entropy_high, self._meanings.by
+        )
 
     def compare(self, conversation_id: int, step: int, first: str, second: str) -> TreeComparison:
         """Compares the trees of two configurations at one step; raises UsageError when one of them is not there."""
@@ -247,7 +249,7 @@ class TreeService:
         with self._project.reading() as conn:
             run = runs.get(conn, row.run_id)
         if run is None:
-            raise UsageError("The run that grew this tree is not recorded.")
+            raise UsageError("The project has no record of the run that grew this tree.")
         return run
 
     def export(self, item: TreeItem, path: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.records.trees import TreeRow
-from engine.services.trees.meanings import AnswerMeanings, Comparison
+from engine.services.trees.meanings import AnswerMeanings, TextComparison
 from engine.store import trees as stored
 from engine.store.project import Project
 from engine.trees.growth import Budget
@@ -123,7 +123,7 @@ class TestLists:
     async def test_by_meaning(self, growing: Growing) -> None:
         """m puts answers of like meaning together, most probable meaning first; the threshold is said, + and - change
         it, and m takes them apart."""
-        growing.trees._meant = AnswerMeanings(lambda: Comparison("spelling", letter_vectors))
+        growing.trees._meanings = AnswerMeanings(lambda: TextComparison("spelling", letter_vectors))
 
         def told(threshold: float) -> str:
             found = growing.trees.meanings(LAST, 2, CONFIG.config_hash, threshold)
@@ -146,10 +146,10 @@ class TestLists:
     async def test_nothing_compares_meanings(self, growing: Growing) -> None:
         """Where nothing can compare answers the list says why and stays as it is."""
 
-        def none() -> Comparison:
+        def none() -> TextComparison:
             raise UsageError("No embedder is here.", "Install one.")
 
-        growing.trees._meant = AnswerMeanings(none)
+        growing.trees._meanings = AnswerMeanings(none)
         async with explored(growing) as pilot:
             await press(pilot, "l", "m")
             assert "No embedder is here. Install one." in text(pilot)

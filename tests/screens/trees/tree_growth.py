@@ -23,9 +23,9 @@ from engine.services.trees.service import TreeService
 from engine.stages.trees import TreeStage
 from engine.store.project import Project
 from engine.worker.client import ModelProcess
-from engine.worker.tree_growth import grow_on, grow_trees
 from engine.worker.model_client import ModelClient, OnProgress
 from engine.worker.requests import Grow, GrowOn, Request
+from engine.worker.tree_growth import grow_on, grow_trees
 from tests.screens.test_real_store import services as stored_services
 from tests.screens.trees.fake_trees import tree_runs
 from tests.screens.trees.tree_project import Spelled

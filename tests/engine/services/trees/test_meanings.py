@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.errors import UsageError
-from engine.services.trees.meanings import AnswerMeanings, Comparison
+from engine.services.trees.meanings import AnswerMeanings, TextComparison
 from engine.trees.meaning import Vectors, letter_vectors
 from engine.trees.tree import TreeOptions
 from tests.screens.trees.tree_project import grown
@@ -32,7 +32,7 @@ class Counting:
 def test_groups_are_those_of_the_comparison() -> None:
     """Texts that the comparison finds alike are together; what compared them is named."""
     counting = Counting()
-    meant = AnswerMeanings(lambda: Comparison("by length", counting.vectors))
+    meant = AnswerMeanings(lambda: TextComparison("by length", counting.vectors))
     told, found = meant.of(TREE, 0.9)
     lengths = [{len(told[at].text) for at in group.answers} for group in found.groups]
 
@@ -50,7 +50,7 @@ def test_another_threshold_asks_for_no_vectors() -> None:
         counting.asked += 1
         return letter_vectors(texts)
 
-    meant = AnswerMeanings(lambda: Comparison("letters", vectors))
+    meant = AnswerMeanings(lambda: TextComparison("letters", vectors))
     groups = [len(meant.of(TREE, threshold)[1].groups) for threshold in (0.05, 0.5, 0.99)]
 
     assert counting.asked == 1
