@@ -34,8 +34,8 @@ def one_parse_of_each_style() -> Iterator[None]:
 
 @pytest.fixture(scope="package", autouse=True)
 def short_waits() -> Iterator[None]:
-    """A test goes on as soon as the event loop has nothing left to do. Textual's own wait sleeps for 20 ms, several
-    times a key, until the process uses little processor time, which says nothing on a busy machine."""
+    """A key counts as handled as soon as the event loop has nothing left to do: Textual sleeps twice for 20 ms or more
+    after each key. The pauses of `settle`, which follow, are Textual's own."""
 
     async def wait_for_idle(min_sleep: float = 0.02, max_sleep: float = 1) -> None:
         loop: Any = asyncio.get_running_loop()
@@ -48,7 +48,6 @@ def short_waits() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("textual.app.wait_for_idle", wait_for_idle)
-        patch.setattr("textual.pilot.wait_for_idle", wait_for_idle)
         yield
 
 
