@@ -126,12 +126,12 @@ class PairTables:
             sizes = np.array([view.state.groups[key].size for key in keys], dtype=np.float64)
             found = self._granularity_of(view, space)
             sums = np.array([view.mean(key, space) for key in keys]) * sizes[:, None]
-            description, usual = self._descriptions(view, keys)
+            description, scale = self._descriptions(view, keys)
             table = PairTable(
                 view,
                 keys,
                 description,
-                usual,
+                scale,
                 np.clip(centres @ centres.T, -1, 1),
                 found.closeness(sums, sizes),
                 found.threshold,

@@ -50,7 +50,9 @@ class Board:
         words = distinctive_words(texts, clusters.labels, WORDS, clusters.seed)
         said = embedder.embed([" ".join(words[number]) + ". " for number in range(k)])
         self._label_vectors = np.asarray(said, dtype=float)
-        self._usual = RobustScale.of((self._label_vectors @ self._label_vectors.T)[np.triu_indices(k, 1)])
+        self._usual = RobustScale.of(
+            (self._label_vectors @ self._label_vectors.T)[np.triu_indices(k, 1)]
+        )
         self._alive = list(range(k))
         self._version = [0] * k
         self._refused: set[tuple[int, int, int, int]] = set()

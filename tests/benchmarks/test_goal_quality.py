@@ -1,4 +1,4 @@
-"""Judging clusters of goals: the desk in memory, the simulated person, and the table."""
+"""The benchmark of goal clusters: merging in memory, the simulated person, and the table."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ OUTLIER = -1
 LEAST_MEMBERS = 2
 """A cluster of one says nothing; its member goes to the nearest other, as an outlier if it is too far from that."""
 CUT = 4.0
-"""Robust standard deviations above the usual distance from which a row is an outlier."""
+"""Robust standard deviations above the median distance from which a row is an outlier."""
 POOL = 10
 """Usual distances of a cluster are pooled with those of all as if it had so many members more."""
 
@@ -97,7 +97,8 @@ def cluster(
         vectors: Shape (n, d), rows of length 1; rows of zeros belong to no cluster. May be a memory map.
         k: Clusters wanted; fewer are found where there are not so many different rows.
         restarts: Attempts, of which the one with the least inertia is taken.
-        cut: How far from usual an outlier is, see `limits_of`; None marks none.
+        cut: Robust standard deviations above the median distance from which a row is an outlier, see `limits_of`; None
+            marks none.
         largest: Clusters of more members are split again; None leaves them.
         note: Told steps done and in all; may raise to stop.
 
@@ -154,16 +155,16 @@ def limits_of(distances: Floats, labels: Numbers, k: int, cut: float = CUT) -> F
     texts would otherwise reject the fourth. Medians, because what is to be found must not move the limit.
     """
     inside = labels >= 0
-    usual, spread = _robust(distances[inside])
+    typical, spread = _robust(distances[inside])
     found = np.empty(k, dtype=np.float32)
     by_label = np.argsort(labels, kind="stable")
     edges = np.searchsorted(labels[by_label], np.arange(k + 1))
     for number in range(k):
         own = distances[by_label[edges[number] : edges[number + 1]]]
-        middle, width = _robust(own) if len(own) else (usual, spread)
+        middle, width = _robust(own) if len(own) else (typical, spread)
         share = len(own) / (len(own) + POOL)
         found[number] = (
-            share * middle + (1 - share) * usual + cut * (share * width + (1 - share) * spread)
+            share * middle + (1 - share) * typical + cut * (share * width + (1 - share) * spread)
         )
     return found
 

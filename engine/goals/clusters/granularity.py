@@ -12,7 +12,7 @@ as any, and 1 for two halves of one group. Even so goals may be broad or narrow.
 
 1. Merge the clusters step by step, the closest pair first, which gives one partition for each number of groups.
 2. Do the same with clusters made anew from random parts of the rows.
-3. Say of each partition how good it is: silhouette times share of pairs of rows told apart times (agreement times
+3. Rate each partition: silhouette times share of pairs of rows told apart times (agreement times
    lasting) squared. The silhouette is how much nearer members are to their own group than to the next (Rousseeuw 1987,
    J. Comput. Appl. Math. 20), agreement how alike the partitions of the parts are (adjusted Rand index; Ben-Hur,
    Elisseeff & Guyon 2002, Pac. Symp. Biocomput.), lasting the ratio of the closeness at which its last groups were
@@ -71,13 +71,13 @@ class Granularity:
 
     Attributes:
         unlike: b0, the mean cosine of clusters that have nothing in common.
-        usual: Mean of within over clusters, weighted by members.
+        within_mean: Mean of within over clusters, weighted by members.
         threshold: Closeness above which two groups are rather one.
         groups: How many groups that makes of these clusters.
     """
 
     unlike: float
-    usual: float
+    within_mean: float
     threshold: float
     groups: int
 
@@ -88,7 +88,7 @@ class Granularity:
             sums: Sums of the members' vectors, shape (groups, d).
             sizes: How many members those are, shape (groups,).
         """
-        return _closeness(sums @ sums.T, sizes, self.unlike, self.usual)
+        return _closeness(sums @ sums.T, sizes, self.unlike, self.within_mean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ def granularity(
     own = _numbered(labels[inside])
     k = int(own.max(initial=-1)) + 1
     sums, sizes = _sums(rows, own, k)
-    unlike, usual = _background(sums, sizes)
+    unlike, within_mean = _background(sums, sizes)
     if k < 3 or len(rows) < LEAST_ROWS:
-        return Granularity(unlike, usual, DEFAULT, k)
-    steps = _merging(sums, sizes, unlike, usual)
+        return Granularity(unlike, within_mean, DEFAULT, k)
+    steps = _merging(sums, sizes, unlike, within_mean)
     agreement = np.zeros(k + 1)
     for part in range(PARTS):
         note(part, PARTS)
@@ -133,7 +133,7 @@ def granularity(
         found = solve(rows[chosen], order, k, seed + part, restarts=1, note=lambda *_: None)
         other = closest(rows[chosen], found.centres)[0]
         other_steps = _merging(
-            *_sums(rows[chosen], other, len(found.centres)), unlike=unlike, usual=usual
+            *_sums(rows[chosen], other, len(found.centres)), unlike=unlike, within_mean=within_mean
         )
         agreement += _agreement(own[chosen], steps, k, other, other_steps, len(found.centres))
     heights = np.minimum.accumulate([1.0, *(step.closeness for step in steps), -1.0])
@@ -145,7 +145,7 @@ def granularity(
     trusted = np.maximum(agreement[:1:-1] / PARTS, 0) * room[:-1] / room[1:]
     silhouettes = np.maximum(_silhouettes(rows, own, sums, sizes, steps)[:1:-1], 0)
     at = _middle(silhouettes * told_apart * trusted**TRUSTED * expected, inside_groups, every)
-    return Granularity(unlike, usual, float(thresholds[at]), k - at)
+    return Granularity(unlike, within_mean, float(thresholds[at]), k - at)
 
 
 def _pairs_inside(sizes: Floats, steps: Sequence[_Step]) -> tuple[Floats, float]:
@@ -196,31 +196,31 @@ def _background(sums: Floats, sizes: Floats) -> tuple[float, float]:
     upper = np.triu_indices(len(sizes), 1)
     several = sizes > 1
     within = (np.diag(products)[several] - sizes[several]) / (sizes[several] * (sizes[several] - 1))
-    usual = float(np.average(within, weights=sizes[several])) if several.any() else 1.0
+    within_mean = float(np.average(within, weights=sizes[several])) if several.any() else 1.0
     if not len(upper[0]):
-        return 0.0, usual
+        return 0.0, within_mean
     cross, weights = products[upper] / pairs[upper], pairs[upper]
     order = np.argsort(cross, kind="stable")
     reached = np.cumsum(weights[order])
     unlike = cross[order][np.searchsorted(reached, UNLIKE * reached[-1])]
-    return float(unlike), max(usual, float(unlike) + LEAST_ROOM)
+    return float(unlike), max(within_mean, float(unlike) + LEAST_ROOM)
 
 
-def _closeness(products: Floats, sizes: Floats, unlike: float, usual: float) -> Floats:
+def _closeness(products: Floats, sizes: Floats, unlike: float, within_mean: float) -> Floats:
     own, pooled = sizes * (sizes - 1), POOL * (POOL - 1)
-    within = (np.diag(products) - sizes + usual * pooled) / (own + pooled)
+    within = (np.diag(products) - sizes + within_mean * pooled) / (own + pooled)
     room = np.sqrt(np.maximum(0.0, np.outer(within, within))) - unlike
     found: Floats = (products / np.outer(sizes, sizes) - unlike) / np.maximum(room, LEAST_ROOM)
     return found
 
 
-def _merging(sums: Floats, sizes: Floats, unlike: float, usual: float) -> list[_Step]:
+def _merging(sums: Floats, sizes: Floats, unlike: float, within_mean: float) -> list[_Step]:
     """Merges the closest pair until two groups are left."""
     products, sizes = sums @ sums.T, sizes.copy()
     alive = np.arange(len(sizes))
     steps: list[_Step] = []
     while len(alive) > 2:
-        near = _closeness(products[np.ix_(alive, alive)], sizes[alive], unlike, usual)
+        near = _closeness(products[np.ix_(alive, alive)], sizes[alive], unlike, within_mean)
         near[np.tril_indices(len(alive))] = -np.inf
         a, b = np.unravel_index(int(near.argmax()), near.shape)
         first, second = int(alive[a]), int(alive[b])

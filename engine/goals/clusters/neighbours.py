@@ -109,11 +109,11 @@ class Neighbours:
             end = done + CHECKPOINT
             part = vectors[: live[end]] if end < len(live) else vectors
 
-            def told(here: int, _: int, done: int = done) -> None:
+            def report(here: int, _: int, done: int = done) -> None:
                 note(done + here, len(live))
 
             grown = cls(part, fingerprint)._begun() if found is None else found._grown(part)
-            grown._add(grown._live[done:], 1, told)
+            grown._add(grown._live[done:], 1, report)
             grown.save(path)
             # an index of a million takes 2 GB: what was written goes before it is read
             del grown
@@ -215,8 +215,8 @@ class Neighbours:
         try:
             head = json.loads(_head(path).read_text(encoding="utf-8"))
             rows, indexed = int(head["rows"]), int(head["indexed"])
-            told = (head["fingerprint"], head["dimensions"], head["sha256"])
-            if rows > len(vectors) or told != (fingerprint, vectors.shape[1], _hash(path)):
+            report = (head["fingerprint"], head["dimensions"], head["sha256"])
+            if rows > len(vectors) or report != (fingerprint, vectors.shape[1], _hash(path)):
                 return None
         except (OSError, ValueError, KeyError, TypeError):
             return None

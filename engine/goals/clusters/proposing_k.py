@@ -65,8 +65,8 @@ def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
             tried.append((k, silhouette(sample, closest(sample, found.centres)[0])))
     highest = max((score for _, score in tried), default=0.0)
     best = next((k for k, score in tried if score >= min(NEARLY * highest, highest)), 1)
-    usual = math.isqrt(len(sample) * (4 if vectors.shape[1] >= MANY_DIMENSIONS else 1))
-    return KProposal(min(max(math.ceil(ABOVE * best), usual), len(sample)), best, tuple(tried))
+    least = math.isqrt(len(sample) * (4 if vectors.shape[1] >= MANY_DIMENSIONS else 1))
+    return KProposal(min(max(math.ceil(ABOVE * best), least), len(sample)), best, tuple(tried))
 
 
 def silhouette(rows: Vectors, labels: Numbers) -> float:

@@ -42,7 +42,7 @@ class HttpEmbedder:
 
     @property
     def fingerprint(self) -> str:
-        """The endpoint and its model: what stands behind them cannot be seen from here."""
+        """The endpoint and its model, the only things known of it here."""
         return f"http:{self._base}#{self._named_model()}"
 
     def fit(self, texts: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""The desk in the project file: every act is stored whole or not at all, and the file alone says what stands."""
+"""Decisions in the project file: every act is stored whole or not at all, and the groups follow from the file alone."""
 
 from __future__ import annotations
 
@@ -121,7 +121,8 @@ class TestActs:
         assert row.id == 1
 
     def test_several_at_once(self, project: Project) -> None:
-        """Decisions from several threads follow one another: each is on the desk as it stood, and none is lost."""
+        """Decisions from several threads follow one another: each is applied to the state before it, and none is
+        lost."""
         decision_log = DecisionLog(project)
 
         def decide(label: str) -> None:
@@ -165,7 +166,8 @@ class TestActs:
 
 class TestClusteringAgain:
     def test_decisions_are_taken_over(self, project: Project) -> None:
-        """In one act of the new clustering, marked as carried; what has no place is told and is tried on the next."""
+        """In one act of the new clustering, marked as carried; what cannot be taken over is listed and tried on the
+        next."""
         decision_log = DecisionLog(project)
         for decision in (MERGE, SPLIT, GoalDecision("never", ("d1", "c3"))):
             decision_log.decide(1, plans(decision))

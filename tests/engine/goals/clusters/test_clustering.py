@@ -132,16 +132,16 @@ class TestPartition:
 
     def test_stopping(self) -> None:
         """What the note raises ends the work; the steps it was told of add up."""
-        told: list[tuple[int, int]] = []
+        steps_noted: list[tuple[int, int]] = []
 
         def stop(done: int, total: int) -> None:
-            told.append((done, total))
+            steps_noted.append((done, total))
             if done == 2:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             cluster(grouped()[0], 6, note=stop)
-        assert told == [(0, kmeans.RESTARTS), (1, kmeans.RESTARTS), (2, kmeans.RESTARTS)]
+        assert steps_noted == [(0, kmeans.RESTARTS), (1, kmeans.RESTARTS), (2, kmeans.RESTARTS)]
 
 
 class TestRepetition:

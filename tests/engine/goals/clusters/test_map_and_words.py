@@ -51,7 +51,7 @@ class TestMap:
 
 class TestWords:
     def test_tell_apart(self) -> None:
-        """Each kind of wish is named by words that only it has."""
+        """Each group of goals is named by words that only it has."""
         texts, kinds = wishes()
         names = sorted(set(kinds))
         labels = np.array([names.index(kind) for kind in kinds], dtype=np.int32)

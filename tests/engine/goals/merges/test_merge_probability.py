@@ -75,7 +75,7 @@ class TestFit:
 
 class TestProbability:
     def test_missing(self) -> None:
-        """What was not asked yet counts as usual, which is 0."""
+        """NaN, an answer that was not asked for, counts as 0."""
         model = refit(PRIOR, NONE, [])
         known = model.probabilities(np.array([[1.0, 0.0]]))
         assert model.probabilities(np.array([[1.0, np.nan]])) == pytest.approx(known)

@@ -92,7 +92,7 @@ class TestMerging:
 
     @pytest.mark.parametrize("sides", [("c0", "c0"), ("c0",), ("c0", "c9"), ("c0", "d5")], ids=str)
     def test_what_cannot_be_merged(self, sides: tuple[str, ...]) -> None:
-        """One group, or one that does not stand, is refused and the desk is as it was."""
+        """A merge with one group, or with a former one, is refused and the state is as it was."""
         state = base()
         with pytest.raises(UsageError):
             state.apply(decided(1, "merge", *sides))
@@ -172,7 +172,7 @@ class TestSplitting:
         ids=["all in one", "none", "twice", "of another group", "an empty part", "an outlier"],
     )
     def test_parts_that_are_none(self, parts: list[list[int]]) -> None:
-        """They are refused and the desk is as it was."""
+        """They are refused and the state is as it was."""
         state = base()
         with pytest.raises(UsageError):
             state.apply(decided(1, "split", "c0", parts=parts))
@@ -239,7 +239,7 @@ class TestAsking:
 
 
 def test_in_words() -> None:
-    """Each kind of decision is told with what groups were called then."""
+    """Each kind of decision is described with the labels that its groups had then."""
     state = after(decided(1, "rename", "c0", name="bills"))
     cases = (
         decided(2, "merge", "c0", "c1", name="pay"),
@@ -252,8 +252,8 @@ def test_in_words() -> None:
         decided(2, "pin", "c0"),
         decided(2, "unpin", "c0"),
     )
-    told = [state.complete(case).text for case in cases]
-    assert told == [
+    texts = [state.complete(case).text for case in cases]
+    assert texts == [
         "merged “bills” and “label 1” into “pay”",
         "kept “bills” and “label 1” apart",
         "kept “bills” and “label 1” apart for good",

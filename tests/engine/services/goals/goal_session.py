@@ -1,4 +1,4 @@
-"""An hour on the desk in a process of its own, which ends by killing itself.
+"""A review of merges in a process of its own, which ends by killing itself.
 
 `python -m tests.engine.services.goals.goal_session PROJECT`; prints what stood then as one line of JSON.
 """
@@ -22,7 +22,7 @@ PROPOSALS = 30
 
 
 def state(goals: GoalService) -> dict[str, Any]:
-    """Everything that a person can see of the desk."""
+    """Everything that a person can see of the groups and decisions."""
     return {
         "clusterings": [row.id for row in goals.clusterings()],
         "groups": {

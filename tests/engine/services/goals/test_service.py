@@ -53,7 +53,7 @@ class TestLater:
         assert 34 not in members(goals, flights.id)
 
     def test_a_group_that_is_taken_back(self, clustered: Project, goals: GoalService) -> None:
-        """Who was assigned to it is in none, until the next run assigns them to what stands now."""
+        """Conversations assigned to it are in no group, until the next run assigns them to the current groups."""
         a, b = next(
             (x.id, y.id)
             for x, y in combinations(goals.groups(), 2)
@@ -159,7 +159,7 @@ class TestExports:
         assert evidence["probability"] == decision["probability"]
 
     def test_decisions_without_a_place(self, clustered: Project, goals: GoalService) -> None:
-        """What another clustering gives no place is told with the reason, and nothing is lost."""
+        """A decision that cannot be taken over to another clustering is exported with the reason."""
         a, b = next(
             (x.id, y.id)
             for x, y in combinations(goals.groups(), 2)
@@ -172,10 +172,10 @@ class TestExports:
         assert line["waiting"] == "its sides lie in one group now"
 
     def test_what_cannot_be_exported(self, clustered: Project, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
-        """Clusters take no filter, and nothing is there before a clustering; both are told."""
+        """Exporting clusters with a filter, or decisions before any clustering, is an error that says so."""
         path = clustered.path
         assert main(["export", path, "clusters", "--filter", "turns>1"]) == 2
-        assert "A filter chooses conversations" in capsys.readouterr().err
+        assert "--filter cannot be used" in capsys.readouterr().err
         clustered.write(lambda conn: clusterings.show(conn, 99))
         assert main(["export", path, "decisions"]) == 2
         assert "Nothing was clustered yet" in capsys.readouterr().err
