@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PlaySetting:
-    """What plays have in common that can be compared with one another.
+    """The setting that comparable plays share.
 
     Attributes:
         config_hash: Their key.
@@ -55,7 +55,7 @@ class PlayRow:
 
 @dataclass(frozen=True, slots=True)
 class PlayEstimate:
-    """What plays will take, going by the latest run of their kind with the same models.
+    """Cost of plays, by the latest run of their kind with the same models.
 
     Attributes:
         plays: Plays still to do.

@@ -1,4 +1,4 @@
-"""What validation says of the completeness metric, as the rest of the program sees it: frozen results, no arrays."""
+"""Results of validation: frozen rows, no arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RowKind = Literal["scores", "keywords"]
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """How well a value tells complete from incomplete, each figure with its 95% bootstrap interval.
+    """How well a value separates complete from incomplete, each figure with its 95% bootstrap interval.
 
     Attributes:
         accuracy, precision, recall, f1: Of calling complete what has at least the threshold; precision is 0 where
@@ -44,7 +44,7 @@ class Contrast:
         first, second: The figure of `one` and of `other`.
         difference: The first less the second, with its 95% interval from draws of conversations.
         p: Two-sided, of the hypothesis that there is none; None where there is too little to test.
-        corrected: The same after Holm's correction for all contrasts that are told together.
+        corrected: The same after Holm's correction for all contrasts of the table.
     """
 
     figure: str
@@ -63,7 +63,7 @@ Metric = Literal["goals", "completeness", "trees"]
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What a metric could be held against and is not.
+    """A comparison that is not possible yet.
 
     Attributes:
         what: What is not there, one sentence.
@@ -80,7 +80,7 @@ class TruncationRow:
     """One way to tell whole conversations from cut ones.
 
     Attributes:
-        name: What a person reads, e.g. `tuned star-1` or `keyword rule`.
+        name: Its title, e.g. `tuned star-1` or `keyword rule`.
         mode, model, adapter, config_hash: Of the scores; None for the keyword rule.
         scored: Of the conversations asked for, those that it has a score for.
         recipe, conversations, cut: Of the adapter: how it was trained, on how many conversations, and how many of

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What came of a play.
+    """The result of a play.
 
     Attributes:
         record: The conversation as one record of an import format, or None where the play was no conversation.
@@ -100,7 +100,7 @@ def _ignore(key: str, line: Line) -> None:
 
 
 class Playing:
-    """Plays side by side: says who waits for what, and takes the answers."""
+    """Plays side by side: collects the calls that wait, and hands out the replies."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Calls answered by the models of their roles, or by what these said before to the same calls."""
+"""Calls answered by the models of their roles, or by stored replies to the same calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AT_ONCE = 64
 
 
 class Answering:
-    """The models that take part in a simulation, and all that they said in this project.
+    """The models of a simulation, and all their stored replies in this project.
 
     Attributes:
         asked: Replies that were written.

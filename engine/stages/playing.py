@@ -76,13 +76,13 @@ class PlayStage:
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """Title of the job."""
         labels = dict.fromkeys(self._answering.labels.values())
         return f"Simulating {self._kind} with {', '.join(labels)}"
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What was asked, apart from how much of it."""
+        """Parameters of the setting; the number of plays is no part of it."""
         digests = {
             name: hashlib.sha256(text.encode()).hexdigest()[:16]
             for name, text in self._texts.items()
@@ -101,7 +101,7 @@ class PlayStage:
 
     @cached_property
     def scenarios(self) -> Sequence[Scenario]:
-        """What is to be played."""
+        """The scenarios to play."""
         return self._scenarios(self._answering.labels)
 
     def missing(self) -> list[Scenario]:
@@ -174,7 +174,7 @@ class PlayStage:
         self._answering.interrupt()
 
     def summary(self) -> str:
-        """What came of it in one sentence with counts."""
+        """The result in one sentence with counts."""
         text = f"Played {self.played:,} of {self._kind} in {self._answering.asked:,} replies"
         if self._answering.known:
             text += f", {self._answering.known:,} more were known"

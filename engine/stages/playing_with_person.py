@@ -1,4 +1,4 @@
-"""Playing with a person: one play in which a person says what the user says, and models say the rest.
+"""Playing with a person: one play in which a person is the user, and models answer.
 
 What the person said is kept like the replies of models, so that a play that was cut off goes on where it was.
 """
@@ -19,12 +19,12 @@ from engine.stages.playing import PlayStage
 from engine.store import plays
 
 PERSON = "a person"
-"""What stands for the model of the user."""
+"""Label in place of the model of the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person said; None ends the play."""
+    """The answer of a person; None ends the play."""
 
     text: str | None
 
@@ -64,7 +64,7 @@ class Person:
             self._changed.notify_all()
 
     def asked(self, question: str) -> Answer:
-        """Waits for what the person says.
+        """Waits for the answer of the person.
 
         Raises:
             Cancelled: `leave` was called.
@@ -95,7 +95,7 @@ class PersonStage(PlayStage):
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """Title of the job."""
         return f"{super().title} and {PERSON}"
 
     @property
@@ -152,7 +152,7 @@ class PersonStage(PlayStage):
         return replies[0]
 
     def _said(self, call: Call, who: Mapping[str, str]) -> Completion | None:
-        """What the person says, or said before the play was cut off; None where the person ends it."""
+        """The person's answer, or the one stored before the play was interrupted; None where the person ends it."""
         kept = call.key(who)
         with self._project.reading() as conn:
             known = plays.replies(conn, [kept])

@@ -1,4 +1,4 @@
-"""Several ways to value the same conversations, held against the truncation test and against truth."""
+"""Several scorings of the same conversations in the truncation test, and compared with truth."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def places(ways: Mapping[str, Values], names: Mapping[int, str], seed: int) -> d
 
 
 def cut_test(way: Values, where: Mapping[int, Place], threshold: float) -> Classification:
-    """How well a way tells whole conversations from cut ones.
+    """How well a scoring separates whole conversations from cut ones.
 
     Args:
         where: As `places` gives them, of this way among others.
@@ -99,8 +99,8 @@ def cut_contrasts(
 def truth_tables(
     ways: Mapping[str, Values], where: Mapping[int, Place], truth: Mapping[int, Mapping[str, Any]]
 ) -> tuple[TruthTable, ...]:
-    """A table for each of `CLAIMS` that is known of some conversation; one that says the same as an earlier one of
-    every conversation is left out.
+    """A table for each of `CLAIMS` that is known of some conversation; a claim that has the same answers as an earlier
+    one is left out.
 
     Args:
         where: As `places` gives them.

@@ -1,4 +1,4 @@
-"""What tables say, in sentences; also that a difference cannot be told."""
+"""Conclusions of tables as sentences, including that no difference is significant."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def against_chance(table: ClaimTable) -> str:
 
 
 def is_significant(contrast: Contrast) -> bool:
-    """Whether a difference can be told."""
+    """Whether a difference is significant after correction."""
     return contrast.corrected is not None and contrast.corrected < LEVEL
 
 
@@ -66,7 +66,7 @@ def format_contrast(contrast: Contrast, interval: str = "") -> str:
 
 
 def pairwise(contrasts: Sequence[Contrast]) -> list[str]:
-    """A sentence on each contrast, those that can be told first."""
+    """A sentence on each contrast, significant ones first."""
     return [
         format_contrast(one) for one in sorted(contrasts, key=lambda one: not is_significant(one))
     ]

@@ -1,5 +1,4 @@
-"""The plainest way to tell that a conversation is over: the words said last. A metric is worth something only above
-it."""
+"""The simplest baseline for completeness: whether the last words sound like an end. A metric has to do better."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ _DONE = _any_of(
     r"\bclick\[buy now\]|\b(?:finish|submit|answer)[\[(]|^action:\s*(?:finish|submit|answer|done)\b",
     r"\"name\": \"(?:transfer_to_human_agents|finish|submit|done)\"",
 )
-"""What an assistant says or an agent does last."""
+"""Last words of an assistant, last actions of an agent."""
 
 _ANYTHING_ELSE = _any_of(r"\b(?:anything|something) (?:else|more)\b")
 

@@ -1,4 +1,4 @@
-"""Ways of guessing a profile from what the user said, for `engine.validate.profile_prediction`.
+"""Predictors of profile fields from a user's words, for `engine.validate.profile_prediction`.
 
 The linear way is TF-IDF with least squares and a penalty (ridge regression on one column an answer), the largest value
 being the guess. Words and pairs of words are counted, or runs of one to three signs where the texts are in a script

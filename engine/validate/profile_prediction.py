@@ -1,4 +1,4 @@
-"""Whether a conversation gives away who speaks: profile fields predicted from what the user said, field by field.
+"""Prediction of a user's profile from their words, field by field.
 
 In every field one answer is guessed, the likeliest, and it is right where the person has it: in fields with one answer
 that is accuracy as usual, in fields with several it says whether the best guess is one of them. Only answers are asked
@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class UserText:
-    """What one user said in one conversation, and who that is.
+    """The words of one user in one conversation, with the user's profile.
 
     Attributes:
         person: Equal for conversations of the same person.
@@ -53,7 +53,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What is learnt from and what is predicted, as indices."""
+    """Training and test conversations, as indices."""
 
     train: tuple[int, ...]
     test: tuple[int, ...]
@@ -104,7 +104,7 @@ def splits_by_person(people: Sequence[str], folds: int = FOLDS, seed: int = 0) -
 
 
 def questions_for(spoken: Sequence[UserText], asked: Sequence[UserText]) -> list[Question]:
-    """What can be learnt from some conversations and is an answer of somebody who is asked about."""
+    """The fields and answers that can be learnt from `spoken` and occur in `asked`."""
     people = {one.person: one.traits for one in spoken}
     found: list[Question] = []
     for name in FIELDS:

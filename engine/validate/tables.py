@@ -80,8 +80,8 @@ class Pair:
 def claim_tables(
     cases: Sequence[Case], claims: Sequence[str], on_step: OnStep = lambda step: None
 ) -> list[ClaimTable]:
-    """A table for each of the claims that is known of some case; one that says the same as an earlier one of every case
-    is left out."""
+    """A table for each of the claims that is known of some case; a claim that has the same answers as an earlier one is
+    left out."""
     tables = []
     seen: list[list[bool | None]] = []
     for claim in claims:
@@ -96,7 +96,7 @@ def claim_tables(
 
 
 class _About:
-    """What is known of some cases under one claim; what several rows need is worked out once."""
+    """Cases for which one claim is known; what several rows need is computed once."""
 
     def __init__(self, cases: Sequence[Case], claim: str, on_step: OnStep) -> None:
         self._claim, self._on_step = claim, on_step

@@ -1,4 +1,4 @@
-"""What is known of the person in a conversation: a profile's fields with their answers, whatever the schema.
+"""The profile of the user of a conversation: fields with their answers, whatever the schema.
 
 Three ways of saying it are read. Simulated users: `profile_mapped`, closed answers in English and Chinese, or else
 `preference`, numbered lines of free words. Real people: `profile`, closed answers in Chinese.

@@ -1,4 +1,4 @@
-"""What is known from elsewhere, as yes or no: `yes` is where a sure model would be out of place."""
+"""Truth as yes-or-no claims: `yes` where something went wrong, so that a certain model would be a mistake."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLAIMS: Mapping[str, str] = {
     "hallucinated": "this answer holds something made up, against not",
     "not satisfied": "the user rated this answer 3 or less of 5, against more",
 }
-"""Name of each claim and what is set against what; whoever is neither is left out."""
+"""Name of each claim, and which conversations count as yes and which as no; all others are left out."""
 
 OF_AN_ANSWER = frozenset({"hallucinated", "not satisfied"})
 """Claims about one answer; the others are about a whole conversation."""

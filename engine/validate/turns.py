@@ -1,4 +1,4 @@
-"""What is known of conversations, by how many turns they have: the statistics table of RecLLMSim, for any truth."""
+"""Means of truth by number of turns: the statistics table of the RecLLMSim data set, for any truth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 SINGLE = ("reward", "complete")
 """Truths with one value a conversation, beside the ratings; `complete` counts as 1 or 0."""
 OF_ANSWERS = "satisfaction"
-"""A truth with a value for each answer; its mean over the answers that have one stands for the conversation."""
+"""A truth with a value for each answer; its mean over the answers that have one is the value of the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def by_turns(conversations: Iterable[tuple[int, Mapping[str, Any] | None]]) -> l
 
 
 def figures(truth: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers that a truth holds: ratings by their names, and what stands in `SINGLE` and `OF_ANSWERS`."""
+    """The numbers that a truth holds: ratings by their names, and the fields `SINGLE` and `OF_ANSWERS`."""
     rating = truth.get("rating")
     named = dict(rating) if isinstance(rating, Mapping) else {}
     named |= {name: truth[name] for name in SINGLE if name in truth}

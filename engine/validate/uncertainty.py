@@ -1,5 +1,5 @@
-"""The figures of response trees that can be held against truth. Each grows with uncertainty, so that one above
-another always says less sure."""
+"""Measures of response trees and the baselines they are compared with. Each grows with uncertainty: a higher value
+always means a less certain model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLAIN: Mapping[str, str] = {
     "-min_token_p": "minus the probability of its least probable token",
     "predictive_entropy": "bits that a leaf of the tree takes on average, the leaves weighted by their probability",
 }
-"""What every measure is held against.
+"""The baselines that every measure is compared with.
 
 Perplexity after Jelinek et al. (1977); mean and least probability of tokens after Varshney et al. (2023, A Stitch in
 Time Saves Nine); predictive entropy after Malinin and Gales (2021, Uncertainty Estimation in Autoregressive Structured
@@ -102,7 +102,7 @@ class Inside:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is to be judged: a tree, or all trees of a conversation.
+    """One row of data: a tree, or all trees of a conversation.
 
     Attributes:
         figures: By name; None where the tree has no such figure.
@@ -143,7 +143,7 @@ _MOST = 700.0
 
 
 def predictive_entropy(leaves: Sequence[float]) -> float | None:
-    """Bits, as `PLAIN` says; None without a leaf.
+    """Predictive entropy in bits, by the formula at `PLAIN`; None without a leaf.
 
     Args:
         leaves: Natural log-probabilities.

@@ -37,7 +37,7 @@ LONGEST = 2_000
 KEPT = 200
 """Replies of modules that are shown."""
 WHO = 6
-"""Cells in which it stands who says something."""
+"""Width of the speaker's name."""
 FIELDS = 6
 """Fields of a question that are named."""
 OTHER_FORM = "another: a JSON file"
@@ -111,7 +111,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
 
 
 class FormScreen(WorkbenchScreen[None]):
-    """Shows the questions, takes the answers, and tells turn by turn which module said what."""
+    """Shows the questions, takes the answers, and shows the replies of the modules turn by turn."""
 
     PLACE = "form"
     CSS_PATH = "simulation.tcss"
@@ -143,13 +143,13 @@ class FormScreen(WorkbenchScreen[None]):
         yield Input(placeholder="your answer")
 
     def on_mount(self) -> None:
-        """Looks now and then at where it stands."""
+        """Looks at the state every `POLL_SECONDS`."""
         super().on_mount()
         self.query_one(TitleLine).say(Content.styled("Fill a form", "bold"))
         self.set_interval(POLL_SECONDS, self._look)
 
     def refresh_data(self) -> None:
-        """Draws where it stands."""
+        """Draws the state."""
         self._look()
 
     def on_resize(self) -> None:
@@ -260,14 +260,14 @@ def question_of(line: LiveLine) -> str:
 
 
 def _message(who: str, text: str, style: str, width: int) -> Content:
-    """What somebody says, beside their name."""
+    """A message beside the name of its speaker."""
     lines = wrap(display_safe(text[:LONGEST]), width - WHO)
     said = f"\n{' ' * WHO}".join(lines)
     return Content.assemble((who.ljust(WHO), "$tone-muted"), (said, style))
 
 
 def state_content(state: SessionState) -> Content:
-    """What it waits for, or what came of it."""
+    """What the form waits for, or its result."""
     if state.over is not None:
         keys: list[tuple[str, str]] = []
         if state.conversation_id is not None:

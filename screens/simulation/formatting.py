@@ -119,7 +119,7 @@ def note(table: ReportTable, by: int | None) -> Content:
 
 
 def column_content(column: ReportColumn) -> Content:
-    """A column to choose: its name, and what stands in it."""
+    """A column to choose: its name, and what it holds."""
     name = f"{one_line(column.title, 16):<17}"
     return Content.assemble((name, "bold"), (one_line(column.means, 80), "$tone-muted"))
 
@@ -155,7 +155,7 @@ def estimate_content(estimate: PlayEstimate) -> Content:
     return Content.assemble(" · ".join(facts), "\nwith ", (models, "bold"))
 
 
-# What is being said
+# Live replies
 
 
 def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
@@ -188,7 +188,7 @@ def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
 
 
 def line_content(module: str, role: str, text: str, width: int) -> Content:
-    """A reply on one line: which module, and what it said."""
+    """A reply on one line: its module and its text."""
     tone = f"$tone-{ROLE_TONES.get(role, 'muted')}"
     name = f"{one_line(module, 22):<22} "
     return Content.assemble((name, tone), one_line(text, 600) or "(nothing)").truncate(

@@ -47,13 +47,13 @@ class PlayScreen(WorkbenchScreen[None]):
         )
 
     def compose_body(self) -> ComposeResult:
-        """What came of it, its calls, the one under the cursor."""
+        """Result, calls, and the call under the cursor."""
         yield Static(id="result")
         yield self.table
         yield TextPane(id="call")
 
     def on_mount(self) -> None:
-        """Names itself."""
+        """Sets the title."""
         super().on_mount()
         self.query_one(TitleLine).say(Content.styled("Transcript", "bold"))
 

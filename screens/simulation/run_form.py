@@ -70,7 +70,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         self._simulations, self._offers = simulations, offers
 
     def fields(self) -> ComposeResult:
-        """See the base; filled with what was asked for last."""
+        """The fields of all kinds, filled with the last request."""
         offers, last = self._offers, self._offers.last or SimulationRequest("sharded")
         models = offers.models
         variants = ("both", *offers.variants)
@@ -134,7 +134,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         return tuple(dict.fromkeys(found))
 
     def request(self) -> SimulationRequest:
-        """See the base."""
+        """The request that the fields describe; raises WorkbenchError for a field that cannot be read."""
         offers = self._offers
         variants = ((), *((one,) for one in offers.variants))
         models = offers.models
@@ -160,15 +160,15 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         )
 
     def cost(self, request: SimulationRequest) -> PlayEstimate:
-        """See the base."""
+        """The plays that are left, and what they take."""
         return self._simulations.estimate(request)
 
     def cost_text(self, request: SimulationRequest, cost: PlayEstimate) -> Content:
-        """See the base."""
+        """The cost as text."""
         return formatting.estimate_content(cost)
 
     def help_of(self, field: str) -> str:
-        """See the base."""
+        """The help of a field of this kind."""
         offers = self._offers
         return {
             "kind": KIND_HELP[self._kind],

@@ -1,4 +1,4 @@
-"""Simulation: conversations with known truth, played by models; what is being said, and what came of it."""
+"""Simulation: conversations with known truth, played by models; their results, and live replies."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OTHER_LINES = 12
 
 
 class SimulationScreen(WorkbenchScreen[None]):
-    """Tables of what was simulated, a set each; its plays, and live what is being said."""
+    """Shows the results of sets of simulations, their plays, and live the replies of a run."""
 
     PLACE = "simulation"
     MODE = "simulation"
@@ -55,7 +55,7 @@ class SimulationScreen(WorkbenchScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "new", "New", tooltip="Choose what to play, with its cost first"),
         Binding("R", "go_on", "Go on", tooltip="Play what this set was asked for and has not yet"),
-        Binding("l", "live", "Live", tooltip="What is being said, or the list of plays"),
+        Binding("l", "live", "Live", tooltip="Live replies, or the list of plays"),
         Binding(
             "right_square_bracket", "other_set(1)", "Set", key_display="[ ]",
             tooltip="Next set", priority=True,
@@ -91,7 +91,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         )
 
     def compose_body(self) -> ComposeResult:
-        """Summary, table, plays or what is being said."""
+        """Summary, table, plays or live replies."""
         yield Static(id="summary")
         yield self.table
         yield Static(id="note")
@@ -280,7 +280,7 @@ class SimulationScreen(WorkbenchScreen[None]):
     def _begin(self, start: partial[int]) -> None:
         self.in_background(start, lambda job: self._follow(True), group="start")
 
-    # What is being said
+    # Live replies
 
     @property
     def _playing(self) -> bool:
@@ -294,7 +294,7 @@ class SimulationScreen(WorkbenchScreen[None]):
             self.refresh_data()
 
     def action_live(self) -> None:
-        """Shows what is being said, or the plays again."""
+        """Shows the live replies, or the plays again."""
         self._follow(not self.has_class("-live"))
 
     def _follow(self, on: bool) -> None:

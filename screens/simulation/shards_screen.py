@@ -1,4 +1,4 @@
-"""Proposed shards, for a person to approve: each with the span of the instruction that it stands for."""
+"""Proposed shards, for a person to approve: each with the span of the instruction that it covers."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def _summary(draft: ShardDraft, nth: int, many: int, waiting: int, path: str) ->
 
 
 def text_content(draft: ShardDraft, shard: DraftShard | None) -> Content:
-    """The instruction; what the shard stands for is bright, what no shard stands for is marked."""
+    """The instruction; the span of the shard is bright, what no shard covers is marked."""
     covered = sorted((one.start, one.end) for one in draft.shards)
     edges = {0, len(draft.text), *(edge for span in covered for edge in span)}
     cuts = sorted(edge for edge in edges if 0 <= edge <= len(draft.text))

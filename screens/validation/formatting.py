@@ -1,4 +1,4 @@
-"""What the validation screen says and copies, without Textual's widgets."""
+"""Texts of the validation screen, without Textual's widgets."""
 
 from __future__ import annotations
 

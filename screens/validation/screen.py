@@ -79,21 +79,21 @@ class ValidationScreen(WorkbenchScreen[None]):
         yield Static(classes="empty")
 
     def on_mount(self) -> None:
-        """Begins to work everything out, and watches it."""
+        """Starts the validation and shows its progress."""
         super().on_mount()
         self.query_one(TitleLine).say(Content.styled("Validation", "bold"))
         self.set_class(True, "-empty")
         self.set_interval(POLL_SECONDS, self._show_progress)
 
     def on_unmount(self) -> None:
-        """What is worked out for nobody is stopped."""
+        """Cancels the validation."""
         if self._progress is not None:
             self._progress.cancelled = True
 
     # Working it out
 
     def refresh_data(self) -> None:
-        """Begins at first; later, when the project changed, says that what is shown is from before."""
+        """Starts the first time; later, when the project changed, says that the tables are outdated."""
         if self._report is None and self._progress is None:
             self.action_again()
         elif self._report is not None:
@@ -101,7 +101,7 @@ class ValidationScreen(WorkbenchScreen[None]):
             self._show_summary()
 
     def action_again(self) -> None:
-        """Works everything out, unless that is being done."""
+        """Starts the validation, unless it is running."""
         if self._progress is not None:
             return
         progress = self._progress = ValidationProgress()
@@ -282,7 +282,7 @@ class ValidationScreen(WorkbenchScreen[None]):
         )
 
     def action_leave(self) -> None:
-        """Cancels what is being worked out; else goes back."""
+        """Cancels a running validation; else goes back."""
         if self._progress is not None and not self._progress.cancelled:
             self._progress.cancelled = True
             self._show_progress()

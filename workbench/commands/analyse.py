@@ -1,4 +1,4 @@
-"""`workbench analyse`: what truth that came along says, laid out in tables."""
+"""`workbench analyse`: tables of imported truth."""
 
 from __future__ import annotations
 

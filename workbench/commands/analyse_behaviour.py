@@ -43,7 +43,7 @@ def behaviour_options(parser: argparse.ArgumentParser) -> None:
 
 
 def behaviour(arguments: argparse.Namespace) -> int:
-    """Labels what was not labelled yet, and tells the labels and how far they agree with those that came along.
+    """Labels what was not labelled yet, and prints the labels and their agreement with imported ones.
 
     Raises:
         UsageError: Nothing matches.

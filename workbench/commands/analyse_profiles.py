@@ -51,7 +51,7 @@ def profiles_options(parser: argparse.ArgumentParser) -> None:
 
 
 def profiles(arguments: argparse.Namespace) -> int:
-    """Predicts profile fields from what users said, and tells how well.
+    """Predicts profile fields from users' words, and prints how well.
 
     Raises:
         UsageError: Too few people, or nothing that tells them apart.

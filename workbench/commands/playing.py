@@ -52,7 +52,7 @@ def exit_code(rows: list[PlayRow]) -> int:
 
 
 def add_common(parser: argparse.ArgumentParser, *, runs: int = 1) -> None:
-    """What all kinds have: the project, models, repetitions, and what is random.
+    """Options of all kinds: the project, models, repetitions, and what is random.
 
     Args:
         runs: How often each scenario is played unless something else is asked for.

@@ -51,7 +51,7 @@ def simulate_options(parser: argparse.ArgumentParser) -> None:
 
 
 def simulate(arguments: argparse.Namespace) -> int:
-    """Plays people with profiles who plan with an assistant, and tells what came of it, by task.
+    """Plays people with profiles who plan with an assistant, and prints the results by task.
 
     Raises:
         WorkbenchError: A model cannot be had.

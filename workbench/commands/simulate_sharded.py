@@ -82,7 +82,7 @@ def simulate_options(parser: argparse.ArgumentParser) -> None:
 
 
 def simulate(arguments: argparse.Namespace) -> int:
-    """Plays instructions under conditions and tells performance, aptitude and unreliability."""
+    """Plays instructions under conditions and prints performance, aptitude and unreliability."""
     instructions, dataset = load_instructions(
         arguments.instructions, unapproved=arguments.unapproved
     )
@@ -151,7 +151,7 @@ def make_shards(arguments: argparse.Namespace) -> int:
 
 
 def parse_conditions(words: str | None) -> tuple[Condition, ...]:
-    """Conditions by their names, with commas between; the six of Laban et al. (2025) if nothing is said.
+    """Conditions by their names, with commas between; the six of Laban et al. (2025) by default.
 
     Raises:
         UsageError: There is no such condition.

@@ -1,1 +1,1 @@
-"""Users of a project, simulated and real: what they said and who they are, and what a model says of them."""
+"""Users of a project, simulated and real: their words, their profiles, and predictions of them."""

@@ -1,4 +1,4 @@
-"""Users of a project as a model labels them, and how far that agrees with labels that came along."""
+"""Labels of how users ask, given by a model, and their agreement with imported labels."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class AgreementRow:
 
 @dataclass(frozen=True, slots=True)
 class LabelRow:
-    """What the model says of all conversations.
+    """The labels that the model gave all conversations.
 
     Attributes:
         labelled: Conversations with a label, of `asked`.
@@ -73,7 +73,7 @@ def readings(
     schemas: Sequence[str],
     options: SimulationOptions,
 ) -> list[Reading]:
-    """What is to be labelled: conversations that match and in which a user speaks."""
+    """The conversations to label: those that match and in which a user speaks."""
     found: list[Reading] = []
     warmth = TEMPERATURE if options.temperature is None else options.temperature
     with project.reading() as conn, snapshot(conn):

@@ -1,4 +1,4 @@
-"""What users said and who they are, out of one project or two."""
+"""The words and profiles of users, from one project or two."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _spoken(
 
 
 def _translations(one: Conversation, truth: Mapping[str, Any]) -> list[str]:
-    """What the user said, in Chinese; empty unless all of it was translated."""
+    """The user's words in Chinese; empty unless all of them were translated."""
     others = truth.get("messages")
     if not isinstance(others, list) or len(others) != len(one.messages):
         return []

@@ -1,4 +1,4 @@
-"""What was played, as lines."""
+"""Plays with their transcripts, as lines of JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plays the filling of forms in a project, and how its runs are handed out."""
+"""Simulation of form filling, and the files of its runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KIND = "forms"
 
 @dataclass(frozen=True, slots=True)
 class FormsChoice:
-    """What a person chose; see `load_forms` and `load_profiles`."""
+    """Options of this kind; see `load_forms` and `load_profiles`."""
 
     forms: Sequence[Form]
     profiles: tuple[Profile, ...]
@@ -38,7 +38,7 @@ class FormsChoice:
 def forms_simulation(
     simulations: ProjectSimulations, choice: FormsChoice, options: SimulationOptions
 ) -> Simulation:
-    """What plays every form by every variant as often as asked; the temperature is that of the rules.
+    """The simulation that fills every form by every variant `options.runs` times; the temperature is that of the rules.
 
     Raises:
         UsageError: A model cannot do this.
@@ -110,7 +110,7 @@ def write_run(
 
 
 def load_forms(names: Sequence[str]) -> list[Form]:
-    """Forms that come along, by name, or files.
+    """Bundled forms by name, or files.
 
     Raises:
         UsageError: A file cannot be read or is no form.
@@ -119,7 +119,7 @@ def load_forms(names: Sequence[str]) -> list[Form]:
 
 
 def load_profiles(path: Path | None) -> tuple[Profile, ...]:
-    """The profiles of a file; those that come along for None.
+    """The profiles of a file; the bundled ones for None.
 
     Raises:
         UsageError: The file cannot be read or holds no profiles.

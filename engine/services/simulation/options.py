@@ -1,4 +1,4 @@
-"""What a person chose for a simulation, whatever its kind."""
+"""Options of all kinds of simulations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.stages.playing import PARALLEL
 
 @dataclass(frozen=True, slots=True)
 class SimulationOptions:
-    """What all kinds of simulations share.
+    """Options of all kinds of simulations.
 
     Attributes:
         model: Name or path of the model, or endpoints as `NAME,NAME2`; None is the one that the project uses

@@ -9,14 +9,14 @@ from typing import Literal
 from engine.records.report import ReportTable
 
 Kind = Literal["sharded", "forms", "recsim", "shards"]
-"""What is played; `shards` proposes shards for full instructions and plays no conversation."""
+"""Kinds of simulation; `shards` proposes shards for full instructions and plays no conversation."""
 
 State = Literal["proposed", "approved", "rejected"]
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationRequest:
-    """What is to be played. Fields that a kind has no use for are left as they are.
+    """A simulation to run. Fields that a kind does not use keep their defaults.
 
     Attributes:
         model, user_model, judge_model: Names; None is the project's model for simulations, and for the others `model`.
@@ -75,14 +75,14 @@ class SimulationOffers:
 
 @dataclass(frozen=True, slots=True)
 class PlayedSet:
-    """What was played under one setting: plays that can be compared.
+    """The plays of one setting, which can be compared.
 
     Attributes:
         source: What the conversations name as their source.
         models: Role and label of each model that takes part.
         played, broken: Plays that ended and that broke off.
         summary: What else was chosen, a few words.
-        can_go_on: It is known here what was asked for, so it can be asked for again.
+        can_go_on: Its request is stored, so the rest can be played.
     """
 
     config_hash: str
@@ -141,7 +141,7 @@ class LivePlay:
 
 @dataclass(frozen=True, slots=True)
 class DraftShard:
-    """A proposed shard: what it says, the span of the instruction that it stands for, who worded it."""
+    """A proposed shard: its text, the span of the instruction that it covers, who wrote it."""
 
     shard_id: int
     text: str

@@ -1,4 +1,4 @@
-"""What plays people with profiles against an assistant in a project."""
+"""Simulation of users with profiles who plan with an assistant."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KIND = "recsim"
 
 @dataclass(frozen=True, slots=True)
 class RecsimChoice:
-    """What a person chose.
+    """Options of this kind.
 
     Attributes:
         tasks: Some of `TASKS`; of each, as many conversations as runs are asked for.
@@ -44,7 +44,7 @@ class RecsimChoice:
 def recsim_simulation(
     simulations: ProjectSimulations, choice: RecsimChoice, options: SimulationOptions
 ) -> Simulation:
-    """What plays so many conversations of each task.
+    """The simulation that plays `options.runs` conversations of each task.
 
     Raises:
         UsageError: A model cannot be had.

@@ -1,4 +1,4 @@
-"""What came of the plays of a set, as tables with the columns of the source papers."""
+"""Results of the plays of a set, as tables with the columns of the source papers."""
 
 from __future__ import annotations
 

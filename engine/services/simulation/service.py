@@ -40,7 +40,7 @@ from engine.store import settings
 from engine.store.project import Project
 
 SETTING = "simulations"
-"""The setting: what was asked for last, and by the key of each set that was started on the screen."""
+"""Key of the setting that stores requests: the last one, and that of each set that was started on the screen."""
 _SUMMARISED = {"seed": "seed", "temperature": "temperature", "language": "language"}
 """Parameters in the summary of a set, beside its models."""
 
@@ -144,7 +144,7 @@ class SimulationService:
     # What was played
 
     def sets(self) -> list[PlayedSet]:
-        """What was played, the newest set first."""
+        """All sets, the newest first."""
         kept = self._kept().get("sets", {})
         found = self._simulations.settings()
         return [_set(one, one.config_hash in kept) for one in reversed(found)]

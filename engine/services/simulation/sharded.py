@@ -1,4 +1,4 @@
-"""What plays sharded conversations in a project, and what makes shards for it."""
+"""Simulation of sharded conversations, and the making of shards."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ASKS: Mapping[Role, Sampling] = {
 
 @dataclass(frozen=True, slots=True)
 class ShardedChoice:
-    """What a person chose.
+    """Options of this kind.
 
     Attributes:
         dataset: File name of the instructions, for the logs.
@@ -67,7 +67,7 @@ class ShardedChoice:
 def sharded_simulation(
     simulations: ProjectSimulations, choice: ShardedChoice, options: SimulationOptions
 ) -> Simulation:
-    """What plays every instruction under every condition as often as asked.
+    """The simulation that plays every instruction under every condition `options.runs` times.
 
     Raises:
         UsageError: An instruction cannot be simulated, or a model cannot do this.
@@ -126,7 +126,7 @@ def making_simulation(
 
 
 def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Instruction], str]:
-    """The instructions of a file, or those that come along by their name; and what the logs call them.
+    """The instructions of a file, or bundled ones by their name; and their file name for the logs.
 
     Args:
         unapproved: Take shards that nobody approved, too; never those that were rejected.

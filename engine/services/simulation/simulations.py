@@ -24,10 +24,10 @@ from engine.store.project import Project
 from engine.worker.client import ModelProcess
 
 BY_SCHEMA = Sampling(json_schema="{}")
-"""Stands for replies that follow a JSON schema, where a simulation says what it asks of a role."""
+"""Sampling by a JSON schema, to declare what a simulation asks of a role."""
 
 BY_GRAMMAR = Sampling(grammar='root ::= ""')
-"""Stands for replies that follow a grammar."""
+"""Sampling by a grammar, to declare what a simulation asks of a role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class ProjectSimulations:
         texts: Mapping[str, str] | None = None,
         stage: type[PlayStage] = PlayStage,
     ) -> Simulation:
-        """What plays scenarios.
+        """The simulation that plays scenarios.
 
         Args:
             scenarios, params: See `PlayStage`; the seed and the temperature belong to `params`.

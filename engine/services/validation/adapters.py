@@ -1,4 +1,4 @@
-"""What is known of the adapters that scores were made with."""
+"""How the adapters that scores were made with were trained."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def taught(
     configs: Sequence[ScoreConfig],
     trained: Mapping[str, RunDirectory],
 ) -> dict[str, Taught]:
-    """What is known of the adapter of each configuration that has one, by its hash.
+    """The origin of the adapter of each configuration that has one, by the hash of the configuration.
 
     The file is found by what it held when it was used, wherever it lies; where it is gone, a run of that name still
     knows its recipe.

@@ -71,7 +71,7 @@ def completeness_table(
     same_kind: bool = False,
     on_step: OnStep = lambda step: None,
 ) -> CompletenessTable:
-    """Cuts the same conversations for all scores that the project holds, and says how well each tells.
+    """Cuts the same conversations for all scores of the project, and measures how well each separates whole from cut.
 
     What an adapter with a row was trained on is left out, whichever run made it.
 
@@ -202,7 +202,7 @@ def _covered(
 
 
 def _titles(configs: Sequence[ScoreConfig], origins: Mapping[str, Taught]) -> dict[str, str]:
-    """What a person reads of each configuration: the mode and recipe, and as much more as tells it from the others."""
+    """Titles of configurations: mode and recipe, and as much more as is needed to distinguish them."""
     titles = {config.config_hash: _title(config, origins) for config in configs}
     more = {c.config_hash: (f", {c.model}", f", {c.config_hash[:8]}") for c in configs}
     for nth in range(2):

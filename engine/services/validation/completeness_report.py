@@ -124,7 +124,7 @@ def _truth_table(table: TruthTable) -> ReportTable:
 
 
 def notes(found: CompletenessTable) -> list[str]:
-    """What a person should know beside the table."""
+    """Notes on what the table covers and leaves out."""
     lines = []
     if found.run is None:
         lines.append(

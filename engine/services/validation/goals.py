@@ -1,4 +1,4 @@
-"""What gold goals say of the clustering that is shown, before and after merging, and of the project's other ones."""
+"""The clustering that is shown compared with gold goals, before and after merging, and the project's other ones."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class GoalValidation:
 
 
 def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
-    """Reads the clustering that is shown, and truth, and holds one against the other.
+    """Reads the clustering that is shown, and truth, and compares them.
 
     Raises:
         UsageError: Nothing was clustered, nothing that was has a gold goal, or all has the same one.

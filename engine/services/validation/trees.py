@@ -1,4 +1,4 @@
-"""What response trees say of truth."""
+"""Response trees compared with truth."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOLD_EVERY = 100
 
 @dataclass(frozen=True, slots=True)
 class TreeValidation:
-    """What the trees of one configuration say of truth.
+    """The trees of one configuration, compared with truth.
 
     Attributes:
         wanted: Conversations that were asked for.
@@ -57,7 +57,7 @@ def tree_validation(
     config_hash: str | None = None,
     on_step: OnStep = lambda step: None,
 ) -> TreeValidation:
-    """Reads trees and truth, and holds one against the other.
+    """Reads trees and truth, and compares them.
 
     Args:
         config_hash: Or its beginning; None: the trees that are shown.
@@ -172,7 +172,7 @@ def _of_steps(
 
 
 def config_name(config: TreeConfig) -> str:
-    """What a person reads of a configuration, with the beginning of its hash."""
+    """The title of a configuration, with the beginning of its hash."""
     return (
         f"{config.config_hash[:SHORT_HASH]} (alpha {config.alpha:g}, {config.mode}, {config.place},"
         f" {config.model}{f' with {config.adapter}' if config.adapter else ''})"

@@ -1,4 +1,4 @@
-"""How well a value in [0, 1] tells complete from incomplete: figures, and what resampling says of their uncertainty."""
+"""How well a value in [0, 1] separates complete from incomplete: metrics with bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def draw(
     groups: Sequence[int] | None = None,
     threshold: float = THRESHOLD,
 ) -> BootstrapDraws:
-    """The draws that `classify` tells intervals from; arguments and errors as there."""
+    """The bootstrap draws from which `classify` takes intervals; arguments and errors as there."""
     sample = _Sample.of(values, complete, groups, threshold)
     n = sample.groups
     random = np.random.default_rng(SEED)

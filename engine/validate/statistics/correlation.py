@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from engine.records.interval import Z95, Interval
 
 LEAST = 4
-"""Pairs from which an interval can be told."""
+"""Fewest pairs from which an interval is estimated."""
 
 Floats = npt.NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from engine.validate.statistics.significance import corrected, resampled
 
 DRAWS = 400
 FEWEST = 8
-"""Conversations from which an interval is told."""
+"""Fewest conversations from which an interval is estimated."""
 LEAST = (0.0, -1.0, 0.0, 0.0)
 """Of V-measure, Rand index, homogeneity and completeness."""
 OUTSIDE = -1

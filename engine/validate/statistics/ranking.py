@@ -1,4 +1,4 @@
-"""How well a number tells two kinds of things apart: the area under the ROC curve, its interval and its variance."""
+"""How well a number separates two kinds of things: the area under the ROC curve, its interval and its variance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 LEAST_GROUPS = 10
-"""Groups of each kind from which a variance can be told by how they differ; two that happen to lie close would promise
+"""Fewest groups of each kind from which a variance is estimated; two that happen to lie close would promise
 far too much."""
 
 _HALVINGS = 60
@@ -89,7 +89,7 @@ class Placements:
 def placements(
     values: Sequence[float], positive: Sequence[bool], groups: Sequence[int] | None = None
 ) -> Placements:
-    """What areas, their variances and their differences are told from; arguments and errors as of `auroc`."""
+    """The placements from which areas, variances and differences are computed; arguments and errors as of `auroc`."""
     value, label, group = _columns(values, positive, groups)
     highs, lows = value[label], value[~label]
     if not len(highs) or not len(lows):

@@ -41,7 +41,7 @@ _RATIO = NAMES.index("rejection_ratio")
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How one value ranks things, with what resampling says of it.
+    """How one value ranks things, with bootstrap draws of each metric.
 
     Attributes:
         seen: The figures in the order of `NAMES`.

@@ -13,7 +13,7 @@ from engine.records.validation import Contrast
 from engine.validate.statistics.ranking import Placements
 
 LEVEL = 0.05
-"""A difference is told where its corrected p is below."""
+"""A difference is significant where its corrected p is below."""
 
 Floats = npt.NDArray[np.float64]
 
