@@ -98,7 +98,8 @@ def simulate_options(parser: argparse.ArgumentParser) -> None:
 
 
 def simulate(arguments: argparse.Namespace) -> int:
-    """Has forms filled in conversation, in a project that is created if it is not there, and prints the table of Hakimov et al. (2024).
+    """Has forms filled in conversation, in a project that is created if needed, and prints the table of Hakimov et al.
+    (2024).
 
     Raises:
         WorkbenchError: A model cannot be had, a file is no form, or files cannot be written.
