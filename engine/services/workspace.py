@@ -11,7 +11,6 @@ from engine import folders
 from engine.events import DataChanged, Event, Listener
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog
-from engine.model.prompt_files import Prompt
 from engine.services.exports import ExportFiles
 from engine.services.goals.run_stages import GOAL_STAGES, GoalModels, GoalStages
 from engine.services.goals.service import GoalService
@@ -152,12 +151,6 @@ class Workspace:
         """Returns a function that tells the listeners that rows of a table changed."""
         return lambda: self._emit(DataChanged(frozenset({table})))
 
-    # Prompts
-
-    def prompt(self, name: str) -> Prompt:
-        """A prompt as the project has it: edited, or as it comes with the program."""
-        return self.prompts.prompt(name)
-
     # Runs
 
     def goal_stages(self) -> GoalStages:
@@ -168,7 +161,7 @@ class Workspace:
             self.catalog,
             self.merge_queue_cache,
             GoalModels(
-                prompt=self.prompt,
+                prompt=self.prompts.prompt,
                 resolve=lambda name: self.models_in_use.resolve(ModelRequest("goals", name)),
                 tuning=self.tuning.before,
                 check_writing=self.endpoints.check_writing,
