@@ -72,8 +72,8 @@ def run_cluster_options(parser: argparse.ArgumentParser) -> None:
         "--decide",
         choices=get_args(Decide),
         default="ask",
-        help="who decides on merges: a person at the desk, the merge probability, the model's word alone as"
-        " in the paper, or nobody (default: ask)",
+        help="who decides on merges: a person at the merge desk, the merge probability, the model's answer"
+        " alone as in Soroka et al., or nobody (default: ask)",
     )
     parser.add_argument(
         "--threshold",
