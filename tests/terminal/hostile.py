@@ -1,4 +1,4 @@
-"""A real project in which hostile text stands wherever text of others can stand."""
+"""A real project with hostile text wherever text from outside can be."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MANY = 100_000
 
 
 def conversation(name: str, payload: str) -> dict[str, Any]:
-    """A conversation in the uniform form; the payload is its id and stands in every field of its messages."""
+    """A conversation in the uniform form; the payload is its id and is in every field of its messages."""
     call = {"id": payload, "name": payload, "arguments": json.dumps({payload: payload})}
     return {
         "id": f"{name} {payload}",

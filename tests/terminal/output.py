@@ -1,4 +1,4 @@
-"""What a program may write to a terminal, and what a terminal makes of it.
+"""A terminal for tests: accepts only what a program may write, and keeps what is seen.
 
 The parser accepts the control sequences that Textual's driver and compositor are known to write and refuses every
 other byte that could act: so text from a conversation that reached the terminal as more than letters is found.
@@ -14,7 +14,7 @@ import unicodedata
 from codecs import getincrementaldecoder
 
 CELL_MARKS = 8
-"""Combining marks that may stand on one cell, as `engine.text` allows."""
+"""Combining marks that one cell may have, as `engine.text` allows."""
 ACCEPTED = re.compile(
     r"\x1b\["
     r"(?:(?P<colours>[\d;]*m)"

@@ -13,9 +13,9 @@ from workbench.bench.terminal import Terminal
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SECONDS = 60.0
-"""After so long what is waited for never comes; far more than it takes."""
+"""Longest wait, far longer than anything takes."""
 QUIET = 0.06
-"""A program that wrote nothing for so long waits for a key, most likely; what must be there is waited for by name."""
+"""A program that wrote nothing for this long most likely waits for a key."""
 
 
 _NAMED = {

@@ -21,7 +21,7 @@ MODES = {"overview": "1", "conversations": "2", "triage": "3", "goals": "5", "de
 PANES = ("app", "table", "transcript", "text-pane", "card", "screen")
 LEAVES = {"quit", "app.quit", "suspend_process", "help_quit", "app.suspend_process"}
 JOBS = {"ask", "assign", "stability"}
-"""What begins without a question, and keeps the machine busy."""
+"""Actions that start a job without a question, and keep the machine busy."""
 PASTED = "p\x9b5n\u202e[/red][@click=app.quit]x[/]" + "\u0301" * 30
 
 
