@@ -45,9 +45,9 @@ def model_columns() -> list[Column[Listed]]:
         item = row[1]
         if isinstance(item, PullRow):
             return [(one_line(item.repository, 120), "tone--muted")]
-        told = (one_line(item.note or item.source, 120), "tone--muted")
+        detail = (one_line(item.note or item.source, 120), "tone--muted")
         works = words.format_works(item.works)
-        return [(f"{works} · ", "tone--accent"), told] if works else [told]
+        return [(f"{works} · ", "tone--accent"), detail] if works else [detail]
 
     def memory(row: ModelRow) -> Piece:
         tone = "tone--borderline" if row.fits is False else ""

@@ -1,4 +1,4 @@
-"""What the models screen says of models and pulls, as texts and `Content`. Without widgets."""
+"""Formats models and pulls for the models screen, as text and `Content`. Without widgets."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def speed(value: float | None) -> str:
 
 
 def headline(row: PullRow) -> Content:
-    """Where a pull stands, in one line."""
+    """The state of a pull in one line."""
     look = PULLS[row.state]
     parts: list[tuple[str, str] | str] = [
         (f"{look.glyph} {pull_word(row)} ", f"bold {look.tone_variable}"),
@@ -128,19 +128,19 @@ def pull_content(row: PullRow) -> Content:
 
 
 def model_content(facts: Sequence[Fact]) -> Content:
-    """What is known of a model, as a table."""
+    """The facts about a model as a table."""
     return facts_table([(fact.name, one_line(fact.value, FACT_CHARACTERS)) for fact in facts])
 
 
 def format_works(works: Sequence[Work]) -> str:
-    """What a model is used for, in a few words; empty for one that is not."""
+    """The kinds of work that a model is used for, in words; empty if there are none."""
     if not works:
         return ""
     return "for all work" if len(works) == len(WORKS) else f"for {', '.join(works)}"
 
 
 def works_to_choose(rows: Sequence[ModelRow]) -> list[tuple[tuple[Work, ...], str]]:
-    """What a model can be chosen for, with the model that does it now."""
+    """The kinds of work that a model can be chosen for, each with the model in use."""
     now = {work: [name_of(row, 24) for row in rows if work in row.works] for work in WORKS}
     each: list[tuple[tuple[Work, ...], str]] = [
         ((work,), f"{what} · now {', '.join(now[work]) or 'one that is gone'}")
@@ -150,9 +150,9 @@ def works_to_choose(rows: Sequence[ModelRow]) -> list[tuple[tuple[Work, ...], st
 
 
 def format_use(name: str, works: Sequence[Work]) -> str:
-    """What a choice means."""
-    told = "everything" if len(works) == len(WORKS) else ", ".join(WORKS[work] for work in works)
-    return f"{one_line(name, 60)} does {told} of this project; --model still names another."
+    """Says what the choice of a model means."""
+    text = "everything" if len(works) == len(WORKS) else ", ".join(WORKS[work] for work in works)
+    return f"{one_line(name, 60)} does {text} of this project; --model still names another."
 
 
 def summary(rows: Sequence[ModelRow], pulls: Sequence[PullRow], busy: str) -> Content:
@@ -185,7 +185,7 @@ def summary(rows: Sequence[ModelRow], pulls: Sequence[PullRow], busy: str) -> Co
 
 
 def recommended_content(row: Recommendation) -> Content:
-    """A line of what is recommended."""
+    """A recommended model in one line."""
     return Content.assemble(
         (f"{row.memory / 1e9:>3.0f} GB ", "bold $tone-accent" if row.here else "$tone-muted"),
         f"{one_line(row.role, 9):<9} {one_line(row.repository, 38):<38}",
@@ -194,13 +194,13 @@ def recommended_content(row: Recommendation) -> Content:
 
 
 def note_content(row: Recommendation) -> Content:
-    """Why it is recommended."""
-    told = f"licence {one_line(row.licence, 40)}. {one_line(row.note, 200)}"
-    return Content.styled(told, "$tone-muted")
+    """Why a model is recommended."""
+    text = f"licence {one_line(row.licence, 40)}. {one_line(row.note, 200)}"
+    return Content.styled(text, "$tone-muted")
 
 
 def found_content(row: HubRow) -> Content:
-    """A line of what was found."""
+    """A repository that was found in one line."""
     return Content.assemble(
         f"{one_line(row.name, 42):<42}",
         (f" {number_format.amount(row.downloads):>6}  ", "$tone-muted"),
@@ -210,7 +210,7 @@ def found_content(row: HubRow) -> Content:
 
 
 def file_content(row: HubFileRow) -> Content:
-    """A line of a repository's files."""
+    """A file of a repository in one line."""
     parts = f"  {row.parts} parts" if row.parts > 1 else ""
     large = "  too large" if row.fits is False else ""
     name = one_line(row.name, 1_000)
@@ -224,7 +224,7 @@ def file_content(row: HubFileRow) -> Content:
 
 
 def page_content(page: HubPage) -> Content:
-    """What is to be known of a repository before something is pulled."""
+    """The facts about a repository."""
     lines = [
         Content.assemble(
             ("licence ", "$tone-muted"),
@@ -234,8 +234,8 @@ def page_content(page: HubPage) -> Content:
         )
     ]
     if page.gated:
-        told = "gated: its owners give access to those who accept their terms"
-        lines.append(Content.styled(told, "$tone-borderline"))
+        text = "gated: its owners give access to those who accept their terms"
+        lines.append(Content.styled(text, "$tone-borderline"))
     if page.left_out:
         lines.append(Content.styled(f"{page.left_out} more cannot be pulled", "$tone-muted"))
     lines.append(Content.styled(one_line(page.page, 200), "$tone-muted"))
@@ -243,5 +243,5 @@ def page_content(page: HubPage) -> Content:
 
 
 def as_text(row: ModelRow, facts: Sequence[Fact]) -> str:
-    """A model as lines with tabs, to be copied."""
+    """A model as tab-separated lines, for the clipboard."""
     return "\n".join([row.name, *(f"{fact.name}\t{fact.value}" for fact in facts)])

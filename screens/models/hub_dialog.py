@@ -1,4 +1,5 @@
-"""Looking for a model to pull: recommended ones, those of the hub, the files of one. The hub is asked on enter only."""
+"""Finds a model to pull: recommended models, a search of the hub, and the files of a repository. The hub is asked on
+enter only."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class HubRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A repository in a list; `file` is a piece of the name of the file that is recommended, `note` says why."""
+    """A repository in a list; `file` is a part of the recommended file's name, `note` says why."""
 
     repository: str
     file: str = ""
@@ -61,16 +62,16 @@ class HubDialog(Dialog[HubRequest | None]):
         self._places: list[_Place] = []
         self._lines: list[Content] = []
         self._page: HubPage | None = None
-        self._told = Content("")
+        self._heading = Content("")
 
     def compose(self) -> ComposeResult:
-        """Words, list, what is to be known, keys."""
+        """Search line, list, details, keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Pull a model")
             yield Input(
                 placeholder=f"words to look for on {one_line(self._host, 60)}, or OWNER/NAME"
             )
-            yield Static(id="told")
+            yield Static(id="hub-status")
             yield Choices(markup=False)
             yield Static(id="about")
             yield Static(
@@ -80,13 +81,13 @@ class HubDialog(Dialog[HubRequest | None]):
             )
 
     def on_mount(self) -> None:
-        """Begins with what is recommended, which asks nobody."""
+        """Shows the recommended models first, which needs no network."""
         self._ask(self._models.recommended, self._show_recommended, "")
 
-    # What is asked
+    # Requests
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Looks for the words; for a name, at the repository; without any, at what is recommended."""
+        """Searches for the words, opens OWNER/NAME, or without words shows the recommended models."""
         text = " ".join(event.value.split())
         if not text:
             self._ask(self._models.recommended, self._show_recommended, "")
@@ -108,34 +109,34 @@ class HubDialog(Dialog[HubRequest | None]):
 
         self._ask(lambda: self._models.look_at(place.repository), show, f"asking {self._host} …")
 
-    def _ask(self, work: Callable[[], T], then: Callable[[T], None], said: str) -> None:
-        self._tell(Content.styled(one_line(said), "$tone-accent"))
+    def _ask(self, work: Callable[[], T], then: Callable[[T], None], status: str) -> None:
+        self._show_status(Content.styled(one_line(status), "$tone-accent"))
         background(self, work, then, self._failed, group="hub")
 
     def _failed(self, error: WorkbenchError) -> None:
-        self._tell(refusal_content(error))
+        self._show_status(refusal_content(error))
 
-    # What is shown
+    # Display
 
     def _show_recommended(self, rows: Sequence[Recommendation]) -> None:
         places = [_Place(row.repository, row.file, words.note_content(row)) for row in rows]
-        told = "Recommended by memory (this machine's: bright); the hub was not asked."
-        self._list(places, [words.recommended_content(row) for row in rows], told)
+        heading = "Recommended by memory (this machine's: bright); the hub was not asked."
+        self._list(places, [words.recommended_content(row) for row in rows], heading)
         here = next((nth for nth, row in enumerate(rows) if row.here), 0)
         self.query_one(Choices).highlighted = here if rows else None
 
     def _show_found(self, rows: Sequence[HubRow]) -> None:
         places = [_Place(row.name) for row in rows]
-        told = (
+        heading = (
             f"{len(rows)} with GGUF files, most downloaded first" if rows else "Nothing was found."
         )
-        self._list(places, [words.found_content(row) for row in rows], told)
+        self._list(places, [words.found_content(row) for row in rows], heading)
 
-    def _list(self, places: list[_Place], lines: list[Content], told: str) -> None:
+    def _list(self, places: list[_Place], lines: list[Content], heading: str) -> None:
         self._places, self._lines, self._page = places, lines, None
-        self._told = Content.styled(told, "$tone-muted")
+        self._heading = Content.styled(heading, "$tone-muted")
         self._fill(lines)
-        self._tell(self._told)
+        self._show_status(self._heading)
 
     def _show_page(self, page: HubPage, piece: str) -> None:
         self._page = page
@@ -144,7 +145,7 @@ class HubDialog(Dialog[HubRequest | None]):
         if page.files:
             self.query_one(Choices).highlighted = meant[0] if meant else 0
         title = Content.styled(one_line(page.name, 80), "bold")
-        self._tell(title if page.files else Content.assemble(title, " has no file to pull."))
+        self._show_status(title if page.files else Content.assemble(title, " has no file to pull."))
         self.query_one("#about", Static).update(words.page_content(page))
 
     def _fill(self, lines: Sequence[Content]) -> None:
@@ -162,26 +163,26 @@ class HubDialog(Dialog[HubRequest | None]):
         if self._page is None and event.option_index < len(self._places):
             self.query_one("#about", Static).update(self._places[event.option_index].note or "")
 
-    def _tell(self, content: Content) -> None:
-        self.query_one("#told", Static).update(content)
+    def _show_status(self, content: Content) -> None:
+        self.query_one("#hub-status", Static).update(content)
 
     # Keys
 
     def action_back(self) -> None:
-        """From the files to the list they were opened from, else out."""
+        """Goes from the files back to the list, or closes the dialog."""
         if self._page is None or not self._places:
             self.dismiss(None)
             return
         self._page = None
         self._fill(self._lines)
-        self._tell(self._told)
+        self._show_status(self._heading)
 
     def action_words(self) -> None:
-        """To the line with the words."""
+        """Moves to the search line."""
         self.query_one(Input).focus()
 
     def on_key(self, event: events.Key) -> None:
-        """Down from the words goes to the list."""
+        """The down key moves from the search line to the list."""
         if event.key == "down" and self.focused is self.query_one(Input):
             self.query_one(Choices).focus()
             event.stop()

@@ -1,4 +1,4 @@
-"""Models: what is on this machine and what it takes, pulls from the hub, checking, tuning, removing."""
+"""The models screen: lists models with the memory they need; pulls, checks, tunes, chooses and removes them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from screens.widgets.row_table import RowTable
 T = TypeVar("T")
 
 POLL_SECONDS = 0.5
-"""How often it is asked how pulls stand, while one works."""
+"""Seconds between updates of the pulls while one is active."""
 
 
 class ModelsScreen(WorkbenchScreen[None]):
@@ -64,24 +64,24 @@ class ModelsScreen(WorkbenchScreen[None]):
         self.table = RowTable[Listed](model_columns(), self._fetch, lambda row: row[0], id="models")
 
     def compose_body(self) -> ComposeResult:
-        """Summary, list, the one under the cursor."""
+        """Summary, list, and the facts about the item under the cursor."""
         yield Static(id="summary")
         yield self.table
         with VerticalScroll(id="about"):
             yield Static(id="facts")
 
     def on_mount(self) -> None:
-        """Reads for the first time, and begins to watch."""
+        """Reads the models, and starts to follow the pulls."""
         super().on_mount()
         self.set_interval(POLL_SECONDS, self.poll)
 
     # Reading
 
     def poll(self) -> None:
-        """Asks how pulls stand while one works."""
+        """Updates the pulls while one is active."""
         if any(pull.state in words.WORKING for pull in self.pulls):
             self.in_background(
-                self.models.pulls, self._show_pulls, group="pulls", failed=self._tell_problem
+                self.models.pulls, self._show_pulls, group="pulls", failed=self._show_problem
             )
 
     def refresh_data(self) -> None:
@@ -95,11 +95,11 @@ class ModelsScreen(WorkbenchScreen[None]):
             self._facts = ("", ())
             self._show_pulls(found[1])
 
-        self.in_background(read, arrived, group="models", failed=self._tell_problem)
+        self.in_background(read, arrived, group="models", failed=self._show_problem)
 
-    def _tell_problem(self, error: WorkbenchError) -> None:
-        told = Content.styled(one_line(f"{error.message} {error.hint}"), "$tone-incomplete")
-        self.query_one("#summary", Static).update(told)
+    def _show_problem(self, error: WorkbenchError) -> None:
+        text = Content.styled(one_line(f"{error.message} {error.hint}"), "$tone-incomplete")
+        self.query_one("#summary", Static).update(text)
 
     def _show_pulls(self, pulls: list[PullRow]) -> None:
         before = {pull.name: pull.state for pull in self.pulls}
@@ -111,14 +111,14 @@ class ModelsScreen(WorkbenchScreen[None]):
         self._list()
 
     def _notify_end(self, pull: PullRow) -> None:
-        """Says what became of a pull that worked when it was read last."""
+        """Notifies of the end of a pull that was active."""
         name = words.name_of(pull)
         if pull.state == "failed":
-            told = one_line(f"{pull.problem} {pull.hint}", 400)
-            self.notify(told, title=f"{name} was not pulled", severity="error", markup=False)
+            text = one_line(f"{pull.problem} {pull.hint}", 400)
+            self.notify(text, title=f"{name} was not pulled", severity="error", markup=False)
         elif pull.state == "done":
-            told = "Checksum and header are right; t tunes it to this machine."
-            self.notify(told, title=f"{name} is here", markup=False)
+            text = "Checksum and header are right; t tunes it to this machine."
+            self.notify(text, title=f"{name} is here", markup=False)
             self.refresh_data()
 
     def _list(self) -> None:
@@ -132,10 +132,10 @@ class ModelsScreen(WorkbenchScreen[None]):
         if self._wanted is not None and (PullRow, self._wanted) in self._numbers:
             self.table.move_to_id(self._numbers[PullRow, self._wanted])
             self._wanted = None
-        self._tell()
+        self._update_summary()
         self._show_here()
 
-    def _tell(self) -> None:
+    def _update_summary(self) -> None:
         self.query_one("#summary", Static).update(words.summary(self.rows, self.pulls, self._busy))
 
     def _fetch(self, ids: Sequence[int]) -> list[Listed]:
@@ -154,40 +154,40 @@ class ModelsScreen(WorkbenchScreen[None]):
         self._show_here()
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter goes into what is known, to scroll it."""
+        """Enter moves to the facts, to scroll them."""
         self.query_one("#about", VerticalScroll).focus()
 
     def _show_here(self) -> None:
         item = self.here
-        told = self.query_one("#facts", Static)
+        facts_pane = self.query_one("#facts", Static)
         if isinstance(item, PullRow):
-            told.update(words.pull_content(item))
+            facts_pane.update(words.pull_content(item))
         elif item is None:
-            told.update("")
+            facts_pane.update("")
         elif self._facts[0] == item.name:
-            told.update(words.model_content(self._facts[1]))
+            facts_pane.update(words.model_content(self._facts[1]))
         else:
             name = item.name
 
             def show(facts: list[Fact]) -> None:
                 self._facts = (name, facts)
                 if self.here is not None and self.here.name == name:
-                    told.update(words.model_content(facts))
+                    facts_pane.update(words.model_content(facts))
 
             self.in_background(
-                lambda: self.models.facts(name), show, group="facts", failed=self._tell_problem
+                lambda: self.models.facts(name), show, group="facts", failed=self._show_problem
             )
 
-    # Doing
+    # Actions
 
     def _act(self, busy: str, work: Callable[[], T], done: Callable[[T], None]) -> None:
-        """Does something that takes a while, says so meanwhile, and reads again."""
+        """Runs slow work, shows that it runs, and reads the models again."""
         self._busy = busy
-        self._tell()
+        self._update_summary()
 
         def rest() -> None:
             self._busy = ""
-            self._tell()
+            self._update_summary()
 
         def ended(result: T) -> None:
             rest()
@@ -202,13 +202,13 @@ class ModelsScreen(WorkbenchScreen[None]):
         self.in_background(work, ended, group="act", failed=failed)
 
     def _idle(self) -> bool:
-        """Whether nothing else is being done; says what is when not."""
+        """Whether no other work runs; shows which if one does."""
         if self._busy:
             self.notify(f"Still {self._busy}", markup=False)
         return not self._busy
 
     def action_search(self) -> None:
-        """Looks for a model, and pulls what is chosen."""
+        """Opens the search dialog, and pulls the file that is chosen."""
         if not self._idle():
             return
         self.in_background(self.models.hub, self._open_hub, group="hub")
@@ -216,8 +216,8 @@ class ModelsScreen(WorkbenchScreen[None]):
     def _open_hub(self, host: str) -> None:
         self.app.push_screen(HubDialog(self.models, host), self._begin)
 
-    def _begin(self, wish: HubRequest | None) -> None:
-        if wish is None:
+    def _begin(self, request: HubRequest | None) -> None:
+        if request is None:
             return
 
         def begun(name: str) -> None:
@@ -225,8 +225,8 @@ class ModelsScreen(WorkbenchScreen[None]):
             self.notify("It goes on in the background; p pauses it.", markup=False)
 
         self._act(
-            f"asking for {one_line(wish.file, 60)} …",
-            lambda: self.models.pull(wish.repository, wish.file),
+            f"asking for {one_line(request.file, 60)} …",
+            lambda: self.models.pull(request.repository, request.file),
             begun,
         )
 
@@ -241,7 +241,7 @@ class ModelsScreen(WorkbenchScreen[None]):
             self._act("going on …", lambda: self.models.go_on(item.name), lambda _: None)
 
     def _pause(self, name: str) -> None:
-        """Beside whatever else is being done, which a second background call would replace."""
+        """Pauses without a background call, which would replace the one that runs."""
         try:
             self.models.pause(name)
         except WorkbenchError as error:
@@ -256,8 +256,8 @@ class ModelsScreen(WorkbenchScreen[None]):
             return
 
         def added(names: list[str]) -> None:
-            told = ", ".join(one_line(name, 60) for name in names)
-            self.notify(f"{told} added.", markup=False)
+            text = ", ".join(one_line(name, 60) for name in names)
+            self.notify(f"{text} added.", markup=False)
 
         def chosen(path: str | None) -> None:
             if path is not None and path.strip():
@@ -271,7 +271,7 @@ class ModelsScreen(WorkbenchScreen[None]):
         )
 
     def _model_here(self, what: str) -> ModelRow | None:
-        """The model or adapter under the cursor, when something can be done to it now."""
+        """The model or adapter under the cursor, or None if nothing can be done with it now."""
         item = self.here
         if isinstance(item, PullRow):
             self.notify(f"It is not here yet, so that it could be {what}.", markup=False)
@@ -285,7 +285,7 @@ class ModelsScreen(WorkbenchScreen[None]):
             self._act(
                 f"reading all of {words.name_of(row)} …",
                 lambda: self.models.verify(row.name),
-                lambda said: self.notify(one_line(said, 300), markup=False),
+                lambda result: self.notify(one_line(result, 300), markup=False),
             )
 
     def action_tune(self) -> None:
@@ -329,24 +329,24 @@ class ModelsScreen(WorkbenchScreen[None]):
         if isinstance(item, ModelRow):
             self.in_background(
                 lambda: self.models.removal(name),
-                lambda told: self._if_sure(told, lambda: self.models.remove(name)),
+                lambda text: self._if_sure(text, lambda: self.models.remove(name)),
                 group="removal",
             )
         elif item.state in words.WORKING:
             self.notify("It is being pulled; p pauses it first.", markup=False)
         else:
-            told = "give the pull up and delete what has arrived"
-            self._if_sure(told, lambda: self.models.give_up(name))
+            text = "give the pull up and delete what has arrived"
+            self._if_sure(text, lambda: self.models.give_up(name))
 
-    def _if_sure(self, told: str, act: Callable[[], None]) -> None:
-        """Asks first; what changes nothing stands first."""
+    def _if_sure(self, text: str, act: Callable[[], None]) -> None:
+        """Asks for confirmation; the first choice changes nothing."""
 
         def answered(sure: bool | None) -> None:
             if sure:
                 self._act("removing …", act, lambda _: self.notify("It is gone.", markup=False))
 
         self.app.push_screen(
-            ChoiceDialog("Remove?", [(False, "keep it"), (True, one_line(told, 300))]), answered
+            ChoiceDialog("Remove?", [(False, "keep it"), (True, one_line(text, 300))]), answered
         )
 
     def action_copy(self) -> None:

@@ -1,4 +1,4 @@
-"""`workbench models`: what is on disk. Searching and pulling are in `hub`."""
+"""`workbench models`: list, add, tune, verify and remove. Searching and pulling are in `hub`."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from workbench.exits import FAILED
 
 
 def list_models(arguments: argparse.Namespace) -> int:
-    """Lists models, adapters, and pulls that have not come to their end."""
+    """Lists models, adapters, endpoints and unfinished pulls."""
     catalog = open_catalog()
     endpoints = EndpointBook(folders.data_dir()).entries()
-    _tell_of(catalog, [*catalog.entries(), *catalog.adapters()], arguments.json, endpoints)
+    _show_entries(catalog, [*catalog.entries(), *catalog.adapters()], arguments.json, endpoints)
     return 0
 
 
@@ -64,7 +64,7 @@ def add(arguments: argparse.Namespace) -> int:
     """Adds a file, those of a folder, the adapter of a training run, or an endpoint."""
     catalog = open_catalog()
     if arguments.path.startswith(("http://", "https://")):
-        _tell_of(catalog, [], arguments.json, [_add_endpoint(arguments)])
+        _show_entries(catalog, [], arguments.json, [_add_endpoint(arguments)])
         return 0
     path = Path(arguments.path).expanduser().resolve()
     if path.is_dir() and not (path / RUN_ADAPTER).is_file():
@@ -74,7 +74,7 @@ def add(arguments: argparse.Namespace) -> int:
     else:
         files = [path]
     added = [add_file(catalog, file, arguments.name, tell) for file in files]
-    _tell_of(catalog, added, arguments.json)
+    _show_entries(catalog, added, arguments.json)
     return 0
 
 
@@ -101,7 +101,7 @@ def tune(arguments: argparse.Namespace) -> int:
     """Finds the fastest faithful format of a model on this machine."""
     catalog = open_catalog()
     entry = _tune(catalog, catalog.entry(arguments.model))
-    _tell_of(catalog, [entry], arguments.json)
+    _show_entries(catalog, [entry], arguments.json)
     return 0
 
 
@@ -111,7 +111,7 @@ def verify_options(parser: argparse.ArgumentParser) -> None:
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Computes the checksums of models and adapters anew and reads their headers."""
+    """Computes the checksums of models and adapters again and reads their headers."""
     catalog = open_catalog()
     if arguments.model is not None:
         entries: list[ModelEntry | AdapterEntry] = [find(catalog, arguments.model)]
@@ -138,7 +138,7 @@ def remove_options(parser: argparse.ArgumentParser) -> None:
 
 
 def remove(arguments: argparse.Namespace) -> int:
-    """Deletes what was pulled, whole or in part; forgets what was added."""
+    """Deletes a pulled model or an unfinished pull; takes an added model or an endpoint out of the list."""
     catalog = open_catalog()
     name = arguments.model
     book = EndpointBook(folders.data_dir())
@@ -199,10 +199,10 @@ def _tune(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
     return catalog.entry(entry.name)
 
 
-# Telling
+# Output
 
 
-def _tell_of(
+def _show_entries(
     catalog: Catalog,
     entries: list[ModelEntry | AdapterEntry],
     as_json: bool,
@@ -226,7 +226,7 @@ def _tell_of(
         )
         return
     for model in models:
-        say(_line(model.entry.name, model.size, model.entry.origin, _told(model)))
+        say(_line(model.entry.name, model.size, model.entry.origin, _summary(model)))
     for adapter in adapters:
         entry = adapter.entry
         say(_line(entry.name, adapter.size, entry.origin, f"adapter {one_line(adapter.note, 160)}"))
@@ -246,7 +246,7 @@ def _line(name: str, size: int | None, origin: str, detail: str) -> str:
     return f"{one_line(name, 28):<28} {shown}  {origin:<9} {detail}"
 
 
-def _told(model: ModelFacts) -> str:
+def _summary(model: ModelFacts) -> str:
     if model.problem:
         return one_line(model.problem, 300)
     parts = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from engine.services.models.service import ModelService
 from screens.models import screen as models_screen
 from screens.shell.dialogs import ErrorDialog
 from tests.engine.model.tiny import write_sliding
-from tests.hub_server import Repository, serving
+from tests.hub_server import Fault, Repository, serving
 from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.models.test_models import in_front, poll, row
 from tests.screens.project import ScreenProject, project
@@ -94,6 +95,7 @@ async def test_damage_is_shown(found: Found, tmp_path: Path) -> None:
 async def test_pulled_from_the_hub(found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model is searched for on the hub, pulled, and stands in the list as a model of the catalogue."""
     weights = found.catalog.entry("mine").path.read_bytes()
+    hold = threading.Event()
     monkeypatch.delenv("HF_TOKEN", raising=False)
     with serving({NAME: Repository({"tiny-f32.gguf": weights})}) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
@@ -102,7 +104,10 @@ async def test_pulled_from_the_hub(found: Found, monkeypatch: pytest.MonkeyPatch
             assert NAME in text(pilot)
             await press(pilot, "enter")
             assert "tiny-f32.gguf" in text(pilot)
+            server.faults.append(Fault(cut=3000, hold=hold))
             await press(pilot, "enter")
+            assert "done" not in row(pilot, "tiny-f32")
+            hold.set()
             models = in_front(pilot).models
             await until(pilot, lambda: [pull.state for pull in models.pulls()] == ["done"])
             await poll(pilot)
