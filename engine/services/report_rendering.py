@@ -102,7 +102,7 @@ def tab_separated(table: ReportTable, rows: Sequence[ReportRow]) -> str:
         rows: Those of the table, in the order that is wanted.
     """
     columns = [one for one in table.columns if one.on_screen]
-    tested = any(row.p is not None for row in rows)
+    tested = table.metric is not None
     lines = ["\t".join([part for one in columns for part in _titles(one)] + ["p"] * tested)]
     for row in rows:
         cells = [
