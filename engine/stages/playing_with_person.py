@@ -161,7 +161,7 @@ class PersonStage(PlayStage):
         answer = self.person.asked(call.messages[-1].content)
         if answer.text is None:
             return None
-        self._project.write(partial(plays.add_replies, said=[(kept, (answer.text, "end", None))]))
+        self._project.write(partial(plays.add_replies, given=[(kept, (answer.text, "end", None))]))
         return Completion(answer.text, "end")
 
     def _end(self, run_id: int, play: Play, played: Played) -> None:
