@@ -50,7 +50,7 @@ class Board:
         words = distinctive_words(texts, clusters.labels, WORDS, clusters.seed)
         said = embedder.embed([" ".join(words[number]) + ". " for number in range(k)])
         self._label_vectors = np.asarray(said, dtype=float)
-        self._usual = RobustScale.of(
+        self._description_scale = RobustScale.of(
             (self._label_vectors @ self._label_vectors.T)[np.triu_indices(k, 1)]
         )
         self._alive = list(range(k))
@@ -61,7 +61,7 @@ class Board:
         """Another board with the same on it."""
         other = object.__new__(Board)
         other.__dict__.update(self.__dict__)
-        for name in ("labels", "_sums", "_sizes", "_links", "_said"):
+        for name in ("labels", "_sums", "_sizes", "_links", "_label_vectors"):
             setattr(other, name, getattr(self, name).copy())
         other._alive, other._version = self._alive.copy(), self._version.copy()
         other._refused = self._refused.copy()
@@ -90,7 +90,7 @@ class Board:
             closeness=self._granularity.closeness(self._sums[alive], self._sizes[alive])[at],
             threshold=self.threshold,
             description=self.similarity(a, b),
-            description_scale=self._usual,
+            description_scale=self._description_scale,
             overlap=np.maximum(shares, shares.T)[at],
             likelihood=unknown,
             yes=unknown,
