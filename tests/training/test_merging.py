@@ -8,8 +8,8 @@ import pytest
 
 from engine.errors import ModelFileError
 from engine.model.adapter_files import AdapterOrigin
-from engine.model.interface import LoadOptions
 from engine.model.adapter_merging import KEPT, merge
+from engine.model.interface import LoadOptions
 from engine.worker.client import ModelProcess
 from tests.training.tiny_bases import tiny_model, with_adapter, write_gguf
 from training.gguf_adapter import convert, fingerprint_of

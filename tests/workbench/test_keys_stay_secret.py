@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
-from engine.model.http.endpoint_book import EndpointEntry
 from engine.model.http.capabilities import Capabilities
+from engine.model.http.endpoint_book import EndpointEntry
 from engine.run_directory.events import RunDirectory
 from engine.services.models.endpoints import Endpoints
 from engine.services.training import process

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from engine import folders, network_guard
-from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.capabilities import Capabilities
+from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.services.network import NetworkService
 from engine.store.project import Project
 from workbench.doctor import Check

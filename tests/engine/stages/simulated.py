@@ -13,8 +13,8 @@ from pathlib import Path
 from engine.jobs.contract import Progress
 from engine.jobs.runner import JobRunner, RunOutcome
 from engine.model.catalog import RunnableModel
-from engine.model.interface import Sampling
 from engine.model.chat import Call, ChatMessage, Completion, Role, Speaker
+from engine.model.interface import Sampling
 from engine.simulate.play import Ending, Play, Scenario
 from engine.stages.playing import PlayStage
 from engine.store.project import Project
