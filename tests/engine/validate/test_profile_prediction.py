@@ -155,7 +155,9 @@ class TestFigures:
 
     def test_any_of_several_answers_is_right(self) -> None:
         """Where a person has several answers, each of them is a right guess; no guess is wrong."""
-        spoken = [UserText("", str(n), {"Personality": frozenset(["calm", "shy"])}) for n in range(4)]
+        spoken = [
+            UserText("", str(n), {"Personality": frozenset(["calm", "shy"])}) for n in range(4)
+        ]
         (row,) = identify(
             spoken,
             [Split((), (0, 1, 2, 3))],
