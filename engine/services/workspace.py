@@ -196,28 +196,28 @@ class Workspace:
         """The services that screens and commands use."""
         info = ProjectInfo(Path(self.project.path).name, self.project.path, self.project.read_only)
         return Services(
-            info,
-            ConversationStore(self.project),
-            TriageStore(self.project, self._tell("verdict")),
-            JobService(self.project, self.runner, self.scoring_runs),
-            SavedStore(self.project),
-            ExportFiles(self.project),
-            CalibrationService(self.project, self._tell("rule")),
-            TreeService(
+            project=info,
+            conversations=ConversationStore(self.project),
+            triage=TriageStore(self.project, self._tell("verdict")),
+            jobs=JobService(self.project, self.runner, self.scoring_runs),
+            saved=SavedStore(self.project),
+            exports=ExportFiles(self.project),
+            calibration=CalibrationService(self.project, self._tell("rule")),
+            trees=TreeService(
                 self.project, self.process, self.tree_runs, self.runner, self._tell("tree")
             ),
-            GoalService(
+            goals=GoalService(
                 self.project,
                 self.goal_stages(),
                 self.runner.start,
                 self.runner.active,
                 self._tell("goal_decision"),
             ),
-            self.training,
-            self.network,
-            self.models,
-            ValidationService(self.project, self.catalog),
-            SimulationService(
+            training=self.training,
+            network=self.network,
+            models=self.models,
+            validation=ValidationService(self.project, self.catalog),
+            simulations=SimulationService(
                 self.project,
                 self.simulations(),
                 self.runner.start,
