@@ -135,6 +135,7 @@ def test_giants(tmp_path: Path) -> None:
             session.press("\r")
             session.wait(lambda seen: "5n" in seen or "read this" in seen)
             session.press("\x1b[F", "\x1b[H", "]", "e", "\x1b[F", "o")
+            session.wait("The record as imported")
             for _ in range(9):  # what opens late takes an escape of its own
                 if "opening" in session.press("\x1b"):
                     break

@@ -396,7 +396,7 @@ class TestNothingToTell:
         training_run(path, "one", [])
         code, _, told = asked(capsys, path)
         assert code == 2
-        assert "does not say which conversations it held out" in told
+        assert "does not name the conversations that it held out" in told
 
 
 class TestPicture:
