@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.records.calibration import (
-    ENOUGH,
-    LEAST_OF_EACH,
+    MIN_VERDICTS,
+    MIN_OF_EACH,
     Accuracy,
     Agreement,
     CompletionRate,
@@ -73,11 +73,11 @@ def agreement(pairs: Sequence[tuple[Hashable, Hashable]]) -> Agreement:
 
 def lacking(complete: int, incomplete: int) -> str:
     """Why this many verdicts are not enough for a threshold; empty if they are."""
-    if min(complete, incomplete) < LEAST_OF_EACH:
+    if min(complete, incomplete) < MIN_OF_EACH:
         kind, number = min(("complete", complete), ("incomplete", incomplete), key=lambda k: k[1])
-        return f"only {number} verdicts say {kind}; {LEAST_OF_EACH} are needed"
-    if complete + incomplete < ENOUGH:
-        return f"{complete + incomplete} verdicts of {ENOUGH} that are needed"
+        return f"only {number} verdicts say {kind}; {MIN_OF_EACH} are needed"
+    if complete + incomplete < MIN_VERDICTS:
+        return f"{complete + incomplete} verdicts of {MIN_VERDICTS} that are needed"
     return ""
 
 
@@ -129,7 +129,7 @@ def calibrate(
     if not why and best is None:
         why = "no threshold tells complete from incomplete better than chance"
     threshold = best if at is None else at
-    if min(n_complete, len(truth) - n_complete) < LEAST_OF_EACH or threshold is None:
+    if min(n_complete, len(truth) - n_complete) < MIN_OF_EACH or threshold is None:
         return Calibration(why, best, None, covered, bins, error, nothing)
     accuracy, errors = _accuracy(p, truth, everything, threshold, covered, chosen=at is None)
     return Calibration(why, best, accuracy, covered, bins, error, errors)

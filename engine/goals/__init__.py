@@ -1,1 +1,2 @@
-"""What users wanted: vectors, clusters, questions on them and decisions about them. Knows no SQL and no process."""
+"""Goals of users: embedders, clusters, the questions that a model is asked, and merge decisions. Without SQL and
+without processes."""

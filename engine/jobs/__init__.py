@@ -1,1 +1,1 @@
-"""Running stages as jobs: progress, cancel, resume."""
+"""Runs stages as jobs: progress, cancel, resume."""

@@ -1,4 +1,4 @@
-"""The contract between stages and the runner: the `Stage` protocol, progress, and the key of results."""
+"""The contract between stages and the runner: the `Stage` protocol, progress, and the config hash."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Lane = Literal["model", "cpu"]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a stage is after a batch, in its own unit; `total` is None while it is not known."""
+    """Progress of a stage after a batch, in its own unit; `total` is None while it is unknown."""
 
     done: int
     total: int | None
@@ -46,10 +46,10 @@ class Stage(Protocol):
     def lane(self) -> Lane: ...
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Does a bounded batch, commits it with the counter of run `run_id` in one transaction, yields."""
+        """Yields progress after each bounded batch, committed with the counter of run `run_id` in one transaction."""
 
     def interrupt(self) -> None:
-        """Called from another thread, once and for good: makes a blocking call of `run` raise Cancelled soon."""
+        """Makes `run` raise Cancelled soon, also from a blocking call; called once, from another thread."""
 
     def summary(self) -> str:
         """The result in one sentence with counts; also called after a cancel."""

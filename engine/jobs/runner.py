@@ -1,7 +1,7 @@
-"""The life of long work: started, watched through events, cancelled, resumed by running it again.
+"""Runs stages: starts them, reports their progress as events, cancels them and records how they end.
 
-A stage is a generator. It does a bounded batch, commits it together with its run's counter in one transaction
-and yields its progress; so a process that dies loses at most one batch, and to resume means to run again.
+A stage is a generator. It commits each bounded batch together with its run's counter in one transaction and yields its
+progress. So a process that dies loses at most one batch, and a run is resumed by running the stage again.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from engine.store.project import Project
 _log = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 0.1
-"""Between two progress events of one job."""
+"""Least time between two progress events of one job."""
 
 CHANGED_SECONDS = 1.0
-"""Between two `DataChanged` of one job: each makes open screens read again."""
+"""Least time between two `DataChanged` events of one job, because open screens read the project again after each."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobDone:
-    """The stage did all it had to do."""
+    """The stage ran to its end."""
 
     run_id: int
     message: str
@@ -48,7 +48,7 @@ class JobDone:
 
 @dataclass(frozen=True, slots=True)
 class JobCancelled:
-    """A person stopped the stage; what it committed stays. `done` as in its last progress."""
+    """The stage was cancelled; what it committed is kept. `done` is that of its last progress."""
 
     run_id: int
     message: str
@@ -57,7 +57,7 @@ class JobCancelled:
 
 @dataclass(frozen=True, slots=True)
 class JobFailed:
-    """The stage could not go on; what it committed stays."""
+    """The stage raised an error; what it committed is kept."""
 
     run_id: int
     message: str
@@ -79,7 +79,7 @@ class _Running:
     def __init__(self, stage: Stage, run_id: int, clock: Clock) -> None:
         self.stage = stage
         self.run_id = run_id
-        self.pace = RateMeter(clock)
+        self.rate_meter = RateMeter(clock)
         self.last = Progress(0, None, "waiting")
 
     def progress(self) -> JobProgress:
@@ -90,14 +90,14 @@ class _Running:
             done=self.last.done,
             total=self.last.total,
             unit=self.stage.unit,
-            rate=self.pace.rate(),
-            eta_seconds=self.pace.eta(self.last.done, self.last.total),
+            rate=self.rate_meter.rate(),
+            eta_seconds=self.rate_meter.eta(self.last.done, self.last.total),
             note=self.last.note,
         )
 
 
 class _Job:
-    """A chain of stages; each gets its run record when its turn comes, the first one at once."""
+    """A chain of stages. The run record of the first is made at once, those of the others when they start."""
 
     def __init__(self, stages: Sequence[Stage], first: _Running) -> None:
         self.stages = stages
@@ -111,13 +111,13 @@ class _Job:
 
 
 class JobRunner:
-    """Runs stages and records, tells and ends them properly, in the background or while the caller waits.
+    """Runs stages in the background or while the caller waits, and emits events on them.
 
     Args:
-        emit: Gets every event, from whichever thread it happens on.
-        tables_by_stage: What a stage changes, by its name; a stage that is not named changes `conversation`.
-        code_version: Of this program, kept in run records.
-        clock: Seconds that only grow.
+        emit: Called with every event, from any thread.
+        tables_by_stage: Names of the tables that a stage changes, by its name; `conversation` for other stages.
+        code_version: Version of this program, stored in run records.
+        clock: Monotonic clock, in seconds.
     """
 
     def __init__(
@@ -142,11 +142,10 @@ class JobRunner:
     def start(self, stages: Sequence[Stage]) -> int:
         """Queues stages to run one after another in the background; returns the job id, that of the first run.
 
-        A stage that fails or is cancelled ends its chain. A chain with any stage for the model waits in the
-        model's lane.
+        A stage that fails or is cancelled ends its chain. A chain with a stage of the lane `model` runs in that lane.
 
         Raises:
-            ProjectReadOnly: nothing can be run on this project.
+            ProjectReadOnly: The project is open read-only.
         """
         if self._closed:
             raise ProjectError("The project is being closed.")
@@ -165,10 +164,10 @@ class JobRunner:
         return job.current.run_id
 
     def run(self, stage: Stage) -> RunOutcome:
-        """Runs one stage while the caller waits; an interrupt from the keyboard cancels it.
+        """Runs one stage while the caller waits; KeyboardInterrupt cancels it.
 
         Raises:
-            ProjectReadOnly: nothing can be run on this project.
+            ProjectReadOnly: The project is open read-only.
         """
         job = _Job([stage], self._begin(stage))
         with self._guard:
@@ -179,7 +178,7 @@ class JobRunner:
             self._forget(job)
 
     def cancel(self, job_id: int) -> None:
-        """Asks the job that `job_id` belongs to, waiting or running, to stop; unknown ids are ignored."""
+        """Cancels the waiting or running job that the run `job_id` belongs to; ignores unknown ids."""
         with self._guard:
             found = [job for job in self._jobs if job_id in job.run_ids]
         for job in found:
@@ -191,14 +190,14 @@ class JobRunner:
             return [job.current.progress() for job in self._jobs]
 
     def interrupted(self) -> list[RunRow]:
-        """Runs that an earlier process left unfinished and that nobody has run again since."""
+        """Runs that an earlier process left unfinished and that were not resumed since, newest first."""
         with self._project.reading() as conn:
             return runs.interrupted(conn)
 
     def close(self, timeout: float = 2.0) -> bool:
-        """Cancels everything and waits a little; True when all of it ended.
+        """Cancels all jobs and waits up to `timeout` seconds; returns whether all background jobs ended.
 
-        What did not end is cut off with the process and shows as interrupted at the next open.
+        A job that did not end is marked as interrupted when the project is opened next.
         """
         with self._guard:
             self._closed = True
@@ -242,7 +241,7 @@ class JobRunner:
         return _Running(stage, run_id, self._clock)
 
     def _execute(self, job: _Job) -> RunOutcome:
-        """Runs the current stage of a job to its end and records and tells the outcome."""
+        """Runs the current stage of a job to its end, records the outcome and emits the events."""
         running = job.current
         stage = running.stage
         self._emit(JobStarted(running.run_id, stage.name, stage.title))
@@ -290,18 +289,18 @@ class JobRunner:
         )
 
     def _drive(self, job: _Job, running: _Running) -> bool:
-        """Takes the stage from batch to batch; False when it was cancelled."""
+        """Runs the batches of the stage; returns False if the job was cancelled."""
         if job.cancelled.is_set():
             return False
-        told = changed = self._clock()
+        reported = changed = self._clock()
         batches = running.stage.run(running.run_id)
         try:
             for progress in batches:
-                running.pace.mark(progress.done)
+                running.rate_meter.mark(progress.done)
                 running.last = progress
                 now = self._clock()
-                if now - told >= PROGRESS_SECONDS:
-                    told = now
+                if now - reported >= PROGRESS_SECONDS:
+                    reported = now
                     self._emit(running.progress())
                 if now - changed >= CHANGED_SECONDS:
                     changed = now

@@ -1,1 +1,1 @@
-"""Frozen rows that pass between rooms. Data only: no SQL, no models."""
+"""Frozen dataclasses that store, services and screens exchange. They hold data only: no SQL, no models."""

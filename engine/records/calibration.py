@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from engine.records.interval import Interval
 from engine.records.scores import DecisionRule
 
-ENOUGH = 40
-"""Verdicts complete or incomplete, on scored conversations, from which a threshold is calibrated."""
-LEAST_OF_EACH = 5
-"""Of them at least so many complete and so many incomplete."""
+MIN_VERDICTS = 40
+"""Least number of verdicts `complete` or `incomplete` on scored conversations for calibrating a threshold."""
+MIN_OF_EACH = 5
+"""Least number of verdicts of each of the two kinds among them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A plain count with its Wilson interval; `of` is not 0."""
+    """A share, `part` / `of`, with its 95% Wilson interval; `of` is not 0."""
 
     part: int
     of: int
@@ -38,8 +38,9 @@ class Agreement:
     """Agreement of two sets of answers to the same questions.
 
     Attributes:
-        same: None where there was nothing to compare.
-        kappa: Cohen's; None where chance alone would always agree.
+        n: Number of answers compared.
+        same: Share of equal answers; None if there are none to compare.
+        kappa: Cohen's kappa; None if chance alone would always agree.
     """
 
     n: int
@@ -52,10 +53,10 @@ class CompletionRate:
     """The share of complete conversations.
 
     Attributes:
-        conversations, scored: How many match, and how many of them have a score.
+        conversations, scored: Number of matching conversations, and of those that have a score.
         apparent: Share of the scored ones at or above the threshold; None without scores.
         corrected: The share corrected for the errors of the classifier; None if it is unknown.
-        why: Why it is unknown.
+        why: Why `corrected` is unknown.
     """
 
     conversations: int
@@ -70,10 +71,10 @@ class Accuracy:
     """Accuracy of a threshold as a classifier of complete and incomplete conversations.
 
     Attributes:
-        sensitivity: Share of complete conversations that are found (recall), as it is for all scored conversations.
-        specificity: The same of incomplete ones.
-        precision: Share of the conversations classified as complete that are; None also where there is none.
-        raw_sensitivity, raw_specificity, raw_precision: The same over the verdicts alone.
+        sensitivity: Share of complete conversations classified as complete (recall), estimated for all scored ones.
+        specificity: Share of incomplete conversations classified as incomplete, estimated likewise.
+        precision: Share of the conversations classified as complete that are complete; None also if there is none.
+        raw_sensitivity, raw_specificity, raw_precision: The same shares over the judged conversations alone.
         why: Why the first three are None.
     """
 
@@ -89,7 +90,7 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class FilterRate:
-    """The rate of what a saved filter matches."""
+    """The completion rate of the conversations that a saved filter matches."""
 
     name: str
     filter: str
@@ -101,18 +102,18 @@ class CalibrationReport:
     """The verdicts against the scores: threshold, accuracy, reliability, rates, agreement.
 
     Attributes:
-        rule: In force now.
-        complete, incomplete: Verdicts on scored conversations.
+        rule: The current decision rule.
+        complete, incomplete: Number of verdicts of each kind on scored conversations.
         enough: Whether there are enough of them for a threshold.
         why: Why there is no threshold.
-        best: The threshold with the largest sensitivity + specificity - 1; None where there is none.
-        accuracy: At the threshold that a person pinned, else at the best one.
-        covered: Share of the scored conversations that lie in a tenth of the scores with a verdict in it.
+        best: The threshold with the largest sensitivity + specificity - 1 (Youden's J); None if there is none.
+        accuracy: Accuracy at the threshold that a person pinned, or else at the best one.
+        covered: Share of the scored conversations whose score is in a decile that has a verdict.
         bins, calibration_error: Reliability of the score as a probability.
-        rate: Of the project, or of what the asked filter matches.
-        filters: Of each saved filter.
-        model: Verdicts against the states that the rule decides.
-        itself: First verdicts against those given again blind.
+        rate: Completion rate of the project, or of the conversations that a filter matches.
+        filters: Completion rate of each saved filter.
+        model: Agreement of the verdicts with the states.
+        itself: Agreement of first verdicts with blind repeats.
     """
 
     rule: DecisionRule
@@ -132,5 +133,5 @@ class CalibrationReport:
 
     @property
     def verdicts(self) -> int:
-        """Verdicts that calibrate."""
+        """Number of verdicts that are used to calibrate."""
         return self.complete + self.incomplete

@@ -1,4 +1,4 @@
-"""Conversations and messages as imported, and how many of what a project holds."""
+"""Conversations and messages as imported, and the counts of a project."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.records.triage import Verdict
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """One line of the list. `opening` is the beginning of the first user message, as imported."""
+    """One row of the conversation list. `opening` is the beginning of the first user message, as imported."""
 
     id: int
     external_id: str
@@ -46,7 +46,8 @@ class MessageRow:
 
 @dataclass(frozen=True, slots=True)
 class LeakRow:
-    """Something that gives the ending away, kept from the model: rule, message (None: a field) and the text."""
+    """A leak (see the glossary), which is kept from the model: the rule that found it, index of the message (None for a
+    field of the record) and text."""
 
     conversation_id: int
     message: int | None
@@ -56,7 +57,7 @@ class LeakRow:
 
 @dataclass(frozen=True, slots=True)
 class QuarantineRow:
-    """A record that could not be imported: where it stood, why, and its bytes."""
+    """A record that could not be imported: its source and line, the reason, and its bytes."""
 
     id: int
     source: str
@@ -67,7 +68,7 @@ class QuarantineRow:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What is in a project, and how the current scores divide it.
+    """Counts of a project or of the conversations that a query matches, with the states under the current scores.
 
     `complete + incomplete + borderline + unscored == conversations`.
     """
@@ -87,5 +88,5 @@ class Counts:
 
     @property
     def scored(self) -> int:
-        """Conversations with an honest number."""
+        """Number of conversations that are not unscored."""
         return self.conversations - self.unscored

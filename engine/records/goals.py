@@ -14,8 +14,8 @@ GoalText = Literal["first-user", "all-user", "all", "summary"]
 """The text that a conversation is clustered by: its first user message, all of them, what user and assistant wrote, or
 a summary that a model wrote."""
 
-USUAL_TEXT: GoalText = "all"
-"""It separated goals best on public data; see docs/decisions/0016."""
+DEFAULT_TEXT: GoalText = "all"
+"""Default text. It separated goals best on public data; see docs/decisions/0016."""
 
 Decide = Literal["ask", "auto", "llm", "none"]
 """Who decides on merges: a person, the merge probability, the model alone (as in Soroka et al., "Unsupervised
@@ -27,8 +27,8 @@ DecisionKind = Literal["merge", "apart", "never", "split", "move", "rename", "pi
 """The kinds of decisions. `apart` refuses a pair; `never` also forbids it in later clusterings."""
 
 MergeOrder = Literal["similarity", "probability", "teaching"]
-"""Which proposal comes first: the most similar (Soroka et al.), the most probable, or the one whose answer teaches
-most."""
+"""Which proposal comes first: the most similar (Soroka et al.), the most probable, or the one whose decision has the
+largest expected error reduction (`engine.goals.merges.order`)."""
 
 MemberOrder = Literal["central", "doubtful", "name"]
 
@@ -46,12 +46,12 @@ class ClusteringRow:
     """One clustering.
 
     Attributes:
-        config_hash: Of texts, vectors and clustering.
+        config_hash: Config hash over texts, vectors and parameters of the clustering.
         k: Number of clusters asked for, an overestimate.
         groups: Number of current groups.
         outliers: Conversations in no cluster.
-        without: Conversations without a text to cluster by; `export` says why.
-        novel: Conversations that came later and were assigned to no group.
+        without: Number of conversations without a goal text; `export` gives the reasons.
+        novel: Number of conversations that were imported later and assigned to no group.
     """
 
     id: int
@@ -96,7 +96,8 @@ class GoalGroup:
         spread: Mean cosine distance of members to the centre.
         leaves: Median number of leaves of its response trees; None where there are none.
         stability: Mean Jaccard similarity under resampling, in [0, 1]; None before it was measured.
-        made_of: Ids of the groups that a decision made it of; empty for a cluster.
+        pinned: Whether it is excluded from merge proposals.
+        made_of: Ids of the groups that it was made from by a decision; empty for a cluster.
         made_by: Id of the decision that made it; None for a cluster.
     """
 
@@ -124,7 +125,7 @@ class MemberRow:
         distance: Cosine distance to the centre of the group.
         doubt: Distance to the centre of its group divided by that to the nearest other centre; doubtful near 1 or
             above.
-        other: Label of that other group; empty where there is none.
+        other: Label of that other group; empty if there is none.
     """
 
     conversation_id: int
@@ -137,7 +138,7 @@ class MemberRow:
 
 
 def model_says_yes(yes: float | None, yes_reversed: float | None) -> bool | None:
-    """Whether yes is the likelier answer of the model, over both orders; None where it was not asked."""
+    """Whether yes is the more probable answer of the model, averaged over both orders; None if it was not asked."""
     if yes is None or yes_reversed is None:
         return None
     return yes + yes_reversed > 1
@@ -145,21 +146,21 @@ def model_says_yes(yes: float | None, yes_reversed: float | None) -> bool | None
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What speaks for and against merging two groups.
+    """The evidence for and against merging two groups.
 
     Attributes:
         probability: Merge probability: all evidence combined by a model that is fitted to the decisions so far.
         description_similarity, member_similarity: Cosine of the vectors of the descriptions, and of the centres.
         overlap: Share of the nearest neighbours of the members of one group that lie in the other, in [0, 1].
         likelihood_ratio: Gain in log-probability of the texts of one group after those of the other instead of mixed
-            ones, in nats a token, mean of both ways; None before the model was asked.
+            ones, in nats per token, mean of both directions; None before the model was asked.
         yes, yes_reversed: Probability that the model answers yes, with A first and with B first; None before it was
             asked.
         reason: Given by the model; may be empty.
         label, description: Of the merged group, given by the model; may be empty.
         model: Name of the model that answered; empty before it was asked.
-        features: Inputs of the merge probability by name, None for those not known; the probability learns from them
-            once the pair is decided.
+        features: Inputs of the merge probability by name, None if unknown; stored with a decision, they are what the
+            merge probability is fitted to.
     """
 
     probability: float
@@ -178,13 +179,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Two groups that may be one, as they are shown to a person.
+    """A merge proposal: two groups that may be one goal, with the evidence that a person is shown.
 
     Attributes:
         a, b: The groups, the larger first.
         near_a, near_b: (label, cosine) of the other groups nearest to each, nearest first.
-        after: States of the members of both together.
-        why: Why this pair is proposed, in words.
+        after: States of the members of the merged group.
+        why: The reason why this pair is proposed, as text.
     """
 
     a: GoalGroup
@@ -197,22 +198,22 @@ class Proposal:
 
     @property
     def pair(self) -> Pair:
-        """Ids of both."""
+        """Ids of both groups, the larger first."""
         return (self.a.id, self.b.id)
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewProgress:
-    """How far the review of merge proposals is.
+    """Progress of the review of merge proposals.
 
     Attributes:
-        merged, refused: Number of decisions that stand, of people and rules.
+        merged, refused: Number of active decisions, of people and rules.
         left: Number of undecided pairs above the floor.
         likely: Those of them whose merge probability is at least `LIKELY`.
         unasked: Those of the likely ones that the model was not asked about.
-        calls: Model calls to ask about those.
-        seconds: Time of these calls by the calls measured so far; None where none was.
-        agreement: Of the model's answers with the decisions of the person.
+        calls: Number of model calls to ask about those.
+        seconds: Estimated time of these calls, from the calls so far; None if there were none.
+        agreement: Agreement of the model's answers with the decisions of the person.
         learned_from: Number of decisions that the merge probability is fitted to; 0 is the prior alone.
         floor: Similarity of descriptions below which a pair is not proposed.
         finished: Every current pair was refused or lies below the floor.
@@ -236,24 +237,24 @@ class ReviewProgress:
 
 @dataclass(frozen=True, slots=True)
 class GoalDecision:
-    """One decision on the groups of a clustering. Decisions are appended, never changed; replaying those that stand on
-    the clusters gives the groups.
+    """One decision on the groups of a clustering. Decisions are appended, never changed; the groups are a replay of the
+    active decisions on the clusters.
 
     Attributes:
         sides: Ids of the groups it concerns: both of a pair, the one that is split, renamed or pinned, or the one that
             conversations move to; empty when they become outliers.
         names: (label, description) of each group that a merge or split makes, or of a renamed group.
         parts: Conversation ids: of each part of a split, or of what moves.
-        probability: Merge probability as the person saw it; None where none was shown.
-        evidence: What the person saw, by field of `Evidence`; None where nothing was shown. `at_once` is the merge
-            probability above or below which a whole list was decided as one.
+        probability: Merge probability that the person was shown; None if none was.
+        evidence: The evidence that the person was shown, by field of `Evidence`; None if none was. `at_once` is the
+            merge probability above or below which a whole list was decided in one act.
         source_id: Id of the decision on an earlier clustering that this one repeats.
         labels: Labels of `sides` when it was given.
-        id: Makes the group ids `d40` and `d40.1`; 0 before it is stored.
-        act: Id of the first decision of its act. The decisions of an act are given as one and undone as one.
+        id: Part of the group ids that it makes, `d40` and `d40.1`; 0 before it is stored.
+        act: Id of the first decision of its act. The decisions of an act are made together and undone together.
         given_at: ISO 8601 time; empty before it is stored.
-        stands: It was not undone.
-        count: Number of decisions of its act, where it is listed for all of them.
+        active: Whether it is in force, that is, was not undone.
+        count: Number of decisions of its act, if it stands for all of them in a list.
     """
 
     kind: DecisionKind
@@ -269,12 +270,12 @@ class GoalDecision:
     id: int = 0
     act: int = 0
     given_at: str = ""
-    stands: bool = True
+    active: bool = True
     count: int = 1
 
     @property
-    def carried(self) -> bool:
-        """Whether it was taken over from an earlier clustering."""
+    def transferred(self) -> bool:
+        """Whether it was transferred from an earlier clustering."""
         return self.source_id is not None
 
     @property
@@ -286,7 +287,7 @@ class GoalDecision:
 
     @property
     def text(self) -> str:
-        """What it did, as one line: `merged “pay a bill” and “pay rent” into “pay”`."""
+        """The decision as one line of text: `merged “pay a bill” and “pay rent” into “pay”`."""
         sides = " and ".join(_quoted(label) for label in self.labels) or NAMELESS
         made = _quoted(self.names[0][0]) if self.names else NAMELESS
         moved = sum(map(len, self.parts))

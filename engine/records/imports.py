@@ -1,4 +1,4 @@
-"""What a reader yields: conversations with their bytes, and records that could not be read."""
+"""Results of reading an input: conversations with their bytes, and records that could not be read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from engine.conversation import Conversation
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """Something that gives the ending away. `message` is the message's index, or None for a field of the record."""
+    """A leak: something that reveals how the conversation ended. `message` is the index of the message; None for a
+    field of the record."""
 
     message: int | None
     rule: str
@@ -69,4 +70,4 @@ class Input(Protocol):
         """Bytes of `size` read so far."""
 
     def records(self) -> Iterator[Parsed | Rejected]:
-        """The records in order, read as a stream; a broken tail ends in a `Rejected`, not in an exception."""
+        """Yields the records in order, as a stream; an unreadable rest is yielded as a `Rejected`."""

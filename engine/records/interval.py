@@ -1,4 +1,4 @@
-"""A figure with its uncertainty."""
+"""Interval estimates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Z95 = 1.959963984540054
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A figure with its 95% interval."""
+    """An estimate with its 95% confidence interval."""
 
     value: float
     low: float

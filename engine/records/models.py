@@ -11,4 +11,4 @@ WORKS: Final[dict[Work, str]] = {
     "trees": "response trees",
     "simulation": "conversations that are played",
 }
-"""What a project can choose a model for, and what that is."""
+"""The kinds of work that a project can choose a model for, each with a description."""

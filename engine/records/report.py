@@ -1,4 +1,4 @@
-"""Tables of results: text, JSON and screens render the same ones."""
+"""Tables of results, which are rendered as text, as JSON and on screens."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from engine.records.interval import Interval
 from engine.records.validation import Curve, Metric
 
 CellKind = Literal["text", "count", "number", "share", "percent", "interval"]
-"""How a cell is written: `1,204`, `31.0`, `.63`, `63%`, `.63` with its 95% interval."""
+"""The format of a cell; the last four are `1,204`, `31.0`, `.63` and `63%`, and `.63` with its 95% interval."""
 
 Cell = str | int | float | Interval | None
-"""A value, not yet written; None: nothing is known."""
+"""An unformatted value; None if unknown."""
 
 RowKind = Literal["measure", "baseline", "method"]
 """A `measure` of response trees, a `baseline` that measures are compared with, or one of several equal `method`s."""
@@ -25,9 +25,9 @@ class ReportColumn:
 
     Attributes:
         key: Its name in JSON.
-        means: What its cells hold, a sentence.
-        chance: What guessing gives; None where that is not known.
-        on_screen: Whether screens have room for it; text and JSON always have.
+        means: Description of its cells, one sentence.
+        chance: The value that guessing gives; None if unknown.
+        on_screen: Whether screens show it; text and JSON always do.
     """
 
     title: str
@@ -44,13 +44,13 @@ class ReportRow:
 
     Attributes:
         cells: One for each column, the first of them its name.
-        means: What the row is, a few words.
-        note: What must be known to read it, a few words.
-        conclusions: About this row, a sentence each.
-        p: Of the hypothesis that the row is no better than chance, corrected for all rows; None where not tested.
+        means: Description of the row, a few words.
+        note: A remark that is needed to read it, a few words.
+        conclusions: Conclusions about this row, a sentence each.
+        p: p-value of the hypothesis that the row is no better than chance, corrected for all rows; None if not tested.
         curves: One for each plot of the table.
-        plays: Ids of the simulated conversations that are counted in it.
-        details: More of it for JSON, by name.
+        plays: Ids of the plays that are counted in it.
+        details: Further values for JSON, by name.
     """
 
     cells: tuple[Cell, ...]
@@ -71,7 +71,7 @@ class ReportRow:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """What the curves of a table are drawn in; both axes from 0 to 1. `chance` is the curve of a guess."""
+    """A plot of the curves of a table; both axes run from 0 to 1. `chance` is the curve of guessing."""
 
     title: str
     across: str
@@ -83,12 +83,12 @@ class ReportTable:
     """One table.
 
     Attributes:
-        title: What it is about, or what the rows are compared with, e.g. `reward 0`.
-        columns: The first one names the rows; with intervals, rows are compared by the first figure.
-        notes: What must be known to read it, a sentence each.
-        conclusions: About all rows, a sentence each.
+        title: Its subject, or what the rows are compared with, e.g. `reward 0`.
+        columns: The first column names the rows; rows are compared by the first column of intervals.
+        notes: Remarks that are needed to read it, a sentence each.
+        conclusions: Conclusions about all rows, a sentence each.
         metric: The metric that it validates; None in a table of simulations.
-        plots: What the curves of the rows are drawn in.
+        plots: The plots of the curves of the rows.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Runs of stages, and what one will cost."""
+"""Runs of stages, and estimates of their cost."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run will cost on this machine.
+    """Estimated cost of a run on this machine.
 
     Attributes:
-        items: Conversations still to do.
-        tokens: Tokens they hold; None while unknown.
-        tokens_per_second: As measured on this machine; None when never measured.
+        items: Number of conversations left to do.
+        tokens: Number of their tokens; None if unknown.
+        tokens_per_second: Speed of the model on this machine; None if it was not measured.
         seconds: tokens / tokens_per_second.
         model: Name of the model that would run.
     """

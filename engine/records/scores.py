@@ -1,4 +1,4 @@
-"""Completeness scores, the rule that makes states of them, and remaining tasks."""
+"""Completeness scores, the decision rule that turns them into states, and remaining tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Mode = Literal["base", "tuned", "judge"]
 
 
 class State(StrEnum):
-    """What the completeness score says of a conversation; `unscored` is never counted as one of the others."""
+    """The state of a conversation by its completeness score; `unscored` is never counted as one of the others."""
 
     COMPLETE = "complete"
     INCOMPLETE = "incomplete"
@@ -21,12 +21,12 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DecisionRule:
-    """How a score becomes a state.
+    """The rule that turns a score into a state.
 
     Attributes:
         threshold: On the normalised score, in [0, 1].
         band: Half-width of the borderline band around the threshold.
-        source: Where the threshold is from: the default, the verdicts, or a person who pinned it.
+        source: Origin of the threshold: the default, calibration by verdicts, or a person who pinned it.
     """
 
     threshold: float = 0.5
@@ -66,8 +66,8 @@ class ScoreRow:
 
     Attributes:
         reason: Why it is unscored, or what is special about the score (a window); None otherwise.
-        noise: Largest change of a probability seen on this model when the batch size changes; digits below
-            it mean nothing.
+        noise: Largest change of a probability of this model that was measured between batch sizes; smaller differences
+            are meaningless.
     """
 
     conversation_id: int
@@ -86,7 +86,7 @@ class ScoreRow:
 
 @dataclass(frozen=True, slots=True)
 class ScoredId:
-    """An imported id with the score of its conversation, None where no run has reached it."""
+    """An imported id with the score of its conversation; None if no run has scored it."""
 
     external_id: str
     source: str
@@ -95,7 +95,7 @@ class ScoredId:
 
 @dataclass(frozen=True, slots=True)
 class RemainingRow:
-    """What a model says is left to do; `text` is empty and `reason` says why when it gave nothing usable."""
+    """The remaining tasks that a model named; if its reply was not usable, `text` is empty and `reason` says why."""
 
     conversation_id: int
     config_hash: str
@@ -105,11 +105,11 @@ class RemainingRow:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How the normalised scores of some conversations spread over [0, 1].
+    """Histogram of normalised scores over [0, 1].
 
     Attributes:
-        bins: Conversations in each of equal parts, lowest first; an inner edge belongs to the part above it.
-        unscored: Conversations without an honest number, which are in no part.
+        bins: Number of conversations in each of equal bins, lowest first; an inner edge belongs to the bin above it.
+        unscored: Number of unscored conversations, which are in no bin.
     """
 
     bins: tuple[int, ...]

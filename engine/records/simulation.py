@@ -1,4 +1,4 @@
-"""Conversations that were simulated, as the rest of the program sees them: frozen rows."""
+"""Plays, that is, simulated conversations: their settings, results, transcripts and estimated cost."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class PlaySetting:
     """The setting that comparable plays share.
 
     Attributes:
-        config_hash: Their key.
-        kind: Which simulation, e.g. `sharded`.
-        params: What was asked, apart from how much of it. JSON.
+        config_hash: The key of the setting.
+        kind: Name of the simulation, e.g. `sharded`.
+        params: The parameters, without the number of plays. JSON.
         models: Label of the model of each role.
-        played: Plays that ended.
-        broken: Plays that broke off.
+        played: Number of plays that ended.
+        broken: Number of plays that broke off.
     """
 
     config_hash: str
@@ -33,13 +33,13 @@ class PlayRow:
     """One play.
 
     Attributes:
-        id: Its number in the project.
-        config_hash: Of its setting.
-        kind: Which simulation.
-        key: Names it among those of its setting.
+        id: Id in the project.
+        config_hash: Config hash of its setting.
+        kind: Name of the simulation.
+        key: Identifies the play among those of its setting.
         run_id: The run that played it.
-        conversation_id: What was played, or None where it was no conversation.
-        reason: Why it broke off, or None.
+        conversation_id: The stored conversation; None if the play gave none.
+        reason: Why it broke off; None if it ended.
         result: Scores, counts and labels. JSON.
     """
 
@@ -55,13 +55,13 @@ class PlayRow:
 
 @dataclass(frozen=True, slots=True)
 class PlayEstimate:
-    """Cost of plays, by the latest run of their kind with the same models.
+    """Estimated cost of plays, from the latest run of their kind with the same models.
 
     Attributes:
-        plays: Plays still to do.
-        replies: Replies that they will ask for; None where there was no such run.
-        seconds: How long that will take; None where there was no such run.
-        models: What the models are called.
+        plays: Number of plays left to do.
+        replies: Number of replies that they will take; None if there was no such run.
+        seconds: Time that they will take; None if there was no such run.
+        models: Names of the models.
     """
 
     plays: int
@@ -75,13 +75,13 @@ class TranscriptLine:
     """One call of a play with its reply.
 
     Attributes:
-        module, role: Which part asked, and which of the models answered.
+        module, role: The part of the simulation that made the call, and the role of the model that answered.
         messages: Speaker and content of each message of the conversation as the model saw it.
-        opening: Beginning of the reply, written for the model.
-        text: What it said.
+        opening: Beginning of the reply that was given to the model.
+        text: The reply.
         stopped: `end` by the model, `stop` by a stop text, `length` by the limit.
-        note: What of the conversation the model did not see, or None.
-        seed: Of the sampling.
+        note: The part of the conversation that was cut from the model's view; None if it saw all.
+        seed: Seed of the sampling.
         sampling: How the reply was sampled, with its schema or grammar. JSON.
     """
 

@@ -10,14 +10,15 @@ class TreeRow:
     """The measures of one response tree, as `engine.trees.measures` defines them.
 
     Attributes:
-        step: The step of the log that was recorded where the tree was grown; the last one at the end of the log.
-        reason: Why there is no tree, all figures being None or 0; None otherwise.
-        prompt_tokens: Tokens before the root.
-        note: What of the log was left out, or None.
-        fork_depth, fork_entropy: Tokens before the first fork and bits there; None when the tree has one leaf.
+        step: The step of the log at whose place the tree was grown; the last step for a tree at the end of the log.
+        reason: Why there is no tree, in which case all figures are None or 0; None otherwise.
+        prompt_tokens: Number of tokens before the root.
+        note: The part of the log that was left out; None if nothing was.
+        fork_depth, fork_entropy: Number of tokens before the first fork, and its entropy in bits; None if the tree has
+            one leaf.
         answer_log_prob: Natural log-probability of the recorded answer's first `answer_tokens` tokens, of which
             `answer_held` are in the tree; None without a recorded answer.
-        seconds: The tree's share of what growing took.
+        seconds: The tree's share of the time that growing took.
         place: `last-answer`, `end` or `every`.
     """
 

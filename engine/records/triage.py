@@ -10,7 +10,7 @@ VerdictKind = Literal["give", "repeat", "note", "tag", "untag"]
 
 
 class Verdict(StrEnum):
-    """What a human said in triage."""
+    """The judgement of a person in triage."""
 
     COMPLETE = "complete"
     INCOMPLETE = "incomplete"
@@ -19,11 +19,11 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
-    """One act of a person, or what stands after all of them; acts are appended, never changed.
+    """One act of a person, or the current verdict, note and tags after all acts. Acts are appended, never changed.
 
     Attributes:
-        tags: All that stand; of one act the tag that it gave or took.
-        count: Conversations that the act concerned; more than one for a bulk tag, of which one is named here.
+        tags: All current tags; for one act the tag that it added or removed.
+        count: Number of conversations of the act; more than one for a bulk tag, whose row has the id of one of them.
     """
 
     id: int
@@ -38,19 +38,19 @@ class VerdictRow:
 
 @dataclass(frozen=True, slots=True)
 class TriageItem:
-    """One conversation in the triage queue and why it stands there, e.g. `borderline: .52 near .50`."""
+    """One conversation in the triage queue and the reason why it is in it."""
 
     conversation_id: int
     why: str
 
 
 QueueOrder = Literal["threshold", "lowest", "disagreement", "unsure", "sample", "list"]
-"""What a verdict is worth: see `engine.store.queue`."""
+"""The orders of the triage queue; see `engine.store.queue`."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriagePage:
-    """The part of a queue that is worked on now, what is worth most first; `total` counts all that waits."""
+    """The first items of a queue in its order; `total` is the number of all conversations in it."""
 
     items: tuple[TriageItem, ...]
     total: int
@@ -58,12 +58,12 @@ class TriagePage:
 
 @dataclass(frozen=True, slots=True)
 class TriagePlace:
-    """Where a person was in triage.
+    """The place of a person in triage, stored so that it can be resumed.
 
     Attributes:
-        filter: As text.
-        conversation: In front of the person; None where nothing was.
-        skipped: To be seen again at the end, in the order they were skipped.
+        filter: The filter as text.
+        conversation: Id of the current conversation; None if there is none.
+        skipped: Ids of skipped conversations, in order; they come again at the end of the queue.
     """
 
     order: QueueOrder = "threshold"
@@ -74,7 +74,7 @@ class TriagePlace:
 
 @dataclass(frozen=True, slots=True)
 class JudgedId:
-    """An imported id with what stands for its conversation, and the verdicts given again without sight of it."""
+    """An imported id with the current verdict, note and tags of its conversation, and its blind repeats."""
 
     external_id: str
     source: str

@@ -15,13 +15,13 @@ RowKind = Literal["scores", "keywords"]
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """How well a value separates complete from incomplete, each figure with its 95% bootstrap interval.
+    """How well a value separates complete from incomplete conversations; each figure has a 95% bootstrap interval.
 
     Attributes:
-        accuracy, precision, recall, f1: Of calling complete what has at least the threshold; precision is 0 where
-            nothing has, and its interval then says that nothing is known of it.
-        auroc: P(a complete one has a higher value than an incomplete one), equal values counting half.
-        ap: Average precision; chance gives the share of complete ones.
+        accuracy, precision, recall, f1: Of the classifier that calls values from the threshold up complete; if there
+            are none, precision is 0 and its interval says that it is unknown.
+        auroc: P(a complete conversation has a higher value than an incomplete one); equal values count half.
+        ap: Average precision; guessing gives the share of complete conversations.
         ece: Expected calibration error of the value as a probability, over ten equal bins.
     """
 
@@ -36,15 +36,16 @@ class Classification:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """How one way to value things compares with another over the same things.
+    """Comparison of two scores or measures on the same items.
 
     Attributes:
-        figure: By which they are compared, e.g. `AUROC`.
-        n: Things.
+        figure: The figure by which they are compared, e.g. `AUROC`.
+        one, other: Names of the two.
+        n: Number of items.
         first, second: The figure of `one` and of `other`.
-        difference: The first less the second, with its 95% interval from draws of conversations.
-        p: Two-sided, of the hypothesis that there is none; None where there is too little to test.
-        corrected: The same after Holm's correction for all contrasts of the table.
+        difference: `first` - `second`, with its 95% interval from a bootstrap of conversations.
+        p: Two-sided p-value of no difference; None if there are too few items.
+        corrected: The p-value after Holm's correction for all contrasts of the table.
     """
 
     figure: str
@@ -66,8 +67,8 @@ class Missing:
     """A comparison that is not possible yet.
 
     Attributes:
-        what: What is not there, one sentence.
-        how: What gives it, a command where one does.
+        what: What is missing, one sentence.
+        how: How to get it, with a command if there is one.
     """
 
     metric: Metric
@@ -77,14 +78,14 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class TruncationRow:
-    """One way to tell whole conversations from cut ones.
+    """Result of one score or rule in the truncation test, which separates whole from cut conversations.
 
     Attributes:
         name: Its title, e.g. `tuned star-1` or `keyword rule`.
-        mode, model, adapter, config_hash: Of the scores; None for the keyword rule.
-        scored: Of the conversations asked for, those that it has a score for.
-        recipe, conversations, cut: Of the adapter: how it was trained, on how many conversations, and how many of
-            them were cut off for an experiment; empty and None where nobody says.
+        mode, model, adapter, config_hash: Configuration of the scores; None for the keyword rule.
+        scored: Number of the conversations asked for that it has a score for.
+        recipe, conversations, cut: Recipe of the adapter, number of conversations it was trained on, and number of
+            those that were cut off for an experiment; empty and None if unknown.
         roc: Share of whole ones called complete against share of cut ones, over all thresholds.
         reliability: Mean value and share of whole ones by tenth of the value.
     """
@@ -106,11 +107,11 @@ class TruncationRow:
 
 @dataclass(frozen=True, slots=True)
 class TruthRow:
-    """The same values at the last boundary against what is known from elsewhere.
+    """Comparison of the values at the last boundary with one claim of the truth.
 
     Attributes:
-        auroc: P(one for which the claim fails has a higher value than one for which it holds).
-        ap: Average precision of low values, among them those for which the claim holds.
+        auroc: P(a conversation for which the claim fails has a higher value than one for which it holds).
+        ap: Average precision of finding the conversations for which the claim holds by low values.
         roc: Share of those for which the claim holds against share of the others, from the lowest value up.
         rejection: Share for which the claim fails among those kept against the share rejected, lowest values first.
     """
@@ -124,13 +125,14 @@ class TruthRow:
 
 @dataclass(frozen=True, slots=True)
 class TruthTable:
-    """All rows against one claim that should go with a low value, such as `not complete` or `reward 0`.
+    """Comparison of all rows with one claim that should go with a low value, such as `not complete` or `reward 0`.
 
     Attributes:
-        holds, fails: Conversations that every row has scored, by whether the claim holds.
-        known: Conversations asked for of which it is known, scored or not.
-        rows: Empty where the claim is the same for all.
-        contrasts: Every two rows by AUROC.
+        means: Description of the claim.
+        holds, fails: Number of conversations that every row has scored for which the claim holds and fails.
+        known: Number of the conversations asked for whose truth is known, scored or not.
+        rows: Empty if the claim has the same value for all conversations.
+        contrasts: Comparison of every two rows by AUROC.
     """
 
     claim: str
@@ -144,21 +146,21 @@ class TruthTable:
 
 @dataclass(frozen=True, slots=True)
 class CompletenessTable:
-    """The truncation test over one project, and the same scores against truth where there is any.
+    """The truncation test over one project, and the comparison of the same scores with the truth if there is any.
 
     Attributes:
         run: The training run whose held-out conversations these are; None: all conversations of the project.
-        seed: Of the cuts.
-        threshold: On the value, from which a conversation is called complete.
-        asked: Conversations asked for.
-        single: Those that every row has scored and that could end in one place only, so that nothing can be cut.
-        n: Conversations in the test; each stands whole and cut, and every row has an honest number for both.
-        trained: Conversations not asked for because an adapter of a row was trained on them.
-        left_out: Scores without a row because they cover too few of the conversations, each with its name and how many.
-        truths: One for each claim that is known of some conversation that every row has scored.
+        seed: Seed of the cuts.
+        threshold: Value from which a conversation is called complete.
+        asked: Number of conversations asked for.
+        single: Number of those that every row has scored but that have only one boundary, so that they cannot be cut.
+        n: Number of conversations in the test, each once whole and once cut; every row has a score for both.
+        trained: Number of conversations left out because an adapter of a row was trained on them.
+        left_out: (name, conversations) of scores without a row because they cover too few conversations.
+        truths: A table for each claim whose value is known for a conversation that every row has scored.
         same_kind: Whether cuts were drawn only among steps of the kind (assistant or tool) that the conversation ends
-            with, so that the kind gives nothing away.
-        contrasts: Every two rows of the truncation test by AUROC and F1.
+            with, so that the kind does not reveal the cut.
+        contrasts: Comparison of every two rows of the truncation test by AUROC and F1.
     """
 
     run: str | None

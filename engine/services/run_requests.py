@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.filters import Filter
-from engine.records.goals import USUAL_TEXT, Decide, GoalText
+from engine.records.goals import DEFAULT_TEXT, Decide, GoalText
 from engine.records.models import Work
 from engine.records.scores import Mode
 from engine.stages.deciding import THRESHOLD
@@ -126,7 +126,7 @@ class ClusteringRequest:
         limit: The first so many of them.
     """
 
-    text: GoalText = USUAL_TEXT
+    text: GoalText = DEFAULT_TEXT
     embedder: str = "tfidf"
     k: int | None = None
     seed: int = 0

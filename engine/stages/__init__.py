@@ -1,1 +1,2 @@
-"""One generator for each kind of long work: reads the store, commits a batch, yields its progress."""
+"""The stages, one for each kind of long work: a generator that commits its results batch by batch and yields
+progress."""

@@ -1,4 +1,4 @@
-"""Calls answered by the models of their roles, or by stored replies to the same calls."""
+"""Answers the calls of plays: by the model of each call's role, or by the stored reply to an equal call."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from engine.store.project import Project
 from engine.worker.client import ModelProcess, OnProgress
 
 AT_ONCE = 64
-"""Calls of one request; their replies are committed together."""
+"""Calls in one request; their replies are committed together."""
 
 
 class Answering:
-    """The models of a simulation, and all their stored replies in this project.
+    """The models of a simulation, with a cache of their replies in the project.
 
     Attributes:
-        asked: Replies that were written.
-        known: Replies that were there already, or are the same as another one.
+        asked: Number of replies that models wrote.
+        known: Number of replies that were stored already or were to a repeated call.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Answering:
         process: ModelProcess,
         choose: Mapping[Role, Callable[[], RunnableModel]],
     ) -> None:
-        """Prepares; `choose` names the model of each role when the stage's turn has come."""
+        """Loads nothing yet; `choose` returns the model of each role and is called when the stage begins."""
         self._project = project
         self._roles = {role: ModelWork(process, chosen) for role, chosen in choose.items()}
         self._loaded: set[int] = set()
@@ -44,7 +44,7 @@ class Answering:
 
     @cached_property
     def _works(self) -> dict[Role, ModelWork]:
-        """The model of each role, the same one for roles of the same model."""
+        """The `ModelWork` of each role; roles with the same model share one."""
         found: list[ModelWork] = []
         works: dict[Role, ModelWork] = {}
         for role, work in self._roles.items():
@@ -56,19 +56,19 @@ class Answering:
 
     @property
     def labels(self) -> dict[Role, str]:
-        """What the model of each role is called."""
+        """Name of the model of each role."""
         return {role: work.model.label for role, work in self._roles.items()}
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
-        """Everything of the models that determines what they say, by role."""
+        """Everything about the models that determines their replies, by role."""
         return {role: _identity(work) for role, work in self._roles.items()}
 
     def model_of(self, role: Role) -> int:
-        """Equal for roles that the same model plays.
+        """A number that identifies the model of a role; equal for roles with the same model.
 
         Raises:
-            KeyError: Nobody plays this role.
+            KeyError: There is no model for this role.
         """
         return id(self._works[role])
 
@@ -79,26 +79,28 @@ class Answering:
         take: Callable[[Sequence[Completion | FailedCall]], None],
         total: int | None,
     ) -> Iterator[int]:
-        """Answers calls of one model. Equal calls are asked once, and none that was asked before.
+        """Answers calls to one model; only calls without a stored reply are sent, and equal ones once.
 
         Args:
-            run_id: Its counter goes with what is committed.
-            take: Gets the replies, in order, before the iterator ends.
-            total: Replies of the whole run, as far as that is known.
+            run_id: The run whose counter is updated with each commit.
+            take: Called with the replies, in the order of the calls, before the iterator ends.
+            total: Number of replies of the whole run; None while unknown.
 
         Yields:
-            Replies of the request under way that are written.
+            Number of replies written so far in the current request.
         """
         work = self._works[calls[0].role]
         identity = _identity(work)
         keys = [call.key(identity) for call in calls]
         with self._project.reading() as conn:
             found = plays.replies(conn, list(dict.fromkeys(keys)))
-        said: dict[str, Completion | FailedCall] = {
+        known_replies: dict[str, Completion | FailedCall] = {
             key: Completion(text, stopped, note)  # type: ignore[arg-type]  # the table checks it
             for key, (text, stopped, note) in found.items()
         }
-        unknown = {key: call for key, call in zip(keys, calls, strict=True) if key not in said}
+        unknown = {
+            key: call for key, call in zip(keys, calls, strict=True) if key not in known_replies
+        }
         self.known += len(calls) - len(unknown)
         wanted = list(unknown)
         for start in range(0, len(wanted), AT_ONCE):
@@ -109,11 +111,11 @@ class Answering:
             kept = {key: one for key, one in new.items() if isinstance(one, Completion)}
             self.asked += len(kept)
             self._project.write(
-                partial(_commit, run_id=run_id, said=kept, done=self.asked, total=total)
+                partial(_commit, run_id=run_id, replies=kept, done=self.asked, total=total)
             )
-            said |= new
+            known_replies |= new
             yield 0
-        take([said[key] for key in keys])
+        take([known_replies[key] for key in keys])
 
     def _ask(
         self,
@@ -135,7 +137,7 @@ class Answering:
                     FailedCall,
                 )
             except RequestRefused as error:
-                # Each of them alone: a run goes on without plays that say what an endpoint does not take.
+                # The refusal concerns single calls: the run goes on without their plays.
                 return [FailedCall(error.message) for _ in calls]
 
         yield from (count for count, _ in work.live(answer, take))
@@ -146,7 +148,7 @@ class Answering:
             work.interrupt()
 
     def spent(self) -> str:
-        """What the answers have cost, as sentences after a summary."""
+        """The cost of the answers, as sentences for the end of a summary."""
         works = {id(work): work for work in self._works.values()}
         return "".join(work.spent() for work in works.values())
 
@@ -155,18 +157,20 @@ def _identity(work: ModelWork) -> dict[str, Any]:
     return {**work.model.fingerprints, "context": work.model.options.context}
 
 
-def _storable(said: Completion) -> Completion:
-    """A reply that was cut off inside of a sign, as endpoints send it, made text."""
-    return replace(said, text=without_surrogates(said.text))
+def _storable(reply: Completion) -> Completion:
+    """The reply without lone surrogates, which endpoints send when they cut inside of a character."""
+    return replace(reply, text=without_surrogates(reply.text))
 
 
 def _commit(
     conn: sqlite3.Connection,
     *,
     run_id: int,
-    said: Mapping[str, Completion],
+    replies: Mapping[str, Completion],
     done: int,
     total: int | None,
 ) -> None:
-    plays.add_replies(conn, ((key, (one.text, one.stopped, one.note)) for key, one in said.items()))
+    plays.add_replies(
+        conn, ((key, (one.text, one.stopped, one.note)) for key, one in replies.items())
+    )
     runs.count(conn, run_id, done, total)

@@ -1,4 +1,4 @@
-"""The stage that assigns conversations that came after the clustering to its current groups, or to none."""
+"""The stage that assigns conversations imported after a clustering to its current groups, or marks them as novel."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AssignStage(CpuStage):
 
     @property
     def title(self) -> str:
-        """Name of the work, as it is shown."""
+        """Title of the run, for screens and logs."""
         return "Assigning conversations to groups"
 
     @cached_property
@@ -67,7 +67,7 @@ class AssignStage(CpuStage):
         self._check()
         stored = self._stored
         with self._project.reading() as conn:
-            missing = clusterings.lacking_assignment(conn, stored.id, stored.vector_config)
+            missing = clusterings.ids_without_assignment(conn, stored.id, stored.vector_config)
             before = clusterings.assignments(conn, stored.id)
         # conversations in a group whose merge or split was undone are assigned anew
         state = self._decision_log.state(stored.id)

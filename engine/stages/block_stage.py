@@ -1,4 +1,4 @@
-"""The shape of stages that ask the model: what they share, and the loop over blocks of items."""
+"""Base classes of stages that ask a model: `ModelStage`, and `BlockStage`, which loops over blocks of items."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ModelStage(ABC):
     def __init__(
         self, project: Project, process: ModelProcess, choose: Callable[[], RunnableModel]
     ) -> None:
-        """Prepares a run; `choose` gives the model when the stage starts."""
+        """Prepares a run; `choose` returns the model and is called when the stage starts."""
         self._project = project
         self._work = ModelWork(process, choose)
 
@@ -42,7 +42,7 @@ class ModelStage(ABC):
     @property
     @abstractmethod
     def params(self) -> Mapping[str, Any]:
-        """The parameters that determine an answer, without the selection of items."""
+        """The parameters that determine the results, without the selection of items."""
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
@@ -55,7 +55,7 @@ class ModelStage(ABC):
         return config_hash(self.name, self.params, self.fingerprints)
 
     def interrupt(self) -> None:
-        """Ends the request in flight; what is not committed is dropped."""
+        """Ends the request in flight; results that are not committed are dropped."""
         self._work.interrupt()
 
 

@@ -1,7 +1,7 @@
 """Divides conversations into blocks that are decoded together.
 
-Blocks are cut from the whole list in its fixed order, never from what is left to do, so a run that goes on after a
-crash decodes the same blocks and gets the same bits; conversations imported later only add blocks at the end.
+Blocks are cut from all conversations in id order, never from those that are left to do. So a run that is resumed after
+a crash decodes the same blocks and gets the same results bit for bit, and later imports only add blocks at the end.
 """
 
 from __future__ import annotations

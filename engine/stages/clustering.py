@@ -1,4 +1,4 @@
-"""The stage that clusters vectors and takes over what a person decided on the clustering before."""
+"""The stage that clusters vectors and transfers the decisions of people from the clustering that was shown before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.goals.clusters.proposing_k import propose_k
 from engine.goals.embedders.vectors import Vectors, blocks
 from engine.goals.questions.distinctive_words import distinctive_words
 from engine.jobs.contract import Progress
-from engine.records.goals import USUAL_TEXT
+from engine.records.goals import DEFAULT_TEXT
 from engine.stages.cpu_stage import CpuStage
 from engine.store import clusterings, runs, vectors
 from engine.store.clusterings import Member, NewCluster
@@ -25,13 +25,13 @@ from engine.views.goal_inputs import Ids, LazyTexts, TextSource, digest_of, read
 from engine.worker.client import OnProgress
 
 REACH = 0.99
-"""Quantile of the distances of members to the centre that is the reach of a cluster."""
+"""Quantile of the members' distances to the centre that is stored as the reach of a cluster."""
 WORDS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A clustering with the clusters as they are stored."""
+    """A new clustering with the rows of its clusters to store."""
 
     ids: Ids
     k: int
@@ -71,7 +71,7 @@ class ClusterStage(CpuStage):
 
     @property
     def title(self) -> str:
-        """Name of the work, as it is shown."""
+        """Title of the run, for screens and logs."""
         return "Clustering goals"
 
     @cached_property
@@ -86,7 +86,7 @@ class ClusterStage(CpuStage):
         }
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Clusters and stores the result; a clustering with the same parameters is shown again instead.
+        """Clusters and stores the result; if there is a clustering with the same parameters, shows it instead.
 
         Raises:
             UsageError: No conversation has a vector.
@@ -138,7 +138,7 @@ class ClusterStage(CpuStage):
 
     def _source(self, conn: sqlite3.Connection) -> TextSource:
         config = vectors.config(conn, self._vector_key())
-        return TextSource(USUAL_TEXT) if config is None else TextSource(config.text, config.goal_config)  # fmt: skip
+        return TextSource(DEFAULT_TEXT) if config is None else TextSource(config.text, config.goal_config)  # fmt: skip
 
     def _store(self, made: _Made, run_id: int) -> None:
         self.clustering_id = self._decision_log.add_clustering(
@@ -163,7 +163,7 @@ class ClusterStage(CpuStage):
 def _clusters(
     rows: Vectors, found: Clusters, words: Mapping[int, tuple[str, ...]]
 ) -> list[NewCluster]:
-    """The clusters as they are stored."""
+    """The rows of the clusters to store."""
     sums = np.zeros((found.k, rows.shape[1]), dtype=np.float64)
     for part in blocks(len(rows)):
         labels = found.labels[part]

@@ -1,4 +1,4 @@
-"""The base of stages that compute in this process, on a thread of their own so that a cancel need not wait for it."""
+"""Base class of stages that compute in this process, on a thread of their own so that a cancel need not wait."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CpuStage(ABC):
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
-        """Empty: the result depends on nothing but the parameters."""
+        """Empty: the result depends on the parameters only."""
         return {}
 
     @property
@@ -44,7 +44,7 @@ class CpuStage(ABC):
         return config_hash(self.name, self.params, self.fingerprints)
 
     def interrupt(self) -> None:
-        """Abandons the computation; what is not committed is dropped."""
+        """Abandons the computation; results that are not committed are dropped."""
         self._interrupted.set()
         if self._wake is not None:
             self._wake(0, "")
@@ -57,13 +57,13 @@ class CpuStage(ABC):
     def _live(
         self, work: Callable[[OnProgress], Result], result: Callable[[Result], None]
     ) -> Iterator[tuple[int, str]]:
-        """Does work on a thread of its own and yields the (count, note) that it reports.
+        """Runs `work` on a thread of its own and yields the (count, note) that it reports.
 
         Native code cannot be stopped, so after `interrupt` the thread runs on and its result is dropped.
 
         Args:
-            work: Called with the callback to report to, which raises Cancelled after `interrupt`.
-            result: Called with what `work` returned, before the iterator ends.
+            work: Called with a callback for reports, which raises Cancelled after `interrupt`.
+            result: Called with the return value of `work` before the iterator ends.
         """
 
         def begun(report: OnProgress) -> Result:

@@ -1,8 +1,8 @@
-"""Merges without a person: by the merge probability, or by the model's answer alone, as in Algorithm 1 of Soroka et
-al., "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
+"""The stage that merges groups automatically: by the merge probability, or by the model's answer alone as in Algorithm
+1 of Soroka et al., "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
 
 The decisions are stored with those of people, each with its author, and can be undone like them. Pairs that a person
-refused are left alone.
+refused are not merged.
 """
 
 from __future__ import annotations
@@ -29,16 +29,21 @@ from engine.views.settle_moves import settle_moves
 Rule = Literal["auto", "llm"]
 THRESHOLD = 0.5
 MARGIN = 0.2
-"""Distance from the threshold within which the model is asked about a pair, because its answer may carry the
-probability across. Farther away that is rare, and an answer takes a small model on a CPU half a minute."""
+"""Distance of the merge probability from the threshold within which the model is asked, because its answer may move the
+probability across the threshold. Farther away that is rare, and a small model on a CPU takes half a minute to
+answer."""
 
 
 class DecideStage:
-    """Takes the next pair, asks the model about it where there is one, decides, and reads the queue again.
+    """Decides one pair after another and reads the merge queue again after each.
 
-    `auto` merges the most probable pair as long as it reaches the threshold. It refuses nothing, so unclear pairs are
-    left to a person; at the end it moves conversations to the group of most of their nearest neighbours. `llm` does
-    what the model says of the most similar pair, and ends when every current pair was refused or lies below the floor.
+    `auto` merges the most probable pair as long as its probability reaches the threshold. It refuses no pair, so
+    unclear pairs are left to a person; at the end it settles conversations (`engine.goals.clusters.settling`). `llm`
+    merges or refuses the most similar pair as the model answers, until every pair was refused or is below the floor.
+
+    Attributes:
+        merged, refused: Number of pairs merged and refused.
+        moved: Number of conversations moved by settling.
     """
 
     name = "decide"
@@ -59,7 +64,7 @@ class DecideStage:
 
         Args:
             clustering_id: Returns the clustering, called when the stage begins; None is the one that is shown.
-            asking: Asks the model about pairs; None decides by the vectors alone.
+            asking: The stage that asks the model about pairs; None decides without a model.
             threshold: Merge probability from which `auto` merges.
 
         Raises:
@@ -74,11 +79,11 @@ class DecideStage:
         self._asking, self._threshold = asking, threshold
         self._interrupted = threading.Event()
         self.lane: Lane = "cpu" if asking is None else "model"
-        self.merged = self.refused = self.settled = 0
+        self.merged = self.refused = self.moved = 0
 
     @property
     def title(self) -> str:
-        """Name of the work, as it is shown."""
+        """Title of the run, for screens and logs."""
         return (
             "Merging clusters" if self._rule == "auto" else "Merging clusters by the model's word"
         )
@@ -95,7 +100,7 @@ class DecideStage:
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
-        """The model, where one is asked."""
+        """The fingerprints of the model; empty without one."""
         return {} if self._asking is None else self._asking.fingerprints
 
     @property
@@ -130,7 +135,7 @@ class DecideStage:
             left = snapshot.left("probability" if self._rule == "auto" else "similarity")
             if not left:
                 break
-            if unasked := self._worth_asking(snapshot, left):
+            if unasked := self._pairs_to_ask(snapshot, left):
                 yield from self._ask(run_id, unasked)
                 continue
             (evidence,) = snapshot.evidence(left[:1])
@@ -153,12 +158,12 @@ class DecideStage:
             text += f", refused {self.refused:,}"
         if self._asking is not None:
             text += f", asked about {self._asking.asked:,}"
-        if self.settled:
-            text += f", moved {self.settled:,} conversations to their neighbours' groups"
+        if self.moved:
+            text += f", moved {self.moved:,} conversations to their neighbours' groups"
         return text + "."
 
     def _settle(self, report: Callable[[int, str], None]) -> None:
-        """Moves conversations to the groups of their neighbours, as one act."""
+        """Settles conversations, as one act."""
         text = "settling conversations by their neighbours"
         report(self.merged, text)
 
@@ -176,11 +181,11 @@ class DecideStage:
             if self._decision_log.state(self._key) is view.state:
                 raise
             return  # a person decided meanwhile
-        self.settled = sum(len(move.parts[0]) for move in moves)
+        self.moved = sum(len(move.parts[0]) for move in moves)
 
-    def _worth_asking(self, snapshot: QueueSnapshot, left: list[Pair]) -> list[Pair]:
-        """The pairs to ask the model about before the first is decided; none where the first is clear or was asked
-        about already."""
+    def _pairs_to_ask(self, snapshot: QueueSnapshot, left: list[Pair]) -> list[Pair]:
+        """The pairs to ask the model about before the first pair is decided; empty if the first one is far from the
+        threshold."""
         if self._asking is None:
             return []
         near = left[: 4 * BLOCK]

@@ -1,5 +1,5 @@
-"""The stage that embeds: it computes a vector for every goal text. An embedder that needs fitting is fitted once and
-stored in the project."""
+"""The stage that computes a vector for every goal text. An embedder that needs fitting is fitted once and stored in the
+project."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from engine.views.goal_inputs import TextSource, digest_of
 from engine.worker.client import OnProgress
 
 QUICK_BATCH, SLOW_BATCH = 4_096, 256
-"""Texts of one transaction: for TF-IDF, and for a neural model, which takes a hundred times as long."""
+"""Texts in one transaction: for TF-IDF, and for a neural model, which takes a hundred times as long."""
 NO_KNOWN_WORD = "the embedder knows none of its words"
 
 
 @dataclass(frozen=True, slots=True)
 class Vectoriser:
-    """How a stage gets its embedder.
+    """An embedder that is made when the stage begins.
 
     Attributes:
-        name: As the person named it, e.g. `tfidf`.
+        name: The name that the user gave, e.g. `tfidf`.
         make: Returns the embedder; called when the stage begins.
-        lane: `model` when it runs in the model process.
+        lane: `model` if it runs in the model process.
         cancel: Ends a request to that process.
     """
 
@@ -49,7 +49,7 @@ class Vectoriser:
 
     @property
     def title(self) -> str:
-        """The name as it is shown: of a file without its folder."""
+        """The name for screens: of a GGUF file without its folder."""
         return Path(self.name).name if self.name.endswith(".gguf") else self.name
 
 
@@ -71,11 +71,11 @@ class EmbedStage(CpuStage):
         """Reads nothing yet.
 
         Args:
-            source: Returns where the texts come from; called when the stage begins.
-            query: Which conversations; None takes all.
-            limit: At most this many of them, the first ones.
-            into: Returns the config hash of stored vectors to add to, with the embedder that made them; None begins a
-                new set.
+            source: Returns the source of the texts; called when the stage begins.
+            query: Selects conversations; None takes all.
+            limit: Most conversations, the first ones in id order.
+            into: Returns the config hash of stored vectors, which are added to with the embedder that made them; None
+                makes a new set.
         """
         super().__init__(project)
         self._vectoriser, self._get_source = vectoriser, source
@@ -85,13 +85,13 @@ class EmbedStage(CpuStage):
 
     @property
     def title(self) -> str:
-        """Name of the work, as it is shown."""
+        """Title of the run, for screens and logs."""
         return f"Embedding goals with {self._vectoriser.title}"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
-        """The parameters that determine the vectors. With an embedder that is fitted they depend on all
-        conversations."""
+        """The parameters that determine the vectors. The vectors of a fitted embedder depend on all conversations that
+        it is fitted on."""
         if self._into is not None:
             return {"into": self._into()}
         asked = {
@@ -126,15 +126,15 @@ class EmbedStage(CpuStage):
         return self._vectoriser.make()
 
     def interrupt(self) -> None:
-        """Drops the batch that is being computed."""
+        """Abandons the batch that is being computed."""
         super().interrupt()
         self._vectoriser.cancel()
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Fits where needed, then embeds batch by batch; each in one transaction with the counter of the run.
+        """Fits the embedder if needed, then embeds batch by batch; each in one transaction with the counter of the run.
 
         Raises:
-            UsageError: No conversation has a text with a vector, or the embedder has changed since the stored vectors.
+            UsageError: No conversation has a text, or the embedder differs from that of the stored vectors.
             Cancelled: `interrupt` was called.
         """
         self._check()
@@ -143,7 +143,7 @@ class EmbedStage(CpuStage):
             known = vectors.config(conn, key)
             missing = set(self.ids)
             if known is not None:
-                missing.intersection_update(vectors.lacking(conn, key))
+                missing.intersection_update(vectors.ids_without_vector(conn, key))
         embedder = self._embedder
         if known is not None and known.state is not None:
             embedder = embedder_from_state(known.embedder, known.state)

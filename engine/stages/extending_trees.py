@@ -26,23 +26,24 @@ from engine.worker.client import ModelProcess, OnProgress
 from engine.worker.requests import GrownTree
 
 FIRST_NODES = 32
-"""Read before the tree is stored first. Each later part is twice as long, so that the prompt, which is read again
-for each, costs little in all."""
+"""Nodes read before the tree is stored for the first time. Each later part is twice as long, because the prompt is read
+again for each part."""
 
 MOST_NODES = 4096
-"""Read in one part at most, so that what is seen of the growth is never far behind."""
+"""Most nodes in one part, so that the stored tree is never far behind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """Where in a tree to grow on, and to which alpha."""
+    """The node below which a tree is grown further, and the alpha to which."""
 
     node: int
     alpha: float
 
 
 class GrowOnStage(ModelStage):
-    """Grows a tree part by part; each is stored in place of the tree before, so stopping keeps what has grown."""
+    """Grows a stored tree further, part by part; the stored tree is replaced after each part, so stopping loses
+    little."""
 
     name = "grow"
     unit = "nodes"
@@ -58,9 +59,9 @@ class GrowOnStage(ModelStage):
         """Prepares a run.
 
         Args:
-            choose: Names the model that the tree was grown with.
+            choose: Returns the model that the tree was grown with.
             row: The stored tree.
-            below: None grows on everywhere, to the tree's own alpha.
+            below: Where to grow; None grows everywhere, to the tree's own alpha.
         """
         super().__init__(project, process, choose)
         self._row, self._below = row, below
@@ -100,7 +101,7 @@ class GrowOnStage(ModelStage):
                 for count, _ in part.reports():
                     yield Progress(self._read + count, None, "")
             finally:
-                # Also when the runner closes this generator on a cancel: what came back is stored first.
+                # Also when the runner closes this generator on a cancel: the finished part is stored first.
                 grown, work = part.result()
                 self._read += work.nodes
                 answer = {key: frame[key] for key in ANSWER_KEYS if key in frame}

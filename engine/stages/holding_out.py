@@ -1,5 +1,5 @@
-"""The stage that holds out: it repeats the clustering that is shown on a part of its conversations and judges it on the
-others."""
+"""The stage that validates a clustering on held-out conversations: it clusters a part of the conversations with the
+same parameters and assigns the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from engine.worker.client import OnProgress
 
 
 class HoldOutStage(CpuStage):
-    """Stores nothing but the record of the run. An embedder that needs fitting is fitted on the part alone."""
+    """Stores only the record of the run. An embedder that needs fitting is fitted on the clustered part alone."""
 
     name = "hold-out"
 
@@ -42,7 +42,7 @@ class HoldOutStage(CpuStage):
 
     @property
     def title(self) -> str:
-        """Name of the work, as it is shown."""
+        """Title of the run, for screens and logs."""
         return f"Clustering without {self._share:.0%} of the conversations"
 
     @cached_property
@@ -56,7 +56,7 @@ class HoldOutStage(CpuStage):
             return stored_clustering(conn, None)
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Splits, embeds, clusters and judges.
+        """Splits the conversations, embeds and clusters one part, and assigns the other.
 
         Raises:
             UsageError: Nothing was clustered yet, or there are too few conversations to hold out.

@@ -1,7 +1,7 @@
 """The stage that imports files of conversations into the project.
 
-An import is resumed by importing again: conversations that are there already are recognised by their content, so a
-second import of the same files changes nothing.
+An import is resumed by importing again: stored conversations are recognised by a hash of their messages, so a second
+import of the same files changes nothing.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ BATCH_SECONDS = 0.25
 
 
 class ImportStage:
-    """Imports paths, `-` being `stdin`, in the order given.
+    """Imports paths in the order given; `-` is `stdin`.
 
-    A record that is not a conversation goes to the quarantine. An input that cannot be opened is counted and
-    named in the summary; only when nothing at all could be opened the run fails.
+    A record that is not a conversation goes to the quarantine. An input that cannot be opened is named in the summary;
+    the run fails only if no input could be opened.
 
     Attributes:
-        read: Records read so far: new + duplicate + unchanged + quarantined.
-        quarantined: Records that could not be read, those included that were in the quarantine already.
+        read: Number of records read so far: new + duplicate + unchanged + quarantined.
+        quarantined: Number of records that could not be read, including those that were in the quarantine already.
     """
 
     name = "import"
@@ -75,17 +75,17 @@ class ImportStage:
 
     @property
     def unit(self) -> str:
-        """Bytes as on disk, or records where the size cannot be known."""
+        """`bytes` on disk, or `records` if the size is unknown."""
         return "records" if self._total is None else "bytes"
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """The request."""
+        """The paths and the format asked for."""
         return {"paths": list(self._paths), "format": self._format}
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
-        """What was read and by what."""
+        """Size of the inputs, and versions of the software that read them."""
         return {
             "bytes": self._total,
             "python": platform.python_version(),
@@ -96,7 +96,7 @@ class ImportStage:
         """Imports batch by batch; each is one transaction, with the run's counter.
 
         Raises:
-            FormatError: nothing could be opened.
+            FormatError: No input could be opened.
             Cancelled: `interrupt` was called.
         """
         for path in self._paths:
@@ -109,7 +109,7 @@ class ImportStage:
             raise self._refused[0]
 
     def interrupt(self) -> None:
-        """Stops before the next record; the batch at hand is dropped."""
+        """Stops before the next record; the current batch is dropped."""
         self._interrupted.set()
 
     def summary(self) -> str:
@@ -183,7 +183,7 @@ class ImportStage:
 
 
 def _total_bytes(paths: Sequence[str]) -> int | None:
-    """Bytes on disk of everything that will be read; None when some of it has no size."""
+    """Size of all inputs on disk, in bytes; None if one of them has no size."""
     total = 0
     for path in paths:
         if path == STDIN:
@@ -210,7 +210,7 @@ def _size(path: str) -> int:
 
 
 def _place(label: str) -> str:
-    """The absolute path of a source, the same however it was named; the label where it is no file."""
+    """The absolute path of a source, or its label if it is not a file."""
     return _storable(os.path.realpath(label) if os.path.exists(label) else label)
 
 

@@ -1,5 +1,5 @@
-"""The stage that labels clusters: a model writes a short name and a sentence for each, from its texts and texts near
-it."""
+"""The stage that labels clusters: a model writes a short name and a sentence for each, from some of its texts and texts
+that are near it but not in it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class LabelStage(BlockStage[int, LabelEntry]):
         """Reads nothing yet.
 
         Args:
-            near: Take the texts outside a cluster that are nearest to it, which gives sharper labels; else any.
+            near: Whether to show the model the texts outside a cluster that are nearest to it, which gives more
+                specific labels, or random ones.
             clustering_id: Returns the clustering, called when the stage begins; None is the one that is shown.
         """
         super().__init__(project, process, choose)
@@ -63,7 +64,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
 
     @property
     def title(self) -> str:
-        """Name of the work, as it is shown."""
+        """Title of the run, for screens and logs."""
         return f"Labelling clusters with {self._work.model.label}"
 
     @cached_property
@@ -88,7 +89,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
         key, clustering_id = self.config_hash, self._stored.id
         self._project.write(lambda conn: clusterings.register_labels(conn, clustering_id, key))
         with self._project.reading() as conn:
-            missing = set(clusterings.lacking_labels(conn, clustering_id, key))
+            missing = set(clusterings.clusters_without_label(conn, clustering_id, key))
         if not missing:
             return
         yield Progress(0, len(missing), "loading the model")
@@ -170,8 +171,8 @@ class LabelStage(BlockStage[int, LabelEntry]):
         return label_body(mine, theirs)
 
     def _outside(self, number: int, inside: np.ndarray[Any, np.dtype[np.bool_]]) -> list[int]:
-        """Conversations outside a cluster: those nearest to its centre, or any. The nearest are found by comparing with
-        all, which takes less than an index for one question a cluster."""
+        """Ids of conversations outside a cluster: those nearest to its centre, or random ones. All vectors are
+        compared, which is faster than an index for one query per cluster."""
         ids = self._members[0]
         if not self._near:
             return choose(ids[~inside].tolist(), EXAMPLES, self._stored.seed)

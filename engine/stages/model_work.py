@@ -1,4 +1,4 @@
-"""What all stages that use a model share: loading it, and retrying after its process died."""
+"""Shared by all stages that use a model: loading it, and retrying after its process died."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ ATTEMPTS = 3
 
 @dataclass(slots=True)
 class RunModel:
-    """The model of one run: resolved once, when the run is made. A tuning stage of the run puts the tuned file in its
-    place, so the other stages ask for it when their turn has come.
+    """The model of one run, resolved once when the run is made. A tuning stage of the run replaces `model` with the
+    tuned file, so other stages read it when they start.
 
     Attributes:
-        model: What the stages load.
+        model: The model that the stages load.
         entry: Its entry in the catalogue; None for endpoints.
         adapter: Name of the run or the catalogue entry that the adapter came from; None without an adapter.
     """
@@ -147,8 +147,8 @@ class ModelWork:
         """Runs blocking work on a thread and yields its progress reports.
 
         Args:
-            work: Gets a callback for (count, note).
-            result: Gets the return value of `work` before the iterator ends.
+            work: Called with a callback for (count, note).
+            result: Called with the return value of `work` before the iterator ends.
         """
         running = Live(work)
         yield from running.reports()
@@ -156,10 +156,10 @@ class ModelWork:
 
 
 class Live(Generic[Result]):
-    """Blocking work on a thread of its own that reports progress."""
+    """Runs blocking work on a thread and passes on its progress reports."""
 
     def __init__(self, work: Callable[[OnProgress], Result]) -> None:
-        """Starts `work`, which gets a callback for (count, note)."""
+        """Starts `work`, which is called with a callback for (count, note)."""
         self._reports: queue.SimpleQueue[tuple[int, str] | None] = queue.SimpleQueue()
         self._outcome: list[Result] = []
         self._failure: list[BaseException] = []

@@ -1,5 +1,5 @@
-"""The questions to a model about a pair of groups: whether they are one goal, asked in both orders; how well the texts
-of one continue those of the other; and the reason, with a label for both together."""
+"""The questions to a model about a pair of groups: whether they are one goal, in both orders; the likelihood ratio of
+their texts; and a reason with a label for the merged group."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ CALLS = 3
 class PairQuestions:
     """Asks about pairs of groups of one clustering.
 
-    Each block of pairs has requests of its own, and so has what is read once for each group, so no answer depends on
-    the questions before it.
+    Each block of pairs has requests of its own, and so have the texts that are read once for each group. So no answer
+    depends on the questions before it.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class PairQuestions:
 
         Args:
             merge, reason: Prompts `merge` and `merge-reason`.
-            seed: Of the draw of the texts that the model reads.
+            seed: Seed of the sample of texts that the model reads.
             model: Name of the model.
         """
         self._project, self._source = project, source
@@ -61,7 +61,7 @@ class PairQuestions:
         self._mixed: dict[tuple[int, ...], list[LogProb]] = {}
 
     def params(self) -> dict[str, Any]:
-        """What the answers depend on besides the model and the members."""
+        """The parameters that determine the answers, besides the model and the members."""
         return {
             "text": self._source.kind,
             "goals": self._source.goal_config,
@@ -71,25 +71,27 @@ class PairQuestions:
         }
 
     def ask(self, asker: Asker, state: MergeState, pairs: Sequence[Pair]) -> list[PairAnswer]:
-        """Asks about a block of pairs of current groups."""
+        """Asks about a block of pairs of current groups; returns an answer for each, in order."""
         began = time.monotonic()
         sides = sorted({key for pair in pairs for key in pair})
         chosen = {key: self._some(state.members(key).tolist()) for key in sides}
-        strangers = {key: self._outside(state, (key,)) for key in sides}
+        outside = {key: self._outside(state, (key,)) for key in sides}
         others = [self._outside(state, pair) for pair in pairs]
-        texts = self._texts([*chosen.values(), *strangers.values(), *others])
+        texts = self._texts([*chosen.values(), *outside.values(), *others])
 
-        def said(ids: Sequence[int]) -> list[str]:
+        def texts_of(ids: Sequence[int]) -> list[str]:
             return [texts[key] for key in ids]
 
         questions = [
-            MergeQuestion(tuple(said(chosen[a])), tuple(said(chosen[b])), tuple(said(rest)))
+            MergeQuestion(
+                tuple(texts_of(chosen[a])), tuple(texts_of(chosen[b])), tuple(texts_of(rest))
+            )
             for (a, b), rest in zip(pairs, others, strict=True)
         ]
         yes = ask_merges(asker, self._merge, questions)
-        own = {key: said(ids) for key, ids in chosen.items()}
+        own = {key: texts_of(ids) for key, ids in chosen.items()}
         mixed = {
-            key: self._after_mixed(asker, key, chosen[key], own[key], said(strangers[key]))
+            key: self._after_mixed(asker, key, chosen[key], own[key], texts_of(outside[key]))
             for key in sides
         }
         ratios = likelihood_ratios(asker, pairs, own, mixed)
@@ -121,12 +123,12 @@ class PairQuestions:
         key: str,
         members: Sequence[int],
         own: Sequence[str],
-        strangers: Sequence[str],
+        outside: Sequence[str],
     ) -> list[LogProb]:
         """Log-probabilities of the texts of a group after a mixed list, read once for each group."""
         known = self._mixed.get(tuple(members))
         if known is None:
-            known = read_mixed(asker, {key: strangers}, {key: own})[key]
+            known = read_mixed(asker, {key: outside}, {key: own})[key]
             self._mixed[tuple(members)] = known
         return known
 
@@ -134,9 +136,9 @@ class PairQuestions:
         return choose(ids, EXAMPLES, self._seed)
 
     def _outside(self, state: MergeState, but: Sequence[str]) -> list[int]:
-        """Some conversations outside of these groups."""
+        """A sample of the conversations that are in none of the groups `but`."""
         inside = np.concatenate([state.members(key) for key in but])
-        return self._some(np.setdiff1d(state.everyone, inside, assume_unique=True).tolist())
+        return self._some(np.setdiff1d(state.conversation_ids, inside, assume_unique=True).tolist())
 
     def _texts(self, wanted: Sequence[Sequence[int]]) -> Mapping[int, str]:
         ids = sorted({key for some in wanted for key in some})

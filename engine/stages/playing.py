@@ -1,7 +1,7 @@
-"""Playing: conversations are simulated side by side, and every reply of a model is kept by what was asked.
+"""The stage that plays: it simulates conversations in parallel and stores every reply of a model by a hash of the call.
 
-A run that goes on after a crash plays again, with the replies that are known, what that one had played. This asks no
-model, and what is left is asked in the same batches as without the crash and comes out with the same bits.
+A run that is resumed after a crash repeats the plays with the stored replies, without a model, and then sends the other
+calls in the same batches as an uninterrupted run. So its results are the same bit for bit.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from engine.store.project import Project
 from engine.worker.client import ModelProcess
 
 PARALLEL = 32
-"""Plays that are on at once, unless something else is asked for."""
+"""Default number of plays at a time."""
 
 LONGER = 0.25
-"""What is left of a play that took more replies than was expected: this share of them."""
+"""Share of its replies so far that is estimated to remain of a play that took more replies than expected."""
 
 
 class PlayStage:
     """Plays the scenarios of one setting that have not ended yet.
 
     Attributes:
-        played, broken, before: Plays that ended, that broke off, and that had ended before.
-        on_reply: Called with the key of the play and each call with its reply, as soon as the reply is there.
+        played, broken, before: Number of plays that ended, that broke off, and that had ended before this run.
+        on_reply: Called with the key of a play and a call with its reply, as soon as the reply is written.
     """
 
     name = "simulate"
@@ -59,13 +59,14 @@ class PlayStage:
         """Prepares a run.
 
         Args:
-            kind: Which simulation.
-            scenarios: Gives what is to be played when the stage's turn has come, told what the model of each role is
-                called; each has another key.
-            params: Everything but the prompts and models that determines what a play of a given key becomes, as JSON
-                values; not how many plays are asked for.
+            kind: Name of the simulation, e.g. `sharded`.
+            scenarios: Returns the scenarios, each with a key of its own; called when the stage starts, with the name of
+                the model of each role.
+            params: Everything but prompts and models that determines the play of a given key, as JSON values; without
+                the number of plays.
             texts: The prompts, by name.
-            choose: Names the model of each role that is asked, when the stage's turn has come.
+            choose: Returns the model of each role; called when the stage starts.
+            parallel: Number of plays at a time.
         """
         self._project = project
         self._kind, self._scenarios, self._params = kind, scenarios, params
@@ -76,13 +77,13 @@ class PlayStage:
 
     @property
     def title(self) -> str:
-        """Title of the job."""
+        """Title of the run, for screens and logs."""
         labels = dict.fromkeys(self._answering.labels.values())
         return f"Simulating {self._kind} with {', '.join(labels)}"
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """Parameters of the setting; the number of plays is no part of it."""
+        """The parameters of the setting, without the number of plays."""
         digests = {
             name: hashlib.sha256(text.encode()).hexdigest()[:16]
             for name, text in self._texts.items()
@@ -91,12 +92,12 @@ class PlayStage:
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
-        """What answered in each role."""
+        """The fingerprints of the models, by role."""
         return self._answering.fingerprints
 
     @property
     def config_hash(self) -> str:
-        """The key of what this stage writes."""
+        """The key under which this stage stores its results."""
         return config_hash(self.name, self.params, self.fingerprints)
 
     @cached_property
@@ -105,13 +106,13 @@ class PlayStage:
         return self._scenarios(self._answering.labels)
 
     def missing(self) -> list[Scenario]:
-        """What a run would play now."""
+        """The scenarios whose plays have not ended."""
         with self._project.reading() as conn:
             ended = plays.ended_keys(conn, self.config_hash)
         return [scenario for scenario in self.scenarios if scenario.key not in ended]
 
     def estimate(self) -> PlayEstimate:
-        """What a run would take now."""
+        """The expected cost of the missing plays."""
         count = len(self.missing())
         models = self._models
         with self._project.reading() as conn:
@@ -128,12 +129,12 @@ class PlayStage:
         return {str(role): label for role, label in self._answering.labels.items()}
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Plays round by round; replies are committed as they come, and so is each play that is over, with the run's
+        """Plays the missing scenarios; commits the replies of each request and each finished play, with the run's
         counter.
 
         Raises:
             ModelError: A model cannot be loaded or cannot answer.
-            UsageError: An endpoint cannot give such replies.
+            UsageError: An endpoint does not support the kind of replies asked for.
             Cancelled: `interrupt` was called.
         """
         missing = {scenario.key for scenario in self.missing()}
@@ -144,29 +145,29 @@ class PlayStage:
         setting = PlaySetting(self.config_hash, self._kind, self.params, self._models)
         self._project.write(lambda conn: plays.register(conn, setting))
         with self._project.reading() as conn:
-            settled = plays.ended_keys_of_done_runs(conn, self.config_hash)
-        scenarios = [scenario for scenario in self.scenarios if scenario.key not in settled]
+            in_done_runs = plays.ended_keys_of_done_runs(conn, self.config_hash)
+        scenarios = [scenario for scenario in self.scenarios if scenario.key not in in_done_runs]
         playing = Playing(
             scenarios,
             parallel=self._parallel,
             model_of=self._answering.model_of,
             on_reply=self.on_reply,
         )
-        pace = _Pace(playing, scenarios, missing)
+        forecast = _ReplyForecast(playing, scenarios, missing)
         while True:
             for played in playing.over():
-                pace.take(played)
+                forecast.take(played)
                 if played.key in missing:
-                    total = pace.total(self._answering.asked)
+                    total = forecast.total(self._answering.asked)
                     self._keep(run_id, played, total)
-                    yield Progress(self._answering.asked, total, pace.note)
+                    yield Progress(self._answering.asked, total, forecast.note)
             calls = playing.calls()
             if not calls:
                 return
             replies: list[Completion | FailedCall] = []
-            total = pace.total(self._answering.asked)
+            total = forecast.total(self._answering.asked)
             for count in self._answering.answers(run_id, calls, replies.extend, total):
-                yield Progress(self._answering.asked + count, total, pace.note)
+                yield Progress(self._answering.asked + count, total, forecast.note)
             playing.answer(replies)
 
     def interrupt(self) -> None:
@@ -185,7 +186,7 @@ class PlayStage:
         return f"{text}.{self._answering.spent()}"
 
     def _keep(self, run_id: int, played: Played, total: int | None) -> None:
-        """Commits a play that is over, with its conversation."""
+        """Commits a finished play with its conversation."""
         done = self._answering.asked
         self._project.write(
             partial(self._store, run_id=run_id, played=played, done=done, total=total)
@@ -225,34 +226,34 @@ class PlayStage:
         runs.count(conn, run_id, done, total)
 
 
-class _Pace:
-    """How far plays have come, in replies: what is left is told from what was expected of plays, and from what those
-    took that are over."""
+class _ReplyForecast:
+    """Estimates the number of replies of a run: the expected replies of each play, scaled by the ratio of actual to
+    expected replies of the finished plays."""
 
     def __init__(
         self, playing: Playing, scenarios: Sequence[Scenario], missing: Collection[str]
     ) -> None:
         self._playing, self._missing = playing, missing
         self._expected = {scenario.key: scenario.expected for scenario in scenarios}
-        self._taken = self._foreseen = 0.0
+        self._taken = self._expected_taken = 0.0
         self._kept = 0
 
     @property
     def note(self) -> str:
-        """Of the plays that were missing, how many are over."""
+        """The number of finished plays, of those that were missing."""
         return f"{self._kept:,} of {len(self._missing):,} played"
 
     def take(self, played: Played) -> None:
-        """Takes a play that is over."""
+        """Records a finished play."""
         self._taken += len(played.transcript)
-        self._foreseen += self._expected[played.key]
+        self._expected_taken += self._expected[played.key]
         self._kept += played.key in self._missing
 
     def total(self, asked: int) -> int | None:
-        """Replies of the whole run when the plays have had so many; None while none of them is over."""
-        if not self._foreseen:
+        """Estimated replies of the whole run after `asked` replies; None before the first play is finished."""
+        if not self._expected_taken:
             return None
-        scale = self._taken / self._foreseen
+        scale = self._taken / self._expected_taken
         left = scale * sum(self._expected[key] for key in self._playing.waiting)
         for key, lines in self._playing.live.items():
             rest = scale * self._expected[key] - lines

@@ -1,6 +1,6 @@
 """Playing with a person: one play in which a person is the user, and models answer.
 
-What the person said is kept like the replies of models, so that a play that was cut off goes on where it was.
+The answers of the person are stored like the replies of models, so that an interrupted play can be resumed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Answer:
 
 
 class Person:
-    """Where a play waits for a person, and a person for a play. Any thread may call."""
+    """Passes questions of a play to a person and the answers back. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -40,31 +40,31 @@ class Person:
 
     @property
     def question(self) -> str | None:
-        """What waits for an answer now."""
+        """The open question; None if there is none."""
         with self._changed:
             return self._question
 
     def say(self, text: str) -> None:
-        """Answers the question; nothing where none is open."""
+        """Answers the open question; does nothing if there is none."""
         with self._changed:
             if self._question is not None and self._answer is None:
                 self._question, self._answer = None, Answer(text)
                 self._changed.notify_all()
 
     def stop(self) -> None:
-        """Ends the play at its next question, or at the one that is open."""
+        """Ends the play at the open question, or at the next one."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
 
     def leave(self) -> None:
-        """Lets nobody wait any more: a question raises Cancelled."""
+        """Makes `wait_for_answer` raise Cancelled, now and later."""
         with self._changed:
             self._gone = True
             self._changed.notify_all()
 
-    def asked(self, question: str) -> Answer:
-        """Waits for the answer of the person.
+    def wait_for_answer(self, question: str) -> Answer:
+        """Opens a question and waits for the answer of the person.
 
         Raises:
             Cancelled: `leave` was called.
@@ -81,12 +81,12 @@ class Person:
 
 
 class PersonStage(PlayStage):
-    """Plays the one scenario that it is given, with a person as the user.
+    """Plays one scenario with a person in the role of the user.
 
     Attributes:
-        person: Who answers the calls of the user.
-        stopped: Makes what is thrown into the play where the person ends it.
-        over: Whether the play ended, and what it ended with.
+        person: The person, who answers the calls of the role `user`.
+        stopped: Returns the exception that is thrown into the play when the person ends it.
+        over: The result of the play; None while it goes on.
     """
 
     person: Person
@@ -121,9 +121,11 @@ class PersonStage(PlayStage):
             while True:
                 if call.role == "user":
                     yield Progress(self._answering.asked, None, "waits for your answer")
-                    said = self._said(call, {"person": f"{self.config_hash}/{key}/{answered}"})
+                    completion = self._person_reply(
+                        call, {"person": f"{self.config_hash}/{key}/{answered}"}
+                    )
                     answered += 1
-                    if said is None:
+                    if completion is None:
                         call = play.throw(self.stopped())
                         continue
                 else:
@@ -132,11 +134,11 @@ class PersonStage(PlayStage):
                     if isinstance(reply, FailedCall):
                         self._end(run_id, play, Played(key, Ending(), tuple(lines), reply.reason))
                         return
-                    said = reply
-                line = Line(call, said)
+                    completion = reply
+                line = Line(call, completion)
                 lines.append(line)
                 self.on_reply(key, line)
-                call = play.send(said)
+                call = play.send(completion)
         except StopIteration as stop:
             self._end(run_id, play, Played(key, stop.value, tuple(lines)))
 
@@ -151,14 +153,14 @@ class PersonStage(PlayStage):
             yield Progress(self._answering.asked + count, None, call.module)
         return replies[0]
 
-    def _said(self, call: Call, who: Mapping[str, str]) -> Completion | None:
-        """The person's answer, or the one stored before the play was interrupted; None where the person ends it."""
+    def _person_reply(self, call: Call, who: Mapping[str, str]) -> Completion | None:
+        """The person's answer, or the one stored before an interruption; None if the person ends the play."""
         kept = call.key(who)
         with self._project.reading() as conn:
             known = plays.replies(conn, [kept])
         if kept in known:
             return Completion(known[kept][0], "end")
-        answer = self.person.asked(call.messages[-1].content)
+        answer = self.person.wait_for_answer(call.messages[-1].content)
         if answer.text is None:
             return None
         self._project.write(partial(plays.add_replies, given=[(kept, (answer.text, "end", None))]))

@@ -24,14 +24,14 @@ from engine.worker.asker import ProcessAsker
 from engine.worker.client import ModelProcess, OnProgress
 
 BLOCK = 4
-"""Pairs that are asked about together."""
+"""Pairs in one block of questions."""
 
 
 class ProposeStage(ModelStage):
     """Asks about the undecided pairs that were not asked about yet, in the order of the merge queue.
 
-    The queue is read again before each block, so it follows what a person decides meanwhile. Answers are stored by the
-    members of both groups, so they are found again when a decision is undone.
+    The queue is read again before each block, so it follows decisions that a person makes meanwhile. Answers are stored
+    under a hash of the members of both groups, so they are found again when a decision is undone.
     """
 
     name = "propose"
@@ -52,9 +52,9 @@ class ProposeStage(ModelStage):
         """Reads nothing yet.
 
         Args:
-            queue_cache: Gives the merge queue.
+            queue_cache: Reads the merge queue.
             merge, reason: Prompts `merge` and `merge-reason`.
-            most: Ask about at most this many pairs; None asks about all.
+            most: Most pairs to ask about; None asks about all.
             clustering_id: Returns the clustering, called when the stage begins; None is the one that is shown.
         """
         super().__init__(project, process, choose)
@@ -64,12 +64,12 @@ class ProposeStage(ModelStage):
 
     @property
     def title(self) -> str:
-        """Name of the work, as it is shown."""
+        """Title of the run, for screens and logs."""
         return f"Asking {self._work.model.label} about merges"
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What the answers depend on besides the model and the members of the groups."""
+        """The parameters that determine the answers, besides the model and the members of the groups."""
         return {**self._questions.params(), "context": self._work.model.options.context}
 
     def run(self, run_id: int) -> Iterator[Progress]:
@@ -109,7 +109,7 @@ class ProposeStage(ModelStage):
         """Asks about a block of pairs and stores the answers; the model must be loaded.
 
         Args:
-            total: Number of pairs of the run; None where the run counts something else.
+            total: Number of pairs of the run; None leaves the counter of the run as it is.
         """
         state = self._queue_cache.decision_log.state(self._stored.id)
         found: list[PairAnswer] = []
@@ -172,6 +172,6 @@ class ProposeStage(ModelStage):
             runs.count(conn, run_id, self.asked, total)
 
     def _total(self, waiting: Sequence[Pair]) -> int:
-        """Number of pairs of this run, as far as is known now."""
+        """Number of pairs that this run will have asked about, if nobody decides any."""
         total = self.asked + len(waiting)
         return total if self._most is None else min(self._most, total)

@@ -1,4 +1,5 @@
-"""Remaining tasks: for every conversation below the threshold, what the model says is left to do."""
+"""The stage that generates remaining tasks: for each conversation below the threshold, what the model says is left to
+do."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from engine.worker.client import ModelProcess, OnProgress
 
 
 class RemainingStage(BlockStage[int, RemainingEntry]):
-    """Generates what is missing for the scores of one configuration, in id order."""
+    """Generates the remaining tasks that are missing for the scores of one configuration, in id order."""
 
     name = "remaining"
 
@@ -37,8 +38,8 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
         """Prepares a run.
 
         Args:
-            choose: Gives the model when the stage starts.
-            scores_key: Gives the config hash of the scores that the tasks belong to when the stage starts.
+            choose: Returns the model; called when the stage starts.
+            scores_key: Returns the config hash of the scores that the tasks belong to; called when the stage starts.
         """
         super().__init__(project, process, choose)
         self._prompt, self._scores_key = prompt, scores_key
@@ -130,7 +131,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
 
 
 def remaining_item(messages: Sequence[Message]) -> tuple[tuple[str, ...], int]:
-    """The pieces of a log, and how many leading ones every window keeps: 1 for a system message, else 0."""
+    """(pieces of the log, number of leading pieces that every window keeps: 1 for a system message, else 0)."""
     pieces = render_log(messages)
     kept = int(bool(pieces) and pieces[0].role in ("system", "developer"))
     return tuple(piece.text for piece in pieces), kept

@@ -1,4 +1,4 @@
-"""Scoring: the probability of the end tag at every boundary of every conversation."""
+"""The stage that scores completeness: the probability of the end tag at every boundary of every conversation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def question_for(mode: Mode, prompts: Mapping[str, Prompt], end_tag: str | None)
     """The question that a mode asks at each boundary.
 
     Raises:
-        UsageError: A text tag was given to a mode whose prompt names its own.
+        UsageError: An end tag was given for a mode other than `tuned`, whose prompt has its own.
     """
     if mode == "tuned":
         return Question(None, end_tag)
@@ -51,7 +51,7 @@ class _Log:
 
 
 class ScoringStage(BlockStage[int, ScoreEntry]):
-    """Scores what has no score under this configuration yet, in id order."""
+    """Scores the conversations that have no score under this configuration, in id order."""
 
     name = "complete"
 
@@ -71,11 +71,12 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         """Prepares a run.
 
         Args:
-            choose: Gives the model when the stage starts.
-            query: Score only what it matches; None: all of the project.
-            names: Score only conversations with these names in their source; None: all.
-            limit: Score only the first so many of them; None scores all.
-            measured: Gets speed (tokens a second) and batch noise of a model that was not measured before.
+            choose: Returns the model; called when the stage starts.
+            query: Selects conversations; None takes all.
+            names: Takes only conversations with these external ids; None takes all.
+            limit: Most conversations, the first ones in id order; None takes all.
+            measured: Called with the model, its speed (tokens per second) and its batch noise, if it was not measured
+                before.
         """
         super().__init__(project, process, choose)
         self._mode, self._question = mode, question
@@ -104,7 +105,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         }
 
     def write_remaining(self, remaining: RemainingStage) -> None:
-        """Writes remaining tasks in the same pass as the scores, for the stage that follows."""
+        """Makes `run` also generate remaining tasks in the same pass, which `remaining` stores."""
         self._remaining = remaining
 
     def waiting(self, conn: sqlite3.Connection) -> set[int]:
@@ -160,7 +161,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         return found[: self._limit]
 
     def _measure(self, ids: Sequence[int]) -> float:
-        """Speed and noise of the model on the project's own first logs."""
+        """Measures speed and noise of the model on the first logs of the project; returns the noise."""
         with self._project.reading() as conn:
             found = conversations.conversations_for(conn, ids)
         text = "".join(piece.text for _, messages in found for piece in render_log(messages))

@@ -48,12 +48,12 @@ class StabilityStage(CpuStage):
 
     @property
     def title(self) -> str:
-        """Name of the work, as it is shown."""
+        """Title of the run, for screens and logs."""
         return "Measuring how stable the clusters are"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
-        """The parameters that determine each repetition; their number does not."""
+        """The parameters that determine each repetition, without their number."""
         return {"clustering": self._stored.config_hash}
 
     @cached_property
@@ -62,7 +62,7 @@ class StabilityStage(CpuStage):
             return stored_clustering(conn, self._clustering_id())
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Clusters anew for each repetition; each in one transaction with the counter of the run.
+        """Clusters once for each missing repetition; each in one transaction with the counter of the run.
 
         Raises:
             UsageError: Nothing was clustered yet.
@@ -70,7 +70,7 @@ class StabilityStage(CpuStage):
         """
         self._check()
         with self._project.reading() as conn:
-            left = goal_answers.lacking_repetitions(
+            left = goal_answers.missing_repetitions(
                 conn, self._stored.id, self.config_hash, self._wanted
             )
         if not left:

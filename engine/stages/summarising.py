@@ -42,9 +42,9 @@ class SummariseStage(BlockStage[int, GoalEntry]):
 
         Args:
             choose: Returns the model; called when the stage begins.
-            prompt: With the context paragraph of the project in front.
-            query: Which conversations; None takes all.
-            limit: At most this many of them, the first ones.
+            prompt: The prompt, with the context paragraph of the project in front.
+            query: Selects conversations; None takes all.
+            limit: Most conversations, the first ones in id order.
         """
         super().__init__(project, process, choose)
         self._prompt, self._query, self._limit = prompt, query or ListQuery(), limit
@@ -72,7 +72,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         self._project.write(lambda conn: goals.register(conn, key, self._work.model.label))
         with self._project.reading() as conn:
             every = conversations.ids(conn, self._query)[: self._limit]
-            missing = set(goals.lacking(conn, key)).intersection(every)
+            missing = set(goals.ids_without_summary(conn, key)).intersection(every)
             chars = [row.chars for row in conversations.rows(conn, every)]
         if not missing:
             return
@@ -121,8 +121,9 @@ class SummariseStage(BlockStage[int, GoalEntry]):
 
 
 def summary_item(messages: Sequence[Message]) -> Item:
-    """(pieces of the log, number of leading pieces that are kept when the middle is cut out). People say what they want
-    at the beginning, so the first step of the user is kept where it comes first or after the system message."""
+    """(pieces of the log, number of leading pieces that are kept when the middle is cut out). The first step of the
+    user is kept if it is the first piece or follows the system message, because people state their goal at the
+    beginning."""
     pieces = render_log(messages)
     opening = next((at for at, piece in enumerate(pieces[:2]) if piece.role == "user"), None)
     system = int(bool(pieces) and pieces[0].role in ("system", "developer"))

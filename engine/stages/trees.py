@@ -1,4 +1,4 @@
-"""The stage that grows response trees: of every conversation, at a chosen place."""
+"""The stage that grows response trees for every conversation, at a chosen place of its log."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from engine.worker.client import ModelProcess, OnProgress
 from engine.worker.requests import GrownTree
 
 ANSWER_KEYS = ("answer", "answer_log_probs")
-"""Keys of a stored tree about the recorded answer; trees of older versions have the first one only."""
+"""Keys of the recorded answer in a stored tree; trees of older versions have the first one only."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """One tree to grow; without a place there is a reason for none."""
+    """One tree to grow; if `place` is None, `reason` says why there is none."""
 
     conversation_id: int
     place: Place | None
@@ -62,12 +62,14 @@ class TreeStage(BlockStage[int, TreeEntry]):
         """Prepares a run.
 
         Args:
-            choose: Names the model when the stage's turn has come.
-            query: Which conversations; None is all.
-            limit: Only the first so many of them.
-            nodes: Bound on the nodes of one tree, on the average of a block.
-            only: In place of the query these conversations, in id order, and the trees that are shown stay those of
-                another configuration.
+            choose: Returns the model; called when the stage starts.
+            options: Alpha, mode and limits of the trees.
+            at: The place of the log: `last-answer`, `end` or `every`.
+            query: Selects conversations; None takes all.
+            limit: Most conversations, the first ones in id order.
+            nodes: Most nodes of a tree, averaged over a block; None sets no limit.
+            only: Ids of conversations in id order, instead of the query; this configuration is then not made the one
+                that is shown.
         """
         super().__init__(project, process, choose)
         self._options, self._at, self._only = options, at, only
@@ -82,7 +84,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """The request, apart from the choice of conversations."""
+        """The parameters that determine the trees, without the selection of conversations."""
         return {
             **options_frame(self._options),
             "at": self._at,
@@ -179,8 +181,8 @@ def _entry(spot: _Spot, result: tuple[GrownTree, float] | str) -> TreeEntry:
 
 
 def answer_frame(grown: GrownTree) -> dict[str, Any]:
-    """What of the recorded answer stands beside the columns: its tokens, so that its path can be shown, and their
-    natural log-probabilities, which validation holds against the measures."""
+    """The recorded answer in the JSON of a stored tree: its tokens, whose path screens show, and their natural
+    log-probabilities, which validation compares with the measures."""
     log_probs = grown.answer_log_probs
     values = list(grown.answer[: len(log_probs)]), list(log_probs)
     return dict(zip(ANSWER_KEYS, values, strict=True))
@@ -197,7 +199,7 @@ def tree_row(
     run_id: int = 0,
     key: str = "",
 ) -> TreeRow:
-    """The measures of a grown tree as a row; without one all figures are None or 0."""
+    """The row of measures of a grown tree; all figures are None or 0 if `grown` is None."""
     grown = grown or NO_TREE
     tree = grown.tree
     found = measure(tree)

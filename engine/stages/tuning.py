@@ -1,4 +1,4 @@
-"""Tuning: finds the fastest faithful format of a model on this machine, once."""
+"""The stage that tunes: it finds the fastest faithful format of the weights of a model on this machine."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class TuningStage:
         """Prepares a run.
 
         Args:
-            text: Real text of some thousand tokens to measure on.
-            run_model: The model of the stages that follow; it gets the tuned file.
+            text: Text of some thousand tokens to measure on.
+            run_model: The model of the stages that follow; its file is replaced by the tuned one.
         """
         self._catalog, self._entry, self._text = catalog, entry, text
         self._process, self._run_model = process, run_model
@@ -73,11 +73,11 @@ class TuningStage:
         self.result = found[0]
         self._catalog.record_tuning(self._entry, self.result)
         if self._run_model is not None:
-            self._hand_over(self._run_model)
+            self._replace_model(self._run_model)
         yield Progress(steps, steps)
 
-    def _hand_over(self, run_model: RunModel) -> None:
-        """Gives the tuned file to the stages that follow."""
+    def _replace_model(self, run_model: RunModel) -> None:
+        """Replaces the model of the stages that follow by the tuned file."""
         before = run_model.model
         tuned = self._catalog.runnable(replace(self._entry, tuning=self.result), before.adapter)
         options = replace(before.options, threads=tuned.options.threads)

@@ -1,10 +1,10 @@
 """Full-text index of Chinese and Japanese text, which has no spaces between words: each character is one word.
 
-The main index takes a run of such characters for one word, so that the name of a dish inside a sentence is not found.
-Here a search for `音乐` looks for the phrase of its two characters. Only messages with such characters are in it.
+The main index reads a run of such characters as one word, so a word inside a sentence is not found in it. Here a search
+for `音乐` looks for the phrase of its two characters. Only messages with such characters are in this index.
 
 Not covered: other scripts without spaces (Thai, Lao, Khmer, Burmese), where a word is found at the beginning of a run
-only, and variants of one character (simplified and traditional, full and half width), which are different ones.
+only, and variants of one character (simplified and traditional, full and half width), which count as different.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _SHOWN = "clustering"
 NONE = -1
 """The cluster number of outliers in arrays."""
 LABEL_WORDS = 3
-"""Distinctive words that make the name of a cluster without a label."""
+"""Number of distinctive words in the name of a cluster without a label."""
 
 
 def word_label(words: Sequence[str]) -> str:
@@ -80,7 +80,7 @@ class StoredClustering:
 
 @dataclass(frozen=True, slots=True)
 class StoredCluster:
-    """A cluster with the label that is shown, which is empty where it has none; see `NewCluster`."""
+    """A stored cluster with its current label, which may be empty; see `NewCluster`."""
 
     number: int
     size: int
@@ -93,7 +93,7 @@ class StoredCluster:
     reason: str | None
 
     @property
-    def called(self) -> str:
+    def name(self) -> str:
         """Its label, or its first words where it has none."""
         return self.label or word_label(self.words)
 
@@ -110,14 +110,14 @@ class LabelEntry:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A conversation that came after the clustering.
+    """The assignment of a conversation that was imported after the clustering.
 
     Attributes:
-        group: That it belongs to; None is novel.
-        score: Of its membership in that group, in [0, 1].
-        others: Other groups that it may belong to, with their scores, best first.
+        group: Id of its group; None for a novel conversation.
+        score: Membership score in that group, in [0, 1].
+        others: Other groups that it may belong to, with their scores, highest first.
         distance: Cosine distance to the nearest centre.
-        after: The newest decision when it was assigned; 0 before the first.
+        after: Id of the newest decision when it was assigned; 0 before the first.
     """
 
     conversation_id: int
@@ -139,7 +139,7 @@ def add(
     clusters: Sequence[NewCluster],
     members: Iterable[Member],
 ) -> int:
-    """Stores a clustering whole and shows it; returns its id."""
+    """Stores a clustering with its clusters and members, shows it and returns its id."""
     (vector_id,) = conn.execute(
         "SELECT id FROM vector_config WHERE config_hash = ?", (vector_config,)
     ).fetchone()
@@ -230,7 +230,7 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[StoredCluster
 
 
 def labelled(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int]:
-    """(configuration of the labels that are shown, their number); it changes whenever labels do."""
+    """(configuration of the current labels, their number); changes whenever the labels change."""
     row = conn.execute(
         "SELECT g.label_config, (SELECT count(*) FROM cluster_label AS l WHERE l.clustering_id = g.id"
         " AND l.config_hash = g.label_config) FROM clustering AS g WHERE g.id = ?",
@@ -246,7 +246,9 @@ def register_labels(conn: sqlite3.Connection, clustering_id: int, config_hash: s
     )
 
 
-def lacking_labels(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> array[int]:
+def clusters_without_label(
+    conn: sqlite3.Connection, clustering_id: int, config_hash: str
+) -> array[int]:
     """Numbers of the clusters that have neither a label nor a reason for none under a configuration."""
     return read_ids(
         conn,
@@ -285,7 +287,7 @@ def membership(conn: sqlite3.Connection, clustering_id: int) -> tuple[array[int]
         )
 
 
-def lacking_assignment(
+def ids_without_assignment(
     conn: sqlite3.Connection, clustering_id: int, vector_config: str
 ) -> array[int]:
     """Ids of the conversations that have a vector but are neither in a clustering nor assigned; in id order."""

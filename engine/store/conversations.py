@@ -1,4 +1,4 @@
-"""Conversations and their messages, read; `imports` writes them."""
+"""Reads conversations and their messages; `imports` writes them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _EXPORTED_AT_ONCE = 200
 
 
 def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
-    """Ids of the conversations that match, in order: those without a value last, equal ones in id order.
+    """Ids of the conversations that match a query, in its order; those without a value of the sort key come last.
 
     Raises:
-        WorkbenchError: a search text with too many words.
+        WorkbenchError: The search text has too many words.
     """
     with snapshot(conn):
         found = matching(conn, query.filter)
@@ -116,7 +116,7 @@ def original(conn: sqlite3.Connection, conversation_id: int) -> bytes:
     """The record as imported, byte for byte.
 
     Raises:
-        ProjectError: there is no such conversation.
+        ProjectError: There is no such conversation.
     """
     row = conn.execute(
         "SELECT raw FROM original WHERE conversation_id = ?", (conversation_id,)
@@ -129,7 +129,7 @@ def original(conn: sqlite3.Connection, conversation_id: int) -> bytes:
 def export_conversations(
     conn: sqlite3.Connection, wanted: Sequence[int] | None = None
 ) -> Iterator[tuple[int, str, Conversation]]:
-    """(id, source, conversation with meta and truth) for what is wanted, in its order, or for all in id order."""
+    """Yields (id, source, conversation with meta and truth) for the ids `wanted` in their order; None takes all."""
     with snapshot(conn):
         for page in id_pages(conn, wanted, _EXPORTED_AT_ONCE):
             heads = {

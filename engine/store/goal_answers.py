@@ -127,7 +127,7 @@ def add_repetition(
     )
 
 
-def lacking_repetitions(
+def missing_repetitions(
     conn: sqlite3.Connection, clustering_id: int, config_hash: str, wanted: Iterable[Repetition]
 ) -> list[Repetition]:
     """Those of the wanted repetitions that are not stored yet, in their order."""

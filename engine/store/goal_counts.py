@@ -1,5 +1,7 @@
-"""Figures of groups of conversations: states, periods, leaves. Which group a conversation is in is handed in as two
-bytes for each id, because decisions, which no table holds the result of, say so; SQLite then counts in one pass."""
+"""Statistics of groups of conversations: states, periods, leaves.
+
+Groups are a replay of decisions and are in no table. So the caller passes a map of groups, two bytes for each
+conversation id, and SQLite counts in one pass over a table."""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def periods(
 
     A conversation without a date is in no month.
     """
-    # each off one index: that of dates, or that of sources
+    # each is answered from one index: that of dates, or that of sources
     period, rows = {
         "month": ("substr(c.created_at, 1, 7)", "WHERE c.created_at IS NOT NULL"),
         "import": ("c.source_id", ""),

@@ -1,7 +1,7 @@
 """Decisions on groups: appended, never changed or deleted.
 
-An act is one or more decisions that were given as one. Undo and redo append a row that names the act by its first
-decision; an act stands unless the newest row that names it is an `undo`.
+An act is one or more decisions that were made together. Undo and redo append a row that names the act by its first
+decision; an act is active unless the newest row that names it is an `undo`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from engine.store.sql import to_json, utc_now
 from engine.store.vectors import packed, unpacked
 
 IS_DECISION = "kind NOT IN ('undo', 'redo')"
-_STANDS = (
+_IS_ACTIVE = (
     "coalesce((SELECT t.kind FROM decision AS t WHERE t.target = d.act ORDER BY t.id DESC LIMIT 1),"
     " 'redo') = 'redo'"
 )
@@ -62,13 +62,13 @@ def append(conn: sqlite3.Connection, clustering_id: int, decisions: Sequence[Goa
 
 
 def undo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
-    """Undoes the newest act that stands and returns its id; None when there is none."""
+    """Undoes the newest active act and returns its id; None if there is none."""
     row = conn.execute(
-        f"SELECT d.act FROM decision AS d WHERE d.clustering_id = ? AND d.{IS_DECISION} AND {_STANDS}"
+        f"SELECT d.act FROM decision AS d WHERE d.clustering_id = ? AND d.{IS_DECISION} AND {_IS_ACTIVE}"
         " ORDER BY d.act DESC LIMIT 1",
         (clustering_id,),
     ).fetchone()
-    return None if row is None else _turn(conn, clustering_id, int(row[0]), "undo")
+    return None if row is None else _undo_or_redo(conn, clustering_id, int(row[0]), "undo")
 
 
 def redo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
@@ -77,13 +77,13 @@ def redo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
     row = conn.execute(
         "SELECT u.target FROM decision AS u JOIN decision AS d ON d.id = u.target"
         " WHERE u.clustering_id = ?1 AND u.kind = 'undo' AND u.id > (SELECT max(id) FROM decision"
-        f" WHERE clustering_id = ?1 AND {IS_DECISION}) AND NOT {_STANDS} ORDER BY u.id DESC LIMIT 1",
+        f" WHERE clustering_id = ?1 AND {IS_DECISION}) AND NOT {_IS_ACTIVE} ORDER BY u.id DESC LIMIT 1",
         (clustering_id,),
     ).fetchone()
-    return None if row is None else _turn(conn, clustering_id, int(row[0]), "redo")
+    return None if row is None else _undo_or_redo(conn, clustering_id, int(row[0]), "redo")
 
 
-def _turn(
+def _undo_or_redo(
     conn: sqlite3.Connection, clustering_id: int, act: int, kind: Literal["undo", "redo"]
 ) -> int:
     conn.execute(
@@ -95,7 +95,7 @@ def _turn(
 
 
 def history(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
-    """All decisions on a clustering, oldest first, those that were undone too."""
+    """All decisions on a clustering, oldest first, including those that were undone."""
     parts: dict[int, list[array[int]]] = {}
     for decision, ids in conn.execute(
         "SELECT p.decision_id, p.ids FROM decision AS d JOIN decision_part AS p ON p.decision_id = d.id"
@@ -106,7 +106,7 @@ def history(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
     return [
         _decision(row, parts)
         for row in conn.execute(
-            f"SELECT {_COLUMNS}, {_STANDS} FROM decision AS d"
+            f"SELECT {_COLUMNS}, {_IS_ACTIVE} FROM decision AS d"
             f" WHERE d.clustering_id = ? AND d.{IS_DECISION} ORDER BY d.id",
             (clustering_id,),
         )
@@ -114,11 +114,11 @@ def history(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
 
 
 def group_count(conn: sqlite3.Connection, clustering_id: int) -> int:
-    """Number of groups after the decisions that stand: a merge makes one of two, a split as many as it names."""
+    """Number of groups after the active decisions: a merge makes one of two, a split as many as it names."""
     row = conn.execute(
         "SELECT (SELECT count(*) FROM cluster WHERE clustering_id = ?1) + coalesce(sum(CASE d.kind"
         " WHEN 'merge' THEN -1 WHEN 'split' THEN json_array_length(d.names) - 1 ELSE 0 END), 0)"
-        f" FROM decision AS d WHERE d.clustering_id = ?1 AND d.{IS_DECISION} AND {_STANDS}",
+        f" FROM decision AS d WHERE d.clustering_id = ?1 AND d.{IS_DECISION} AND {_IS_ACTIVE}",
         (clustering_id,),
     ).fetchone()
     return int(row[0])
@@ -139,12 +139,12 @@ def _decision(row: tuple[Any, ...], parts: Mapping[int, Sequence[array[int]]]) -
         id=row[9],
         act=row[10],
         given_at=row[11],
-        stands=bool(row[12]),
+        active=bool(row[12]),
     )
 
 
 def add_unplaced(conn: sqlite3.Connection, clustering_id: int, reasons: Mapping[int, str]) -> None:
-    """Stores the reasons why decisions on earlier clusterings, by id, could not be taken over to this one."""
+    """Stores the reasons why decisions on earlier clusterings, by id, could not be transferred to this one."""
     conn.executemany(
         "INSERT INTO decision_kept (clustering_id, decision_id, reason) VALUES (?, ?, ?)",
         [(clustering_id, decision, reason) for decision, reason in reasons.items()],
@@ -152,7 +152,7 @@ def add_unplaced(conn: sqlite3.Connection, clustering_id: int, reasons: Mapping[
 
 
 def unplaced(conn: sqlite3.Connection, clustering_id: int) -> list[tuple[int, int, str]]:
-    """(decision id, clustering it was given on, reason) of each decision that could not be taken over to this one."""
+    """(decision id, its clustering, reason) of each decision that could not be transferred to this clustering."""
     return [
         (int(row[0]), int(row[1]), str(row[2]))
         for row in conn.execute(

@@ -35,7 +35,7 @@ def register(conn: sqlite3.Connection, config_hash: str, model: str) -> None:
     )
 
 
-def lacking(conn: sqlite3.Connection, config_hash: str) -> array[int]:
+def ids_without_summary(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Ids of the conversations that have neither a summary nor a reason for none under a configuration; in id order."""
     return read_ids(
         conn,

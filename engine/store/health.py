@@ -1,4 +1,4 @@
-"""Whether SQLite can do what this program needs, and whether a project file is sound."""
+"""Checks the features of SQLite and the integrity of a project file."""
 
 from __future__ import annotations
 

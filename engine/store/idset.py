@@ -1,4 +1,4 @@
-"""Sets of conversations with one byte each: a million take a megabyte and are combined in a millisecond."""
+"""Sets of conversations as one byte per id: a million take a megabyte and are combined in a millisecond."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class IdSet:
         ).fetchone()
         if not count:
             return cls(b"")
-        if last == count:  # the rule: ids are given without gaps
+        if last == count:  # the usual case: ids have no gaps
             return cls(b"\0" + b"\1" * count)
         return cls(bytes(1 + last)).of(read_ids(conn, "SELECT id FROM conversation"))
 

@@ -1,4 +1,4 @@
-"""Writes what an import reads: sources, conversations, duplicates, leaks, truth and the quarantine."""
+"""Writes the results of an import: sources, conversations, duplicates, leaks, truth and the quarantine."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def source_labels(conn: sqlite3.Connection) -> list[str]:
 def add(conn: sqlite3.Connection, source_id: int, records: Sequence[Parsed]) -> Added:
     """Stores a batch of records of one source.
 
-    A record whose messages are there already is unchanged when it is the same record of the same source, and
-    otherwise becomes an alias, with its bytes and its truth, so that nothing is lost.
+    A record whose messages are stored already counts as unchanged if it is the same record of the same source.
+    Otherwise it is stored as an alias, with its bytes and its truth.
     """
     hashes = [content_hash(record.conversation.messages) for record in records]
     known = _known(conn, hashes)
@@ -76,7 +76,7 @@ def add(conn: sqlite3.Connection, source_id: int, records: Sequence[Parsed]) -> 
 
 
 class _Batch:
-    """The rows of new conversations, collected so that each table is written in one go."""
+    """The rows of new conversations, collected so that each table is written with one statement."""
 
     def __init__(self) -> None:
         self.conversations: list[tuple[Any, ...]] = []
@@ -163,7 +163,7 @@ class _Batch:
 
 
 def quarantine(conn: sqlite3.Connection, source_id: int, records: Sequence[Rejected]) -> int:
-    """Keeps records that could not be read; returns how many were not there yet."""
+    """Stores records that could not be read; returns how many of them are new."""
     before = conn.total_changes
     conn.executemany(
         "INSERT INTO quarantine (digest, source_id, line, reason, raw) VALUES (?, ?, ?, ?, ?)"
@@ -265,7 +265,8 @@ def _next(conn: sqlite3.Connection, table: str) -> int:
 
 
 def _add_alias(conn: sqlite3.Connection, source_id: int, twin: int, record: Parsed) -> bool:
-    """Keeps a record beside its twin unless it is there already; True when it was new."""
+    """Stores a record as an alias of the conversation `twin` unless it is stored already; returns whether it was
+    new."""
     external_id = record.conversation.external_id
     there = conn.execute(
         "SELECT 1 FROM conversation JOIN original ON conversation_id = id WHERE id = ?1"

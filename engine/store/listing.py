@@ -1,4 +1,4 @@
-"""What a list shows beside its rows: tags, dates, and where words occur."""
+"""Further data for the conversation list: tags, dates, and the messages in which words occur."""
 
 from __future__ import annotations
 
@@ -48,9 +48,8 @@ def hits(
 ) -> list[int]:
     """Indices of the messages in which a word or phrase of the filter occurs, in order.
 
-    The index of the project gathers every message that holds the beginning of a word before it looks at one
-    conversation (0.1 s for a letter, of 500,000 messages), so a conversation of at most `few` messages gets an
-    index of its own.
+    The full-text index of the project collects all messages with a prefix before it restricts them to one conversation
+    (0.1 s for one letter, with 500,000 messages). So a conversation of at most `few` messages gets a temporary index.
     """
     terms = [term for term in searchable(wanted).of(TEXT) if not term.negated]
     first, last = message_ids(conversation_id)

@@ -1,4 +1,4 @@
-"""The right to write a project: an flock on a side file, gone with the process that holds it.
+"""The write lock of a project: an flock on a lock file, which the system releases when the process ends.
 
 Not covered: network file systems that ignore flock; SQLite's own locking does not work there either.
 """
@@ -20,7 +20,7 @@ PASSING_SECONDS = 2.0
 
 
 class WriteLock:
-    """Held from `acquire` to `release`; the side file says who holds it and is removed at release."""
+    """The write lock of one project. The lock file names the process that holds it and is removed at release."""
 
     def __init__(self, project_path: str) -> None:
         self._path = project_path + ".lock"
@@ -30,8 +30,8 @@ class WriteLock:
         """Takes the lock at once, or within `PASSING_SECONDS` from a holder that has just died.
 
         Raises:
-            ProjectLocked: another process, or another part of this one, holds it.
-            OSError: the side file cannot be created or locked.
+            ProjectLocked: Another process, or another part of this one, holds it.
+            OSError: The lock file cannot be created or locked.
         """
         until = time.monotonic() + PASSING_SECONDS
         while True:
@@ -58,7 +58,7 @@ class WriteLock:
         self._fd = fd
 
     def release(self) -> None:
-        """Removes the side file while still holding the lock, then lets go. May be called twice."""
+        """Removes the lock file, then releases the lock. May be called twice."""
         if self._fd is None:
             return
         with contextlib.suppress(OSError):
@@ -75,7 +75,7 @@ class WriteLock:
 
 
 def is_held(project_path: str) -> bool:
-    """Whether anybody has the right to write a project now, by the lock itself and not by what the side file says."""
+    """Whether a process holds the write lock of a project; tests the lock itself, not the text of the lock file."""
     try:
         fd = os.open(project_path + ".lock", os.O_RDONLY)
     except OSError:

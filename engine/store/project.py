@@ -99,7 +99,7 @@ class Project:
 
     @classmethod
     def _open_upgraded(cls, given: str, real: str, why: str) -> Project:
-        with contextlib.suppress(_Older):
+        with contextlib.suppress(_OlderVersion):
             return cls._open_for_reading(given, real, why)
         try:
             cls._open_for_writing(given, real, create=False).close()
@@ -131,7 +131,7 @@ class Project:
     def _start(self, create: bool) -> None:
         conn = _connect(self._real, "rwc" if create else "rw")
         self._conn = conn
-        schema = _check_ours(self.path, conn, empty_is_fine=create)
+        schema = _check_schema(self.path, conn, allow_empty=create)
         conn.execute("PRAGMA journal_mode = WAL")
         conn.execute("PRAGMA synchronous = NORMAL")
         # deleted pages hold nothing secret here: nothing is ever deleted but index segments
@@ -149,7 +149,7 @@ class Project:
         for immutable in (False, True):
             project = cls(given, real, read_only=why, immutable=immutable, lock=None)
             try:
-                schema = _check_ours(given, project.reader(), empty_is_fine=False)
+                schema = _check_schema(given, project.reader(), allow_empty=False)
             except sqlite3.OperationalError as error:
                 project.close()
                 # without the right to create its side files SQLite cannot open a file in WAL mode
@@ -161,7 +161,7 @@ class Project:
             else:
                 if schema < SCHEMA:
                     project.close()
-                    raise _Older(
+                    raise _OlderVersion(
                         f"{given} is of an older version and cannot be brought up to date: {why}.",
                         "Open it once where it can be written, or copy it to such a place.",
                     )
@@ -303,7 +303,7 @@ class _NotWritable(Exception):
     """Why a project can only be read, in words."""
 
 
-class _Older(ProjectError):
+class _OlderVersion(ProjectError):
     """The project is of an older version and was not brought up to date."""
 
 
@@ -340,13 +340,13 @@ def _connect(real: str, mode: str, *, immutable: bool = False) -> sqlite3.Connec
     return conn
 
 
-def _check_ours(given: str, conn: sqlite3.Connection, *, empty_is_fine: bool) -> int:
+def _check_schema(given: str, conn: sqlite3.Connection, *, allow_empty: bool) -> int:
     """The schema number of the file, 0 for an empty one; raises ProjectError when it is not ours to open."""
     tables: int = conn.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     application: int = conn.execute("PRAGMA application_id").fetchone()[0]
     schema: int = conn.execute("PRAGMA user_version").fetchone()[0]
     if not tables and not schema and application in (0, APPLICATION_ID):
-        if empty_is_fine:
+        if allow_empty:
             return 0
         raise ProjectError(f"{given} is empty.", "Import conversations into it first.")
     if application != APPLICATION_ID:

@@ -1,7 +1,7 @@
 """Answers a ListQuery: which conversations match, and in which order.
 
-Each term is answered by itself off one index, as a set of ids, and the sets are combined in memory. A plan of
-SQLite's own over several terms would look at the wide rows of the conversations, some of them far from the others.
+Each term is answered from one index as a set of ids, and the sets are combined in memory. A single SQL query over
+several terms would read the rows of conversations, which are large and scattered over the file.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def matching(conn: sqlite3.Connection, wanted: Filter) -> IdSet:
     """
     rule, config = settings.rule(conn), settings.score_config(conn)
     found = IdSet.every(conn)
-    # what is true of few conversations first: the others are then asked of those only
+    # terms that match few conversations first, because the others are then tested on those only
     for term in sorted(searchable(wanted).terms, key=lambda term: term.field not in _OF_FEW):
         if not found:
             break
@@ -73,9 +73,10 @@ def matching(conn: sqlite3.Connection, wanted: Filter) -> IdSet:
 
 
 def ordered(conn: sqlite3.Connection, sort: SortKey, descending: bool, among: IdSet) -> array[int]:
-    """Those of some conversations that have a value of `sort`, in its order; equal ones by id.
+    """Ids of those of `among` that have a value of `sort`, in its order; equal values by id.
 
-    Descending is the same turned round, equal ones included: an index walked in one direction needs no sorting.
+    Descending order is the exact reverse, also of equal values, so that an index is read in one direction without
+    sorting.
     """
     found = _ascending(conn, sort, among)
     return found[::-1] if descending else found
@@ -114,7 +115,8 @@ def _ascending(conn: sqlite3.Connection, sort: SortKey, among: IdSet) -> array[i
 
 
 def _by_source(conn: sqlite3.Connection, among: IdSet) -> array[int]:
-    """Source by source, because the index has them in another order than that of the names; a name may have several."""
+    """Reads source by source, because the index is in the order of source ids, not of labels; sources may share a
+    label."""
     by_label: dict[str, list[int]] = {}
     for source, label in conn.execute("SELECT id, label FROM source"):
         by_label.setdefault(label, []).append(source)
@@ -144,7 +146,7 @@ def searchable(wanted: Filter) -> Filter:
 
 
 def full_text_queries(term: Term) -> list[tuple[str, str]]:
-    """The indexes in which a term of text is looked for, each with the term in the index's language.
+    """(index, FTS5 query) for each index in which a text term is searched.
 
     A term with Chinese or Japanese characters is in `cjk_index` only. Other words may also be between such characters,
     where the main index does not see them, so they are looked for in both.
@@ -156,8 +158,8 @@ def full_text_queries(term: Term) -> list[tuple[str, str]]:
 
 
 def in_state(rule: DecisionRule, config: str | None, state: State) -> tuple[str, tuple[Any, ...]]:
-    """The statement that selects the conversations in a state, except for `unscored` those that are not, with its
-    parameters: a range of scores, off the index, and at its ends what the rule says to the last digit."""
+    """(SQL, parameters) that selects the conversations in a state; for `unscored` those that are scored. It reads a
+    range of scores from the index and applies the exact rule to them."""
     low, high = {
         State.COMPLETE: (rule.threshold + rule.band, 1.0),
         State.INCOMPLETE: (0.0, rule.threshold - rule.band),
@@ -178,7 +180,7 @@ def in_state(rule: DecisionRule, config: str | None, state: State) -> tuple[str,
 def _holds(
     conn: sqlite3.Connection, term: Term, among: IdSet, rule: DecisionRule, config: str | None
 ) -> IdSet:
-    """Those of some conversations for which a term holds, whether it is negated or not."""
+    """Those of `among` for which a term holds; ignores whether the term is negated."""
     if term.field == "state":
         found = among - among
         for value in term.values:
@@ -211,7 +213,7 @@ def _holds(
 
 
 def _drawn(term: Term, among: IdSet) -> IdSet:
-    """Compares with a random number per conversation, drawn from a fixed seed, that depends on the id alone."""
+    """Those of `among` whose random number from a fixed seed, which depends on the id alone, satisfies the term."""
     numbers = sorted(map(float, term.values))
 
     def holds(drawn: float) -> bool:
@@ -224,7 +226,7 @@ def _drawn(term: Term, among: IdSet) -> IdSet:
 
 
 def _judged(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Conversations by verdict, tag or note, of which there are few compared with conversations."""
+    """Those of `among` whose verdict, tag or note satisfies the term."""
     rows, column = _JUDGED[term.field]
     found = among - among
     named = tuple(_storable(value) for value in term.values if value not in (ANY, NONE))
@@ -241,7 +243,7 @@ def _judged(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 
 
 def _select(conn: sqlite3.Connection, among: IdSet, sql: str, values: Sequence[Any]) -> IdSet:
-    """Those of some conversations whose `conversation_id` a statement selects."""
+    """Those of `among` whose `conversation_id` a statement selects."""
     chosen, flags = among.condition("conversation_id")
     ids = read_ids(conn, f"SELECT conversation_id FROM ({sql}) WHERE {chosen}", (*values, *flags))
     return among.of(ids)

@@ -3,15 +3,15 @@
 - `threshold`: nearest the threshold first, then incomplete ones by falling score, then unscored ones. Complete ones
   are left out unless the filter asks for a state.
 - `lowest`: the lowest score first, unscored ones last.
-- `disagreement`: what two ways of scoring put into different states, the biggest difference first.
-- `unsure`: by response trees. First what lies in the top tenth of both leaves and minus the best log-probability, then
-  of one of them, then the rest, by the sum of both ranks. As in Appendix C.2.2 of Soroka et al., "Unsupervised
-  Evaluation of Multi-Turn Objective-Driven Interactions".
-- `sample`: for calibration. Scored conversations are cut by the rank of their score into `SAMPLE_GROUPS` groups of
-  equal size, and each group in turn gives one at random (seeded), so that verdicts stand for every score.
-- `list`: as the list shows them.
+- `disagreement`: conversations that two score configurations put into different states, the biggest difference first.
+- `unsure`: by response trees. First conversations in the top tenth of both the number of leaves and minus the best
+  log-probability, then of one of them, then the rest, by the sum of both ranks. As in Appendix C.2.2 of Soroka et al.,
+  "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
+- `sample`: stratified for calibration. Scored conversations are divided by rank into `SAMPLE_GROUPS` groups of equal
+  size, and one is drawn at random (seeded) from each group in turn, so that verdicts cover all scores.
+- `list`: in the order of the conversation list.
 
-A queue gives its first `PAGE` items; their number keeps an order of a million from being a million objects.
+A queue returns its first `PAGE` items only, because a million items would take much memory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PAGE = 5_000
 SAMPLE_GROUPS = 20
 SAMPLE_SEED = 7
 DRAWN = 1_000
-"""Conversations drawn of each group; more than anybody judges."""
+"""Most conversations drawn from each group; more than a person judges."""
 
 _SCORED = (
     "SELECT conversation_id, p_end_normalised FROM score"
@@ -51,13 +51,13 @@ def queue(
     query: ListQuery | None = None,
     page: int = PAGE,
 ) -> TriagePage:
-    """The first `page` of what waits for a verdict, and how many wait in all.
+    """The first `page` conversations without a verdict in an order, and the number of all of them.
 
     Args:
-        query: Its filter says which conversations, its order is that of `list`; None is all of them.
+        query: Its filter selects conversations, its sort order is that of `list`; None takes all.
 
     Raises:
-        WorkbenchError: The filter cannot be asked of the project.
+        WorkbenchError: The search text of the filter has too many words.
     """
     with snapshot(conn):
         rule, config = settings.rule(conn), settings.score_config(conn)
@@ -97,7 +97,7 @@ def queue(
 def _nearest(
     conn: sqlite3.Connection, rule: DecisionRule, config: str | None
 ) -> Iterator[tuple[int, float]]:
-    """Everything scored by its distance from the threshold."""
+    """(id, score) of all scored conversations by distance of the score from the threshold."""
     below = conn.execute(
         f"{_SCORED} AND p_end_normalised < ? ORDER BY p_end_normalised DESC, conversation_id",
         (config, rule.threshold),
@@ -125,7 +125,7 @@ def _why(p: float, rule: DecisionRule) -> str:
 def _unscored(
     conn: sqlite3.Connection, config: str | None, waiting: array[int], scored: set[int], room: int
 ) -> list[TriageItem]:
-    """What waits without a score, in id order, with the reason."""
+    """The waiting conversations without a score, in id order, with the reason."""
     keys: list[int] = []
     for key in waiting:
         if len(keys) == room:

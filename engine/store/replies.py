@@ -1,4 +1,4 @@
-"""Cache of the replies of endpoints by request, so that nothing is paid for twice.
+"""Cache of the replies of endpoints by request, so that no request is paid for twice.
 
 It is a file in the cache folder and may be deleted at any time.
 """
@@ -32,7 +32,7 @@ class ReplyCache:
         except sqlite3.DatabaseError:
             path.unlink(missing_ok=True)
             self._conn = _open(path)
-        self._let_go(most_bytes)
+        self._evict(most_bytes)
 
     def get(self, key: str) -> str | None:
         """The reply stored under a key, or None."""
@@ -54,7 +54,7 @@ class ReplyCache:
         with self._guard:
             self._conn.close()
 
-    def _let_go(self, most: int) -> None:
+    def _evict(self, most: int) -> None:
         (held,) = self._conn.execute("SELECT coalesce(sum(bytes), 0) FROM reply").fetchone()
         if held <= most:
             return
@@ -68,7 +68,7 @@ def _open(path: Path) -> sqlite3.Connection:
     conn = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30.0)
     try:
         conn.execute("PRAGMA journal_mode = WAL")
-        conn.execute("PRAGMA synchronous = OFF")  # what a power cut takes is asked for again
+        conn.execute("PRAGMA synchronous = OFF")  # replies lost in a power cut are requested again
         conn.execute(_SCHEMA)
     except BaseException:
         conn.close()

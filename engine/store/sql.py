@@ -1,4 +1,4 @@
-"""Small things that every aggregate needs to speak SQL."""
+"""Helpers for SQL that all modules of the store share."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ RECENT = 10
 class TriageStore:
     """The triage queue and the verdicts of one project.
 
-    `current`, `tally` and `place` are quick enough for the thread that draws. What writes raises ProjectReadOnly.
+    `current`, `tally` and `place` are fast enough for the user-interface thread. Methods that write raise
+    ProjectReadOnly if the project cannot be written.
     """
 
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
@@ -88,11 +89,11 @@ class TriageStore:
             return verdicts.to_repeat(conn, count, RECENT, random.Random(count))
 
     def place(self) -> TriagePlace:
-        """Where the person was."""
+        """The stored place of the person in the queue."""
         with self._project.reading() as conn:
             kept = settings.get(conn, PLACE, {})
         return TriagePlace(**{**kept, "skipped": tuple(kept.get("skipped", ()))})
 
     def keep_place(self, place: TriagePlace) -> None:
-        """Remembers where the person is."""
+        """Stores the place of the person in the queue."""
         self._project.write(lambda conn: settings.put(conn, PLACE, asdict(place)))

@@ -17,7 +17,7 @@ WIDTH = 4
 
 @dataclass(frozen=True, slots=True)
 class VectorConfig:
-    """What produced a set of vectors.
+    """The configuration that produced a set of vectors.
 
     Attributes:
         text: Kind of the texts; `goal_config` is the config hash of the summaries where these were embedded.
@@ -71,7 +71,7 @@ def config(conn: sqlite3.Connection, config_hash: str) -> VectorConfig | None:
     return None if row is None else VectorConfig(*row)
 
 
-def lacking(conn: sqlite3.Connection, config_hash: str) -> array[int]:
+def ids_without_vector(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Ids of the conversations that have neither a vector nor a reason for none; in id order."""
     key = _key(conn, config_hash)
     every = IdSet.every(conn)
@@ -150,7 +150,7 @@ def reasons(conn: sqlite3.Connection, config_hash: str) -> dict[int, str]:
 
 
 def without(conn: sqlite3.Connection, config_hash: str) -> array[int]:
-    """Ids of the conversations that have no vector but a reason; in id order."""
+    """Ids of the conversations with a stored reason for having no vector; in id order."""
     return read_ids(
         conn,
         "SELECT conversation_id FROM no_vector WHERE config_id = ? ORDER BY 1",

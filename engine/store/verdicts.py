@@ -127,7 +127,7 @@ def undo(conn: sqlite3.Connection) -> VerdictRow | None:
         f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.kind IN {STATEMENT_KINDS} AND {_IS_CURRENT}"
         " ORDER BY v.id DESC LIMIT 1"
     ).fetchone()
-    return None if row is None else _turn(conn, row, "undo")
+    return None if row is None else _undo_or_redo(conn, row, "undo")
 
 
 def redo(conn: sqlite3.Connection) -> VerdictRow | None:
@@ -137,20 +137,24 @@ def redo(conn: sqlite3.Connection) -> VerdictRow | None:
         " WHERE u.kind = 'undo' AND u.id > (SELECT max(id) FROM verdict"
         f" WHERE kind IN {STATEMENT_KINDS}) AND NOT {_IS_CURRENT} ORDER BY u.id DESC LIMIT 1"
     ).fetchone()
-    return None if row is None else _turn(conn, row, "redo")
+    return None if row is None else _undo_or_redo(conn, row, "redo")
 
 
-def _turn(
+def _undo_or_redo(
     conn: sqlite3.Connection, row: tuple[Any, ...], kind: Literal["undo", "redo"]
 ) -> VerdictRow:
     """Appends an undo or redo for every row of the act that `row` is of."""
-    newest, _, _, text, given_at, said = row
+    newest, _, _, text, given_at, stated_kind = row
     first = last = newest
-    if said in ("tag", "untag"):
+    if stated_kind in ("tag", "untag"):
         same = "given_at = ? AND kind = ? AND note = ?"
         edge = "SELECT {0}(id) FROM verdict WHERE id {1} ? AND NOT (" + same + ")"
-        (before,) = conn.execute(edge.format("max", "<"), (newest, given_at, said, text)).fetchone()
-        (after,) = conn.execute(edge.format("min", ">"), (newest, given_at, said, text)).fetchone()
+        (before,) = conn.execute(
+            edge.format("max", "<"), (newest, given_at, stated_kind, text)
+        ).fetchone()
+        (after,) = conn.execute(
+            edge.format("min", ">"), (newest, given_at, stated_kind, text)
+        ).fetchone()
         first = 1 if before is None else before + 1
         (end,) = conn.execute("SELECT max(id) FROM verdict").fetchone()
         last = end if after is None else after - 1
@@ -172,8 +176,8 @@ def current(conn: sqlite3.Connection, conversation_id: int) -> VerdictRow | None
     if not rows:
         return None
     verdict = next((Verdict(row[2]) for row in rows if row[2] is not None), None)
-    said = [row for row in rows if row[5] in ("give", "note")]
-    text = next((row[3] for row in said if row[3] or row[5] == "note"), "")
+    with_text = [row for row in rows if row[5] in ("give", "note")]
+    text = next((row[3] for row in with_text if row[3] or row[5] == "note"), "")
     newest: dict[str, str] = {}
     for row in rows:
         if row[5] in ("tag", "untag"):

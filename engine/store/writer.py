@@ -1,4 +1,4 @@
-"""The one thread that owns the connection that writes."""
+"""The writer thread, which owns the only writing connection."""
 
 from __future__ import annotations
 

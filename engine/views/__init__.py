@@ -1,1 +1,1 @@
-"""What is read from a project to be shown or decided on. Writes nothing of its own."""
+"""Queries that combine tables of a project for the services and stages: groups, merge queue, decision log, vectors."""

@@ -1,4 +1,4 @@
-"""A clustering with its current groups: their members, centres and figures."""
+"""A clustering with its current groups: their members, centres and statistics."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Space:
         return cls(*read_vectors(conn, vector_config))
 
     def of(self, ids: Ids) -> Vectors:
-        """The vectors of those conversations that have one, in the order of `ids`; do not change them."""
-        if np.array_equal(ids, self.ids):  # no copy: it takes 1.5 GB for a million
+        """The vectors of those of `ids` that have one, in this order; the result must not be changed."""
+        if np.array_equal(ids, self.ids):  # a copy takes 1.5 GB for a million conversations
             return self.rows
         places = np.searchsorted(self.ids, ids)
         places[places == len(self.ids)] = 0
@@ -48,13 +48,13 @@ class Space:
 
 @dataclass(frozen=True, eq=False)
 class ClusteringView:
-    """A clustering with its decisions and assignments at one moment. Do not change it.
+    """A snapshot of a clustering with its decisions and assignments; it must not be changed.
 
     Attributes:
         state: The groups after the decisions.
         clusters: The original clusters, in the order of their numbers.
-        assigned: Conversations that came after the clustering.
-        stability: Mean Jaccard similarity of each cluster under resampling, by number; empty before it was measured.
+        assigned: Conversations that were assigned to groups after the clustering.
+        stability: Mean Jaccard similarity of each cluster under resampling, by number; empty if it was not measured.
     """
 
     stored: StoredClustering
@@ -111,13 +111,13 @@ class ClusteringView:
 
     @property
     def with_text(self) -> int:
-        """Number of conversations that have a text to cluster by."""
+        """Number of conversations that have a goal text."""
         return self.stored.conversations + len(self.assigned)
 
     @cached_property
     def map_of_groups(self) -> bytes:
-        """The group of every conversation, as `engine.store.goal_counts` reads it: the rank of the group from 1, one
-        more than the last rank for those in no group, 0 for those that the clustering does not know."""
+        """The group of every conversation in the format of `engine.store.goal_counts`: the rank of the group from 1;
+        one more than the last rank for a conversation in no group; 0 for one that the clustering does not contain."""
         groups = [*self.sizes, None]
         members = [self.members(key) for key in groups]
         found = np.zeros(1 + max(int(ids[-1]) for ids in members if len(ids)), dtype=">u2")
@@ -126,8 +126,8 @@ class ClusteringView:
         return found.tobytes()
 
     def mean(self, key: str, space: Space | None = None) -> Floats | None:
-        """The mean vector of a group's members without latecomers, shape (d,). It follows from the stored centres where
-        only merges made the group; else it needs `space`, and is None without."""
+        """The mean vector of a group's members without latecomers, shape (d,). It is computed from the stored centres
+        if the group was made by merges only; otherwise from `space`, and None if that is None."""
         if key in self._means:
             return self._means[key]
         group = self.state.groups[key]
@@ -159,8 +159,8 @@ class ClusteringView:
         return unit_rows(np.array([mean for mean in means if mean is not None], dtype=np.float32))
 
     def stability_of(self, key: str) -> float | None:
-        """Mean Jaccard similarity of a group under resampling, for a merged one the mean over its clusters weighted by
-        members; None where a split or a move changed its members, or before it was measured."""
+        """Mean Jaccard similarity of a group under resampling; for a merged group the mean over its clusters, weighted
+        by members. None if a split or a move changed its members, or if stability was not measured."""
         total = 0.0
         for part in self.state.parts(key):
             value = self.stability.get(int(part.id[1:])) if self._as_clustered(part) else None
@@ -193,7 +193,7 @@ class GroupFigures:
 
     @classmethod
     def read(cls, conn: sqlite3.Connection, view: ClusteringView) -> GroupFigures:
-        """Reads them in one pass over the scores and one over the trees."""
+        """Reads the figures of all groups in one pass over the scores and one over the trees."""
         sizes = dict(enumerate(view.sizes.values(), 1))
         with snapshot(conn):
             return cls(
@@ -203,7 +203,7 @@ class GroupFigures:
 
 
 def group_figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
-    """What the figures depend on besides the view; it is equal until something is scored or a tree is grown."""
+    """A key of what `GroupFigures` depends on apart from the view; it changes when scores or trees are added."""
     with snapshot(conn):
         config = settings.score_config(conn)
         return (
@@ -227,7 +227,7 @@ def group_row(
     rank: int = 0,
     figures: GroupFigures | None = None,
 ) -> GoalGroup:
-    """A current group with its rank and figures, or a former one without."""
+    """The row of a group; `rank` and `figures` are for current groups only."""
     group = view.state.groups[key]
     mean = view.mean(key, space)
     size = view.sizes.get(key, group.size)
@@ -249,7 +249,7 @@ def group_row(
 
 
 def read_space(conn: sqlite3.Connection, vector_config: str, kept: Space | None) -> Space:
-    """The vectors of a configuration; `kept` again where none were added since it was read."""
+    """The vectors of a configuration; returns `kept` if none were added since that was read."""
     if kept is not None and len(kept.ids) == vectors.count(conn, vector_config):
         return kept
     return Space.read(conn, vector_config)

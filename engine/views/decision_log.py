@@ -1,4 +1,4 @@
-"""The decisions on groups in a project file: appended as acts, replayed to the groups that they give."""
+"""The log of decisions on groups: appends acts to the project file and replays them to the current groups."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ KEPT = 2
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """What a state is derived from: the newest decision and the labels of the clusters."""
+    """Cache key of a state: the newest decision, and the labels of the clusters as `clusterings.labelled` returns
+    them."""
 
     newest: int
     labels: tuple[str | None, int]
 
 
 class DecisionLog:
-    """The decisions on a project's clusterings. May be used from any thread; do not change the states it returns."""
+    """The decisions on a project's clusterings. Safe to use from any thread. Callers must not change returned
+    states."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -44,7 +46,7 @@ class DecisionLog:
         self._states: dict[int, tuple[_Version, MergeState]] = {}
 
     def state(self, clustering_id: int) -> MergeState:
-        """The groups of a clustering after the decisions that stand.
+        """The groups of a clustering after its active decisions.
 
         Raises:
             UsageError: There is no such clustering.
@@ -53,7 +55,7 @@ class DecisionLog:
             return self._read(conn, clustering_id)
 
     def history(self, clustering_id: int) -> list[GoalDecision]:
-        """All decisions on a clustering, newest first, those that were undone too."""
+        """All decisions on a clustering, newest first, including those that were undone."""
         with self._project.reading() as conn:
             return goal_decisions.history(conn, clustering_id)[::-1]
 
@@ -73,17 +75,17 @@ class DecisionLog:
         return self._write(lambda conn: self._act(conn, clustering_id, plan))
 
     def undo(self, clustering_id: int) -> GoalDecision | None:
-        """Undoes the newest act that stands and returns its first decision; None when there is none."""
-        return self._turn(clustering_id, goal_decisions.undo, False)
+        """Undoes the newest active act and returns its first decision; None if there is none."""
+        return self._undo_or_redo(clustering_id, goal_decisions.undo, False)
 
     def redo(self, clustering_id: int) -> GoalDecision | None:
-        """Redoes what the newest undo took back and returns its first decision; None when nothing was undone since the
-        last act."""
-        return self._turn(clustering_id, goal_decisions.redo, True)
+        """Redoes the act that was undone last and returns its first decision; None if nothing was undone since the last
+        act."""
+        return self._undo_or_redo(clustering_id, goal_decisions.redo, True)
 
     def add_clustering(self, **made: Any) -> int:
-        """Stores a clustering (arguments of `engine.store.clusterings.add`), makes it the one that is shown and takes
-        over what people decided on the one shown before, in one transaction. Returns its id."""
+        """Stores a clustering (arguments of `engine.store.clusterings.add`), shows it and transfers the decisions of
+        people from the one shown before, in one transaction. Returns its id."""
 
         def work(conn: sqlite3.Connection) -> int:
             before = clusterings.shown(conn)
@@ -95,8 +97,9 @@ class DecisionLog:
         return self._write(work)
 
     def return_to(self, clustering_id: int) -> None:
-        """Shows an earlier clustering and takes over what people decided since on the one shown before.
-        `engine.store.clusterings.show` shows it as it was left."""
+        """Shows an earlier clustering and transfers the newer decisions of people from the one shown before.
+
+        `engine.store.clusterings.show` shows it without a transfer."""
 
         def work(conn: sqlite3.Connection) -> None:
             before = clusterings.shown(conn)
@@ -107,22 +110,22 @@ class DecisionLog:
         self._write(work)
 
     def unplaced(self, clustering_id: int) -> list[tuple[GoalDecision, str]]:
-        """(decision, reason) of each decision on an earlier clustering that could not be taken over to this one."""
+        """(decision, reason) of each decision on an earlier clustering that could not be transferred to this one."""
         with self._project.reading() as conn, snapshot(conn):
             return [(d, reason) for _, d, reason in unplaced_decisions(conn, clustering_id)]
 
-    def _turn(
+    def _undo_or_redo(
         self,
         clustering_id: int,
         turn: Callable[[sqlite3.Connection, int], int | None],
-        stands: bool,
+        active: bool,
     ) -> GoalDecision | None:
         def work(conn: sqlite3.Connection) -> GoalDecision | None:
             act = turn(conn, clustering_id)
             if act is None:
                 return None
             found = [d for d in goal_decisions.history(conn, clustering_id) if d.act == act]
-            return replace(found[0], stands=stands, count=len(found))
+            return replace(found[0], active=active, count=len(found))
 
         return self._write(work)
 
@@ -152,8 +155,8 @@ class DecisionLog:
         return done
 
     def _take_over(self, conn: sqlite3.Connection, before: int, key: int) -> None:
-        """Takes the active and the unplaced decisions of one clustering over to another, but for those that come from
-        there or were taken over already."""
+        """Transfers the active and the unplaced decisions of one clustering to another, except those that come from
+        there or were transferred already."""
         history = goal_decisions.history(conn, key)
         here = {decision.id for decision in history}
         taken = {decision.source_id for decision in history}
@@ -170,7 +173,7 @@ class DecisionLog:
         unplaced: dict[int, str] = {}
 
         def plan(state: MergeState) -> Iterable[GoalDecision]:
-            # the newest clustering first: its decisions outrank those before it
+            # the newest clustering first, because its decisions take precedence
             for clustering_id in sorted(sources, reverse=True):
                 old = self._read(conn, clustering_id)
                 unplaced.update((yield from transfer_decisions(old, sources[clustering_id], state)))
@@ -215,14 +218,14 @@ def _version(conn: sqlite3.Connection, clustering_id: int) -> _Version:
 
 
 def _active(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
-    return [d for d in goal_decisions.history(conn, clustering_id) if d.stands]
+    return [d for d in goal_decisions.history(conn, clustering_id) if d.active]
 
 
 def unplaced_decisions(
     conn: sqlite3.Connection, clustering_id: int
 ) -> list[tuple[int, GoalDecision, str]]:
-    """(clustering that it was given on, decision, reason) of each decision that could not be taken over to a
-    clustering; they are tried again on a later one."""
+    """(clustering of the decision, decision, reason) of each decision that could not be transferred to a clustering;
+    they are tried again on a later one."""
     found = []
     for decision_id, given_on, reason in goal_decisions.unplaced(conn, clustering_id):
         decisions = (d for d in goal_decisions.history(conn, given_on) if d.id == decision_id)
@@ -231,7 +234,7 @@ def unplaced_decisions(
 
 
 def read_merge_state(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
-    """The groups of a clustering after the decisions that stand, read anew; `DecisionLog.state` caches them.
+    """The groups of a clustering after its active decisions, without a cache; `DecisionLog.state` has one.
 
     Raises:
         UsageError: There is no such clustering.
@@ -258,9 +261,9 @@ def _undecided(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
 
 
 def _decided(conn: sqlite3.Connection, clustering_id: int, base: MergeState) -> MergeState:
-    """The groups of `base` with their labels, after the decisions that stand."""
+    """`base` with the labels of the clusters, after the active decisions."""
     named = {
-        f"c{cluster.number}": (cluster.called, cluster.description)
+        f"c{cluster.number}": (cluster.name, cluster.description)
         for cluster in clusterings.clusters(conn, clustering_id)
     }
     return replay(base.named(named), _active(conn, clustering_id))

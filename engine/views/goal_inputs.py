@@ -31,7 +31,8 @@ class TextSource:
 
     @property
     def shown(self) -> TextSource:
-        """The texts that people and models are shown: where both sides are clustered, only what the user wrote."""
+        """The source of the texts that people and models read: if the texts of both sides are clustered, those of the
+        user only."""
         return replace(self, kind="all-user") if self.kind == "all" else self
 
     def read(self, conn: sqlite3.Connection, ids: Sequence[int]) -> list[goals.GoalEntry]:
@@ -40,7 +41,7 @@ class TextSource:
         return [found[int(key)] for key in ids]
 
     def each(self, conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[goals.GoalEntry]:
-        """The same as an iterator, with few texts in memory at a time."""
+        """Yields the same entries with at most `TEXTS_AT_ONCE` texts in memory."""
         for start in range(0, len(ids), TEXTS_AT_ONCE):
             yield from self.read(conn, [int(key) for key in ids[start : start + TEXTS_AT_ONCE]])
 
@@ -100,10 +101,10 @@ def read_vectors(
 
 
 def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> StoredClustering:
-    """A clustering; None gives the one that is shown.
+    """The stored clustering of an id; None gives the one that is shown.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is no such clustering.
     """
     key = clusterings.shown(conn) if clustering_id is None else clustering_id
     found = None if key is None else clusterings.clustering(conn, key)

@@ -1,4 +1,4 @@
-"""Conversations of a clustering as rows: members of groups, similar conversations, the map, sizes over time."""
+"""Rows on the conversations of a clustering: members of groups, similar conversations, the map, sizes over time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def group_members(
     order: MemberOrder,
     limit: int | None,
 ) -> list[MemberRow]:
-    """The members of a current or former group, or for None the conversations in no group.
+    """The members of a current or former group, or of no group for None; at most `limit` rows in the given order.
 
     Raises:
         UsageError: There never was such a group.
@@ -58,7 +58,7 @@ def group_members(
 def similar_conversations(
     project: Project, view: ClusteringView, space: Space, conversation_id: int, limit: int
 ) -> list[MemberRow]:
-    """The conversations whose vectors are nearest to that of one, nearest first; `distance` is to that one.
+    """The conversations with the nearest vectors to that of `conversation_id`, nearest first, with the distance to it.
 
     Raises:
         UsageError: It has no vector.
@@ -120,9 +120,9 @@ def group_periods(project: Project, view: ClusteringView, by: str) -> list[Group
 def _distances(
     view: ClusteringView, space: Space, ids: Ids, keys: Sequence[str], own: str | None
 ) -> tuple[Floats, Floats, Floats]:
-    """Three arrays of shape (conversations,): the cosine distance to the centre of `own`, or for None of the nearest
-    group; that divided by the distance to the nearest other group; the place of that other group in `keys`, -1 where
-    there is none."""
+    """Three arrays of shape (conversations,): cosine distance to the centre of group `own`, or of the nearest group if
+    `own` is None; that distance divided by the distance to the nearest other group; index in `keys` of that other group
+    (of the nearest group if `own` is None), -1 if there is none."""
     centres = view.centres(keys, space)
     distance, doubt = np.ones(len(ids), np.float32), np.ones(len(ids), np.float32)
     other = np.full(len(ids), -1, np.float32)
@@ -132,11 +132,11 @@ def _distances(
         mine = away.argmin(axis=1) if own is None else np.full(len(away), keys.index(own))
         distance[part] = away[line, mine]
         if len(keys) > 1 or own is None:
-            beside = away.copy()
+            elsewhere = away.copy()
             if len(keys) > 1:
-                beside[line, mine] = np.inf
-            other[part] = beside.argmin(axis=1) if own is not None else mine
-            doubt[part] = distance[part] / np.maximum(1e-6, beside.min(axis=1))
+                elsewhere[line, mine] = np.inf
+            other[part] = elsewhere.argmin(axis=1) if own is not None else mine
+            doubt[part] = distance[part] / np.maximum(1e-6, elsewhere.min(axis=1))
     return distance, doubt, other
 
 

@@ -1,4 +1,4 @@
-"""Features of pairs of groups, and the merge probability that is fitted to decisions on them."""
+"""Features of pairs of groups, and the merge probability fitted to the decisions on them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
         return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
 
     return features.features(
-        closeness=table.closeness[places],
+        scaled_similarity=table.scaled_similarity[places],
         threshold=table.threshold,
         description=table.description[places],
         description_scale=table.description_scale,
@@ -39,7 +39,7 @@ def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
 
 
 def fit_merge_model(decisions: Sequence[GoalDecision]) -> MergeModel:
-    """The merge probability after the decisions of people; decisions without stored features are left out."""
+    """Fits the merge probability to the decisions of people; decisions without stored features are ignored."""
     rows: list[list[float]] = []
     merged: list[bool] = []
     for decision in decisions:

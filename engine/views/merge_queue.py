@@ -1,4 +1,4 @@
-"""Which pairs of groups are left to decide, in which order, and the evidence for merging each."""
+"""The merge queue: undecided pairs of groups in an order, and the evidence for merging each."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from engine.views.merge_features import named_features, pair_features
 from engine.views.pair_table import Floats, PairTable
 
 FLOOR = 0.0
-"""Default of the least similarity of descriptions at which a pair is proposed. 0 leaves none out: the cosines of
-descriptions without a common word scatter around 0, and half of them are a little below it."""
+"""Default of the least cosine of descriptions at which a pair is proposed. 0 proposes all pairs, also those with a
+negative cosine: cosines of descriptions without a common word scatter around 0."""
 ORDER: MergeOrder = "teaching"
-"""Default order. After 20 decisions in it the rest can be left to the merge probability (docs/results/goals.md)."""
+"""Default order. After 20 decisions in this order the merge probability can decide the rest (docs/results/goals.md)."""
 SETTING = "desk"
 """Key of the project setting with the chosen order and floor."""
 NEAREST = 3
-"""Other groups that are shown beside each group of a proposal."""
+"""Number of nearest other groups that a proposal lists for each of its groups."""
 
 
 def queue_settings(conn: sqlite3.Connection) -> tuple[MergeOrder, float]:
-    """The order and the floor that the person chose; a value that this version does not know counts as not chosen."""
+    """(order, floor) that the person chose; the defaults for values that are missing or unknown to this version."""
     found = settings.get(conn, SETTING, {})
     orders: tuple[MergeOrder, ...] = get_args(MergeOrder)
     order = next((known for known in orders if known == found.get("order")), ORDER)
@@ -49,7 +49,7 @@ def put_queue_setting(conn: sqlite3.Connection, name: str, value: str | float) -
 
 @dataclass(frozen=True, slots=True)
 class QueueSnapshot:
-    """The pairs of groups of a clustering at one moment, with the merge probability as it was fitted then.
+    """A snapshot of the pairs of groups of a clustering, with the merge probability fitted to the decisions so far.
 
     Attributes:
         order: Order that the person chose.

@@ -1,4 +1,4 @@
-"""A cache of what the merge queue is computed from: groups, vectors, similarities of pairs, the merge probability."""
+"""Caches the inputs of the merge queue: groups, vectors, similarities of pairs, the merge probability."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ WORTH_KEEPING = 50_000
 
 
 class MergeQueueCache:
-    """Reads the views of a project's clusterings and keeps each until what it was read from changes. May be used from
-    any thread.
+    """Reads views of a project's clusterings and caches each until its inputs change. Safe to use from any thread.
 
     Attributes:
         decision_log: The decisions on the clusterings.
@@ -42,7 +41,7 @@ class MergeQueueCache:
     def __init__(
         self, project: Project, decision_log: DecisionLog, folder: Path | None = None
     ) -> None:
-        """`folder` is where indexes of neighbours are stored; None stores none."""
+        """Indexes of neighbours are stored in `folder`; None stores none."""
         self._project, self.decision_log, self._folder = project, decision_log, folder
         self._tables = PairTables(project)
         self._guard, self._reading_space = threading.Lock(), threading.Lock()
@@ -87,7 +86,7 @@ class MergeQueueCache:
     def neighbours(
         self, stored: StoredClustering, ids: Ids, note: Callable[[int, int], None]
     ) -> Neighbours:
-        """A search for nearest neighbours among conversations; from `WORTH_KEEPING` of them on its index is stored.
+        """The nearest-neighbour search among `ids`; the index of at least `WORTH_KEEPING` conversations is stored.
 
         Args:
             ids: Ascending; each has a vector.
@@ -100,7 +99,7 @@ class MergeQueueCache:
         name = hashlib.sha256(os.path.realpath(self._project.path).encode()).hexdigest()[:16]
         which = hashlib.sha256(np.ascontiguousarray(rows).data).hexdigest()
         try:
-            return Neighbours.kept(self._folder / f"{name}.hnsw", rows, which, note=note)
+            return Neighbours.load_or_build(self._folder / f"{name}.hnsw", rows, which, note=note)
         except OSError as error:  # such as a full disk: the search works without the stored index
             _log.warning("the index of neighbours was not stored: %s", error)
             return Neighbours.build(rows, which, note=note)

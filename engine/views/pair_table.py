@@ -1,4 +1,4 @@
-"""Similarities of all pairs of current groups, and what a model answered on them."""
+"""Similarities of all pairs of current groups, and the answers of a model on them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from engine.errors import UsageError
 from engine.goals.clusters.granularity import Granularity, granularity
-from engine.goals.clusters.neighbours import Near, Neighbours, overlap
+from engine.goals.clusters.neighbours import NearestRows, Neighbours, overlap
 from engine.goals.embedders.embedder import Embedder, embedder_for, embedder_from_state
 from engine.goals.embedders.tfidf import TfidfEmbedder
 from engine.goals.embedders.vectors import Indices, Vectors
@@ -28,11 +28,10 @@ Floats = npt.NDArray[np.float64]
 
 NEIGHBOURS = 10
 SAMPLE = 4_000
-"""Members whose nearest neighbours are searched, among themselves. More change the overlap of groups little, and this
-many take a second."""
+"""Most members among which nearest neighbours are searched, which takes a second; more change the overlap little."""
 SEED = 0
 IN_PROCESS = ("tfidf", "minilm")
-"""Embedders that run in this process. The others serve one caller at a time, who is not to wait for a few labels."""
+"""Embedders that run in this process. The others serve one caller at a time, so they are not used for labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +42,12 @@ class PairTable:
         description: Cosines of the vectors of labels and descriptions.
         description_scale: Median and spread of these cosines over the pairs of the original clusters.
         member: Cosines of the centres.
-        closeness, threshold: Similarity of members, and the value from which two groups are rather one goal; see
-            `engine.goals.clusters.granularity`.
-        overlap: Share of the sampled members of one whose neighbours lie in the other; the larger of both ways.
+        scaled_similarity, threshold: Scaled similarity of members, and its value above which two groups are more
+            probably one goal than two; see `engine.goals.clusters.granularity`.
+        overlap: Share of the neighbours of one group's sampled members that are in the other; the larger of both
+            directions.
         sizes: Number of members, shape (groups,).
-        answers: Of the model, by key of the pair (`MergeState.sides_key`).
+        answers: Answers of the model by key of the pair (`MergeState.sides_key`).
     """
 
     view: ClusteringView
@@ -55,7 +55,7 @@ class PairTable:
     description: Floats
     description_scale: RobustScale
     member: Floats
-    closeness: Floats
+    scaled_similarity: Floats
     threshold: float
     overlap: Floats
     sizes: Floats
@@ -82,7 +82,7 @@ class PairTable:
         return first, np.array([self.place[b] for _, b in pairs], dtype=np.int64)
 
     def answer(self, pair: Pair) -> PairAnswer | None:
-        """What the model answered on a pair with its current members; None where it was not asked."""
+        """The model's answer on a pair with its current members; None if it was not asked."""
         return self.answers.get(self.view.state.sides_key(*pair)) if self.answers else None
 
     def nearest(self, key: str, but: str, count: int) -> tuple[tuple[str, float], ...]:
@@ -95,19 +95,19 @@ class PairTable:
 
 
 class PairTables:
-    """Computes pair tables and caches what they share from one decision to the next."""
+    """Computes pair tables and caches the parts that decisions do not change."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
         self._guard = threading.Lock()
         self._embedder: tuple[str, Embedder | None] | None = None
         self._label_vectors: dict[str, Vectors] = {}
-        self._near: tuple[Space, Indices, Near] | None = None
+        self._near: tuple[Space, Indices, NearestRows] | None = None
         self._granularity: tuple[int, Granularity] | None = None
         self._table: tuple[tuple[object, ...], PairTable] | None = None
 
     def table(self, view: ClusteringView, space: Space) -> PairTable:
-        """The table of a view; the last one again where nothing changed.
+        """The table of a view; returns the last one if nothing changed.
 
         Raises:
             UsageError: The embedder of the clustering is not installed here.
@@ -133,7 +133,7 @@ class PairTables:
                 description,
                 scale,
                 np.clip(centres @ centres.T, -1, 1),
-                found.closeness(sums, sizes),
+                found.scaled_similarity(sums, sizes),
                 found.threshold,
                 self._overlaps(view, keys, space),
                 sizes,
@@ -149,9 +149,9 @@ class PairTables:
         cluster_texts = [
             _as_text(c.label or " ".join(c.words), c.description) for c in view.clusters
         ]
-        # A group without a label shows its first words only; here it is compared by all of them, as on the scale.
+        # A group without a label is named by its first words only; it is compared by all of them, as are the clusters.
         whole = {
-            (cluster.called, cluster.description): text
+            (cluster.name, cluster.description): text
             for cluster, text in zip(view.clusters, cluster_texts, strict=True)
         }
         groups = [view.state.groups[key] for key in keys]
@@ -201,16 +201,18 @@ class PairTables:
 
     def _overlaps(self, view: ClusteringView, keys: Sequence[str], space: Space) -> Floats:
         sample, near = self._neighbours(view, space)
-        everyone, numbers = view.state.numbers(keys)
-        labels = numbers[np.searchsorted(everyone, space.ids[sample])]
+        ids, numbers = view.state.numbers(keys)
+        labels = numbers[np.searchsorted(ids, space.ids[sample])]
         shares = overlap(near, np.arange(len(sample)), labels, len(keys)).toarray()
         found: Floats = np.maximum(shares, shares.T)
         return found
 
-    def _neighbours(self, view: ClusteringView, space: Space) -> tuple[Indices, Near]:
+    def _neighbours(self, view: ClusteringView, space: Space) -> tuple[Indices, NearestRows]:
         """Rows of a sample of members, and the nearest neighbours of each within the sample."""
         if self._near is None or self._near[0] is not space:
-            inside = np.flatnonzero(np.isin(space.ids, view.state.everyone, assume_unique=True))
+            inside = np.flatnonzero(
+                np.isin(space.ids, view.state.conversation_ids, assume_unique=True)
+            )
             if len(inside) > SAMPLE:
                 rng = np.random.default_rng(SEED)
                 inside = np.sort(rng.choice(inside, SAMPLE, replace=False))

@@ -1,4 +1,4 @@
-"""Moves of conversations to the groups of their nearest neighbours, as decisions."""
+"""Computes the settling moves of a clustering as decisions; see `engine.goals.clusters.settling`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from engine.goals.clusters.settling import NEIGHBOURS, settled
+from engine.goals.clusters.settling import NEIGHBOURS, settle
 from engine.goals.embedders.vectors import Mask
 from engine.goals.merges.merge_state import Ids
 from engine.records.goals import Author, GoalDecision
@@ -23,13 +23,15 @@ def settle_moves(
     author: Author,
     note: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> list[GoalDecision]:
-    """One decision for each group that conversations move to, largest group first.
+    """One move decision for each group that gains conversations, largest group first.
 
-    Conversations that a person moved stay, as do members of pinned groups and of groups that a person made by a split.
+    Conversations that a person moved are not moved, nor are members of pinned groups and of groups that a person made
+    by a split.
 
     Args:
-        decided: The decisions on the clustering that stand.
-        note: Called with what is being done (`indexed`, `looked at`), conversations done and in all; may raise to stop.
+        decided: The active decisions on the clustering.
+        author: Author of the decisions.
+        note: Called with (`indexed` or `looked at`, conversations done, conversations in all); may raise to stop.
     """
     keys = list(view.sizes)
     ids, labels = view.state.numbers(keys)
@@ -40,7 +42,7 @@ def settle_moves(
     neighbours = queue_cache.neighbours(view.stored, ids, partial(note, "indexed"))
     wanted = min(NEIGHBOURS, len(ids) - 1)
     near = neighbours.of_rows(np.arange(len(ids)), wanted, note=partial(note, "looked at"))
-    found = settled(near, labels, _fixed(view, ids, decided))
+    found = settle(near, labels, _fixed(view, ids, decided))
     moves = []
     for place, key in enumerate(keys):
         drawn = ids[(found == place) & (labels != place)]

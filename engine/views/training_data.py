@@ -1,4 +1,4 @@
-"""Conversations of a project as training reads them: the text of their logs, never their ground truth."""
+"""Reads the conversations of a project for training: the text of their logs, never their ground truth."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT_ONCE = 200
 
 
 def usable(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[list[Usable]]:
-    """The conversations of these ids that can be trained on, page by page; a page may be empty."""
+    """Yields those of these conversations that can be trained on (that have a boundary), in lists that may be empty."""
     for page in id_pages(conn, wanted, AT_ONCE):
         names = {row.id: row.external_id for row in conversations.rows(conn, page)}
         found = []
@@ -36,7 +36,7 @@ def usable(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[list[Usa
 
 
 def items(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[tuple[int, LogItem]]:
-    """Id and log of each of these conversations, in order of id."""
+    """Yields (id, log) of these conversations, in order of id."""
     for page in id_pages(conn, sorted(wanted), AT_ONCE):
         for key, messages in conversations.conversations_for(conn, page):
             yield key, log_item(render_log(messages))

@@ -104,7 +104,7 @@ class GoalTreeScreen(WorkbenchScreen[None]):
         goals = self.services.goals
 
         def read() -> list[TreeLine]:
-            decisions = {given.id: given for given in goals.history() if given.stands}
+            decisions = {given.id: given for given in goals.history() if given.active}
             return tree_lines(goals.groups(), goals.group, decisions)
 
         self.in_background(read, self._show, group="merges")

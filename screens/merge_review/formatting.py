@@ -94,8 +94,8 @@ def recent_content(decisions: Sequence[GoalDecision]) -> Content:
     """The latest decisions, a line each; those that were undone are dimmed."""
     lines = []
     for decision in decisions:
-        tone = "" if decision.stands else "$tone-muted"
-        undone = "" if decision.stands else " (undone)"
+        tone = "" if decision.active else "$tone-muted"
+        undone = "" if decision.active else " (undone)"
         sign = (f"{GLYPHS[decision.kind]} ", tone or "$tone-accent")
         lines.append(Content.assemble(sign, (decision_text(decision) + undone, tone)))
     return Content("\n").join(lines)

@@ -100,8 +100,8 @@ class MergeHistoryScreen(UndoScreen):
         self._decisions, self._sizes = decisions, sizes
         self._states = replay(groups, decisions)
         self.set_class(not decisions, "-empty")
-        undone = sum(not given.stands for given in decisions)
-        carried = sum(given.carried for given in decisions)
+        undone = sum(not given.active for given in decisions)
+        carried = sum(given.transferred for given in decisions)
         parts: list[tuple[str, str]] = [(number_format.counted(len(decisions), "act"), "bold")]
         if undone:
             parts.append((f" · {undone:,} undone", "$tone-muted"))
@@ -130,8 +130,8 @@ class MergeHistoryScreen(UndoScreen):
         )
         lines = [Content.assemble((decision_text(decision), "bold"))]
         notes = [one_line(decision.model, 40)] if decision.model else []
-        notes += ["carried over"] if decision.carried else []
-        notes += [] if decision.stands else ["undone since: the groups are as if it had not been"]
+        notes += ["carried over"] if decision.transferred else []
+        notes += [] if decision.active else ["undone since: the groups are as if it had not been"]
         if notes:
             lines.append(Content.styled(" · ".join(notes), "$tone-muted"))
         count = number_format.counted(len(ids), "group")
@@ -175,7 +175,7 @@ class MergeHistoryScreen(UndoScreen):
                     AUTHORS[given.author],
                     decision_text(given),
                     number_format.probability(given.probability),
-                    "" if given.stands else "undone",
+                    "" if given.active else "undone",
                 )
             ).rstrip()
             for given in reversed(self._decisions)
@@ -195,14 +195,14 @@ def _when(at: str) -> str:
 
 
 def _kind_cell(row: tuple[int, GoalDecision]) -> Sequence[Piece]:
-    return [(GLYPHS[row[1].kind], "tone--accent" if row[1].stands else "tone--muted")]
+    return [(GLYPHS[row[1].kind], "tone--accent" if row[1].active else "tone--muted")]
 
 
 def _text_cell(row: tuple[int, GoalDecision]) -> Sequence[Piece]:
     decision = row[1]
     return [
-        (decision_text(decision), "" if decision.stands else "tone--muted"),
-        ("" if decision.stands else "  undone", "tone--muted"),
+        (decision_text(decision), "" if decision.active else "tone--muted"),
+        ("" if decision.active else "  undone", "tone--muted"),
     ]
 
 

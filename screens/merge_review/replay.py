@@ -32,9 +32,9 @@ def replay(groups: Sequence[GoalGroup], history: Sequence[GoalDecision]) -> list
     for given in history:
         touched = frozenset(given.made or given.sides) & labels.keys()
         found.append(
-            ReplayedState(dict(labels), frozenset(touched) if given.stands else frozenset())
+            ReplayedState(dict(labels), frozenset(touched) if given.active else frozenset())
         )
-        if not given.stands:
+        if not given.active:
             continue
         if given.made:
             for made in given.made:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine import number_format
-from engine.records.calibration import ENOUGH
+from engine.records.calibration import MIN_VERDICTS
 from engine.records.conversations import Counts
 from engine.records.runs import Estimate, RunRow
 from engine.records.triage import Verdict
@@ -145,7 +145,7 @@ def _verdict_steps(now: ProjectProgress) -> list[Step]:
     decided = now.tally.get(Verdict.COMPLETE, 0) + now.tally.get(Verdict.INCOMPLETE, 0)
     left = now.counts.conversations - sum(now.tally.values())
     steps = []
-    more = min(ENOUGH - decided if decided < ENOUGH else ENOUGH, left)
+    more = min(MIN_VERDICTS - decided if decided < MIN_VERDICTS else MIN_VERDICTS, left)
     if more > 0:
         rate = now.counts.complete / now.counts.scored
         half = (
@@ -162,6 +162,6 @@ def _verdict_steps(now: ProjectProgress) -> list[Step]:
                 "about " + number_format.duration(more * seconds),
             )
         )
-    if decided >= ENOUGH and not now.calibrated:
+    if decided >= MIN_VERDICTS and not now.calibrated:
         steps.append(Step("calibrate", "Calibrate the threshold on your verdicts"))
     return steps

@@ -6,8 +6,8 @@ from textual.content import Content
 
 from engine import number_format
 from engine.records.calibration import (
-    ENOUGH,
-    LEAST_OF_EACH,
+    MIN_VERDICTS,
+    MIN_OF_EACH,
     CalibrationReport,
     CompletionRate,
     Share,
@@ -54,12 +54,12 @@ def verdicts_content(report: CalibrationReport) -> Content:
     ]
     if not report.enough:
         missing = max(
-            ENOUGH - report.verdicts,
-            LEAST_OF_EACH - report.complete,
-            LEAST_OF_EACH - report.incomplete,
+            MIN_VERDICTS - report.verdicts,
+            MIN_OF_EACH - report.complete,
+            MIN_OF_EACH - report.incomplete,
         )
         parts.append((f"{missing} more verdicts needed", "bold $tone-borderline"))
-        parts.append((f": {ENOUGH} in all, {LEAST_OF_EACH} of each kind\n", "$tone-muted"))
+        parts.append((f": {MIN_VERDICTS} in all, {MIN_OF_EACH} of each kind\n", "$tone-muted"))
     if report.verdicts:
         tone = "$tone-muted" if report.covered >= WELL_COVERED else "$tone-borderline"
         parts.append((f"they reach {report.covered:.0%} of the scores", tone))
@@ -154,6 +154,6 @@ def empty_content(report: CalibrationReport) -> Content:
         " goes to triage, ",
         ("O", "bold $tone-accent"),
         " there chooses the calibration sample: about ",
-        (f"{ENOUGH}", "bold"),
+        (f"{MIN_VERDICTS}", "bold"),
         " verdicts on it calibrate the threshold.",
     )

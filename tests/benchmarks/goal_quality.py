@@ -23,7 +23,7 @@ from sklearn.metrics import adjusted_rand_score, v_measure_score
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.neighbours import Neighbours
 from engine.goals.clusters.proposing_k import propose_k
-from engine.goals.clusters.settling import NEIGHBOURS, settled
+from engine.goals.clusters.settling import NEIGHBOURS, settle
 from engine.goals.embedders.embedder import Embedder, embedder_for
 from engine.goals.embedders.vectors import Numbers, Vectors
 from engine.records.goals import MergeOrder
@@ -127,7 +127,7 @@ def measure(
     board = Board(vectors, clusters, texts, embedder)
     after = merged(board)
     near = Neighbours.build(vectors, "").of_rows(np.arange(len(vectors)), NEIGHBOURS)
-    at_last = settled(near, after, np.zeros(len(after), dtype=np.bool_))
+    at_last = settle(near, after, np.zeros(len(after), dtype=np.bool_))
     hindsight = max((Agreed.of(gold, one) for one in every_threshold(board)), key=lambda a: a.both)
     found: dict[tuple[MergeOrder, int], tuple[Agreed, Agreed]] = {}
     for order in get_args(MergeOrder) if desk else ():

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.kmeans import RESTARTS, WHOLE, closest
+from engine.goals.clusters.kmeans import RESTARTS, FULL_BATCH_ROWS, closest
 from engine.goals.clusters.neighbours import Neighbours
 from engine.goals.clusters.proposing_k import propose_k
 from engine.goals.embedders.vectors import Numbers, Vectors, blocks, unit_rows
@@ -75,7 +75,7 @@ def time_sklearn(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
     k = _k(int(truth.max()) + 1)
-    if len(vectors) > WHOLE:
+    if len(vectors) > FULL_BATCH_ROWS:
         method: Any = MiniBatchKMeans(k, random_state=SEED)
     else:
         method = KMeans(k, n_init=RESTARTS, random_state=SEED)

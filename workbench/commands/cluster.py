@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any, get_args
 
-from engine.records.goals import USUAL_TEXT, Decide, GoalText
+from engine.records.goals import DEFAULT_TEXT, Decide, GoalText
 from engine.services.goals.run_stages import ABOUT_KEY
 from engine.services.run_requests import ClusteringRequest
 from engine.services.workspace import Workspace
@@ -46,9 +46,9 @@ def run_cluster_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--text",
         choices=get_args(GoalText),
-        default=USUAL_TEXT,
+        default=DEFAULT_TEXT,
         help="what stands for a goal: what the user wrote, what both sides wrote, or a model's summary"
-        f" (default: {USUAL_TEXT})",
+        f" (default: {DEFAULT_TEXT})",
     )
     parser.add_argument("--about", help="paragraph on the application, for the summaries; is kept")
     parser.add_argument(

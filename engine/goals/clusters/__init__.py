@@ -1,1 +1,1 @@
-"""From vectors to clusters: k-means, how many, neighbours, membership of later conversations, stability."""
+"""Clusters of vectors: k-means, proposing k, neighbours, membership of later conversations, stability."""

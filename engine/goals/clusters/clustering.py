@@ -1,4 +1,4 @@
-"""Conversations with similar vectors in clusters, and those marked that are like no others."""
+"""Partitions the vectors of conversations into clusters and marks outliers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from engine.errors import UsageError
 from engine.goals.clusters.kmeans import (
+    FULL_BATCH_ROWS,
     RESTARTS,
-    WHOLE,
     Nearest,
     Note,
     canonical_order,
@@ -32,12 +32,12 @@ from engine.goals.embedders.vectors import (
 )
 
 OUTLIER = -1
-LEAST_MEMBERS = 2
-"""A cluster of one says nothing; its member goes to the nearest other, as an outlier if it is too far from that."""
+MIN_MEMBERS = 2
+"""Smaller clusters are dropped; their members go to the nearest other cluster or become outliers."""
 CUT = 4.0
-"""Robust standard deviations above the median distance from which a row is an outlier."""
-POOL = 10
-"""Usual distances of a cluster are pooled with those of all as if it had so many members more."""
+"""Robust standard deviations above the median distance beyond which a row is an outlier."""
+PSEUDO_MEMBERS = 10
+"""Weight, in members, of the statistics of all clusters when those of one cluster are estimated."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,13 +45,13 @@ class Clusters:
     """A partition of rows; arrays of n rows are in the order of the vectors, clusters from the largest down.
 
     Attributes:
-        labels: Number of the cluster, `OUTLIER` for a row that belongs to none.
+        labels: Number of the cluster; `OUTLIER` for a row that is in none.
         centres: Shape (k, d), rows of length 1.
         distances: Cosine distance to the nearest centre, of outliers too; 1 for a row of zeros.
         nearest: The nearest centre, of outliers too.
         others, other_distances: The second nearest centre; -1 and 2 where there is no second.
         inertia: Mean distance of the rows in clusters.
-        seed: What it was found with.
+        seed: Seed of the random numbers.
     """
 
     labels: Numbers
@@ -65,7 +65,7 @@ class Clusters:
 
     @property
     def k(self) -> int:
-        """Clusters found."""
+        """Number of clusters."""
         return len(self.centres)
 
     @property
@@ -74,7 +74,7 @@ class Clusters:
         return np.bincount(self.labels[self.labels >= 0], minlength=self.k).astype(np.int64)
 
     def members(self, number: int) -> Indices:
-        """Rows of one cluster, ascending."""
+        """Row numbers of the members of one cluster, ascending."""
         return np.flatnonzero(self.labels == number)
 
 
@@ -90,17 +90,17 @@ def cluster(
 ) -> Clusters:
     """Partitions rows into about k clusters and marks outliers.
 
-    The same rows, k, seed and number of numpy's threads give the same result bit for bit; up to `kmeans.WHOLE` rows
-    with any number of threads and in whatever order the rows come.
+    The same rows, k, seed and number of BLAS threads give the same result bit for bit. Up to `kmeans.FULL_BATCH_ROWS`
+    rows the result depends neither on the number of threads nor on the order of the rows.
 
     Args:
         vectors: Shape (n, d), rows of length 1; rows of zeros belong to no cluster. May be a memory map.
-        k: Clusters wanted; fewer are found where there are not so many different rows.
-        restarts: Attempts, of which the one with the least inertia is taken.
-        cut: Robust standard deviations above the median distance from which a row is an outlier, see `limits_of`; None
-            marks none.
-        largest: Clusters of more members are split again; None leaves them.
-        note: Told steps done and in all; may raise to stop.
+        k: Number of clusters; fewer are found if there are fewer different rows.
+        restarts: Number of k-means runs; the result with the least inertia is returned.
+        cut: Robust standard deviations above the median distance beyond which a row is an outlier, see
+            `outlier_limits`; None marks no outliers.
+        largest: Clusters with more members are split; None splits none.
+        note: Called with (steps done, steps in all); may raise to stop the work.
 
     Raises:
         UsageError: k is below 1, or no row has a vector.
@@ -111,16 +111,16 @@ def cluster(
     if not len(rows):
         raise UsageError("No conversation has a vector.", "Look at the texts that were embedded.")
     order = canonical_order(vectors, rows, seed)
-    small = len(order) <= WHOLE
+    small = len(order) <= FULL_BATCH_ROWS
     with one_thread() if small else nullcontext():
         centres = solve(
             vectors, order, min(k, len(rows)), seed, restarts=restarts, note=note
         ).centres
         if largest is not None:
-            centres = _split_large(vectors, order, centres, max(LEAST_MEMBERS, largest), seed)
+            centres = _split_large(vectors, order, centres, max(MIN_MEMBERS, largest), seed)
         centres = _means(vectors, order, centres)
-        # In the canonical order once more, so that not even last bits depend on where a row stands; gathering a million
-        # rows is not worth that.
+        # In the canonical order, so that rounding does not depend on the order of the rows. For large inputs the copy
+        # of all rows costs more than that is worth.
         return _finish(vectors, order if small else rows, centres, cut, seed)
 
 
@@ -129,11 +129,11 @@ def split(vectors: Vectors, members: Indices, parts: int, seed: int = 0) -> tupl
 
     Args:
         members: Rows of the cluster.
-        parts: At most so many.
+        parts: Most parts to make.
 
     Returns:
-        The rows of each part, ascending, the largest part first: together the members, each once. One part where the
-        members cannot be told apart.
+        The row numbers of each part, ascending, the largest part first. They partition the members. One part if all
+        members are equal.
     """
     rows = np.sort(np.asarray(members, dtype=np.int64))
     if parts < 2 or len(rows) < 2:
@@ -147,12 +147,13 @@ def split(vectors: Vectors, members: Indices, parts: int, seed: int = 0) -> tupl
     return tuple(sorted((part for part in made if len(part)), key=lambda p: (-len(p), int(p[0]))))
 
 
-def limits_of(distances: Floats, labels: Numbers, k: int, cut: float = CUT) -> Floats:
-    """The distance from which a member of each cluster is an outlier, shape (k,).
+def outlier_limits(distances: Floats, labels: Numbers, k: int, cut: float = CUT) -> Floats:
+    """Distance to the centre beyond which a member of each cluster is an outlier, shape (k,).
 
-    The median of the members' distances plus `cut` robust standard deviations (1.4826 times the median absolute
-    deviation), both pooled with those of all clusters as if each had `POOL` members more: a cluster of three near-equal
-    texts would otherwise reject the fourth. Medians, because what is to be found must not move the limit.
+    It is the median of the members' distances plus `cut` robust standard deviations (1.4826 times the median absolute
+    deviation). Both are weighted means of the cluster's own value and that of all clusters, which counts as
+    `PSEUDO_MEMBERS` members: otherwise a cluster of three near-equal texts would reject the fourth. Medians are used
+    because outliers hardly move them.
     """
     inside = labels >= 0
     typical, spread = _robust(distances[inside])
@@ -162,7 +163,7 @@ def limits_of(distances: Floats, labels: Numbers, k: int, cut: float = CUT) -> F
     for number in range(k):
         own = distances[by_label[edges[number] : edges[number + 1]]]
         middle, width = _robust(own) if len(own) else (typical, spread)
-        share = len(own) / (len(own) + POOL)
+        share = len(own) / (len(own) + PSEUDO_MEMBERS)
         found[number] = (
             share * middle + (1 - share) * typical + cut * (share * width + (1 - share) * spread)
         )
@@ -177,21 +178,21 @@ def _robust(values: Floats) -> tuple[float, float]:
 
 
 def _closest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Numbers:
-    """The nearest centre of some rows, which are gathered block by block."""
+    """Nearest centre of each of `rows`, shape (rows,); copies one block of vectors at a time."""
     return np.concatenate([closest(vectors[rows[part]], centres)[0] for part in blocks(len(rows))])
 
 
 def _nearest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Nearest:
-    """`nearest` of some rows, which are gathered block by block."""
+    """`kmeans.nearest` of `rows`; copies one block of vectors at a time."""
     parts = [nearest(vectors[rows[part]], centres) for part in blocks(len(rows))]
     return Nearest(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def _means(vectors: Vectors, order: Indices, centres: Vectors) -> Vectors:
-    """Mean directions of the rows nearest to each centre; centres of fewer than `LEAST_MEMBERS` are dropped."""
+    """Mean direction of the rows nearest to each centre, shape (k, d); drops centres with fewer than `MIN_MEMBERS`."""
     while True:
         labels = _closest_rows(vectors, order, centres)
-        poor = np.bincount(labels, minlength=len(centres)) < LEAST_MEMBERS
+        poor = np.bincount(labels, minlength=len(centres)) < MIN_MEMBERS
         if not poor.any() or len(centres) == 1:
             break
         if poor.all():
@@ -206,7 +207,7 @@ def _means(vectors: Vectors, order: Indices, centres: Vectors) -> Vectors:
 def _split_large(
     vectors: Vectors, order: Indices, centres: Vectors, largest: int, seed: int
 ) -> Vectors:
-    """Centres, where those of more than `largest` rows are replaced by those of their parts."""
+    """Centres, with each cluster of more than `largest` rows replaced by the parts that it is split into."""
     labels = _closest_rows(vectors, order, centres)
     found = []
     for number, size in enumerate(np.bincount(labels, minlength=len(centres))):
@@ -227,14 +228,16 @@ def _finish(
         distances = np.maximum(0, 1 - near.first_cosine)
         labels = near.first.copy()
         if cut is not None:
-            labels[distances > limits_of(distances, labels, len(centres), cut)[labels]] = OUTLIER
+            labels[distances > outlier_limits(distances, labels, len(centres), cut)[labels]] = (
+                OUTLIER
+            )
         sizes = np.bincount(labels[labels >= 0], minlength=len(centres))
         if sizes.all():
             break
         centres = centres[sizes > 0]
-    # Equal sizes are told apart by the centres, which do not depend on the order of the rows.
+    # Clusters of equal size are ordered by their centres, which do not depend on the order of the rows.
     rank = np.lexsort((*centres.T[:4], -sizes))
-    # One more, so that a label of -1 stays one.
+    # One entry more, at index -1, so that outliers stay outliers.
     renamed = np.full(len(centres) + 1, OUTLIER, dtype=np.int32)
     renamed[rank] = np.arange(len(centres), dtype=np.int32)
 

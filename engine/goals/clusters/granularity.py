@@ -1,31 +1,31 @@
-"""How alike two groups must be to count as one goal, read from the vectors of this clustering alone.
+"""Finds how similar two groups must be to count as one goal, from the vectors of the clustering alone.
 
 The right cosine differs between data and embedders (0.5 with TF-IDF, 0.7 with MiniLM on the same dialogues), so groups
-are compared by closeness, which has the same meaning for all:
+are compared by a similarity that is scaled to have the same meaning for all of them:
 
-    closeness(a, b) = (cross(a, b) - b0) / (sqrt(within(a) within(b)) - b0)
+    similarity(a, b) = (cross(a, b) - b0) / (sqrt(within(a) within(b)) - b0)
 
-cross is the mean cosine of a member of one with a member of the other, within that of two members of one, b0 that of
-clusters that have nothing in common (a low quantile of cross over all pairs of clusters). It is 0 for groups as unlike
-as any, and 1 for two halves of one group. Even so goals may be broad or narrow. How broad they are here
-`granularity` finds:
+cross is the mean cosine between members of a and members of b, within the mean cosine between members of one group, and
+b0 the mean cosine between unrelated clusters (a low quantile of cross over all pairs of clusters). The scaled
+similarity is 0 for unrelated groups and 1 for two halves of one group. The threshold above which two groups are one
+goal still depends on how broad goals are in the data. `granularity` finds it:
 
-1. Merge the clusters step by step, the closest pair first, which gives one partition for each number of groups.
-2. Do the same with clusters made anew from random parts of the rows.
-3. Rate each partition: silhouette times share of pairs of rows told apart times (agreement times
-   lasting) squared. The silhouette is how much nearer members are to their own group than to the next (Rousseeuw 1987,
-   J. Comput. Appl. Math. 20), agreement how alike the partitions of the parts are (adjusted Rand index; Ben-Hur,
-   Elisseeff & Guyon 2002, Pac. Symp. Biocomput.), lasting the ratio of the closeness at which its last groups were
-   merged to that at which the next are: what is real lasts while the threshold moves. The silhouette alone prefers
-   near duplicates; agreement alone few groups, and best of all one that holds nearly everything, which tells nothing
-   apart.
-4. Near the best one the quality is often flat, so that which is the highest is chance. Take the partition that agrees
-   best with all of them (adjusted Rand index), each weighted by its quality: the middle of what may be right.
+1. Merge the clusters agglomeratively, the most similar pair first, which gives a partition for each number of groups.
+2. Do the same with clusterings of random subsamples of the rows.
+3. Compute the quality of each partition: silhouette times the share of pairs of rows in different groups times
+   (agreement times persistence) squared. The silhouette compares the distances of members to their own group and to
+   the next one (Rousseeuw 1987, J. Comput. Appl. Math. 20). Agreement is the adjusted Rand index with the partitions
+   of the subsamples (Ben-Hur, Elisseeff & Guyon 2002, Pac. Symp. Biocomput.). Persistence is the ratio of the
+   similarity of the last merge to that of the next one: a real partition holds over a range of thresholds. The
+   silhouette alone prefers groups of near duplicates; agreement alone prefers few groups, most of all one that holds
+   nearly all rows.
+4. Near its maximum the quality is often flat, so that its maximum is partly chance. Take the partition with the highest
+   mean adjusted Rand index with all partitions, weighted by their quality.
 
-Exponents and priors below were chosen on nine public sets (docs/results/goals.md has how well they do on a set left
-out).
+Exponents and priors below were chosen on nine public data sets; docs/results/goals.md has the result on each set when
+it was left out of that choice.
 
-The closeness at which the merging stops there is the threshold: what lies above it is of one goal rather than of two.
+The threshold lies halfway between the similarities of the last merge and of the next one at that partition.
 """
 
 from __future__ import annotations
@@ -42,62 +42,63 @@ from engine.goals.embedders.vectors import Numbers, Vectors
 Floats = npt.NDArray[np.float64]
 
 SAMPLE = 3_000
-"""Rows that are looked at."""
-PARTS, PART = 4, 0.75
-"""How many random parts of the rows, and how large each is."""
-UNLIKE = 0.25
-"""Quantile of cross, each pair weighted by the pairs of members that it stands for."""
-POOL = 3
-"""within is pooled with that of all as if a group had so many members more: two near-equal texts would have no like."""
-LEAST_ROOM = 0.02
-"""Least distance of within from b0, so that closeness stays finite."""
+"""Most rows that are used; of more, a random sample."""
+SUBSAMPLES, SUBSAMPLE_SHARE = 4, 0.75
+"""Number of random subsamples of the rows, and the share of the rows in each."""
+BACKGROUND_QUANTILE = 0.25
+"""Quantile of cross that is b0; each pair of clusters is weighted by its number of pairs of members."""
+PSEUDO_MEMBERS = 3
+"""Weight, in members, of the mean of within over all groups when within of one group is estimated. Without it no group
+would be similar to one of two near-equal texts."""
+MIN_RANGE = 0.02
+"""Least difference between within and b0, so that the scaled similarity stays finite."""
 DEFAULT = 0.5
-"""Threshold where the data says nothing: fewer than three clusters or a handful of rows."""
+"""Threshold if there are fewer than three clusters or fewer than `LEAST_ROWS` rows."""
 LEAST_ROWS = 20
-TRUSTED = 2
-"""Exponent of agreement and lasting."""
-NOTHING = 0.2
-"""Closeness below which differences say little, as it is added to both before their ratio is taken."""
-SHARPNESS = 6
-"""Exponent of the quality as a weight: a partition 10% worse than the best has half its weight."""
-LIKELY, WIDTH = 0.4, 0.6
-"""Where the threshold is expected and how surely, as a normal density: broad, so it decides between partitions that the
-data holds for about equally good, such as near duplicates of few goals and those goals."""
+STABILITY_EXPONENT = 2
+"""Exponent of agreement times persistence."""
+RATIO_OFFSET = 0.2
+"""Added to both similarities before their ratio, the persistence, is taken: near 0 the ratio would be noise."""
+QUALITY_EXPONENT = 6
+"""Exponent of the quality as a weight: at 6, a partition of 90% of the best quality has half the weight of the best."""
+PRIOR_THRESHOLD, PRIOR_WIDTH = 0.4, 0.6
+"""Mean and standard deviation of a normal prior of the threshold. It is broad, so it decides only between partitions of
+about equal quality, such as groups of near duplicates and groups of whole goals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Granularity:
-    """How broad goals are here.
+    """How broad the goals of a clustering are.
 
     Attributes:
-        unlike: b0, the mean cosine of clusters that have nothing in common.
+        background: b0, the mean cosine between unrelated clusters.
         within_mean: Mean of within over clusters, weighted by members.
-        threshold: Closeness above which two groups are rather one.
-        groups: How many groups that makes of these clusters.
+        threshold: Scaled similarity above which two groups are more probably one goal than two.
+        groups: Number of groups after merging the clusters down to the threshold.
     """
 
-    unlike: float
+    background: float
     within_mean: float
     threshold: float
     groups: int
 
-    def closeness(self, sums: Floats, sizes: Floats) -> Floats:
-        """Closeness of all pairs of groups, shape (groups, groups).
+    def scaled_similarity(self, sums: Floats, sizes: Floats) -> Floats:
+        """Scaled similarity of all pairs of groups, shape (groups, groups).
 
         Args:
-            sums: Sums of the members' vectors, shape (groups, d).
-            sizes: How many members those are, shape (groups,).
+            sums: Sum of the members' vectors of each group, shape (groups, d).
+            sizes: Number of members of each group, shape (groups,).
         """
-        return _closeness(sums @ sums.T, sizes, self.unlike, self.within_mean)
+        return _scaled_similarity(sums @ sums.T, sizes, self.background, self.within_mean)
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Two groups become one: `second` goes into `first`, places in the list of clusters."""
+    """One agglomerative merge: group `second` is merged into group `first`; both are indices of clusters."""
 
     first: int
     second: int
-    closeness: float
+    similarity: float
 
 
 def granularity(
@@ -106,51 +107,57 @@ def granularity(
     seed: int = 0,
     note: Callable[[int, int], None] = lambda done, total: None,
 ) -> Granularity:
-    """Finds how broad goals are. The same rows, labels and seed give the same result.
+    """Finds how broad goals are; see the module docstring. The same rows, labels and seed give the same result.
 
     Args:
         vectors: Shape (n, d), rows of length 1.
-        labels: Cluster of each row, negative for rows that belong to none.
-        note: Told parts done and in all; may raise to stop.
+        labels: Cluster of each row, negative for outliers.
+        note: Called with (subsamples done, subsamples in all); may raise to stop the work.
     """
     rng = np.random.default_rng([seed, 0x677261])
     inside = np.flatnonzero(labels >= 0)
     if len(inside) > SAMPLE:
         inside = np.sort(rng.choice(inside, SAMPLE, replace=False))
     rows = np.ascontiguousarray(vectors[inside], dtype=np.float32)
-    own = _numbered(labels[inside])
+    own = _without_gaps(labels[inside])
     k = int(own.max(initial=-1)) + 1
     sums, sizes = _sums(rows, own, k)
-    unlike, within_mean = _background(sums, sizes)
+    background, within_mean = _background(sums, sizes)
     if k < 3 or len(rows) < LEAST_ROWS:
-        return Granularity(unlike, within_mean, DEFAULT, k)
-    steps = _merging(sums, sizes, unlike, within_mean)
+        return Granularity(background, within_mean, DEFAULT, k)
+    steps = _agglomerate(sums, sizes, background, within_mean)
     agreement = np.zeros(k + 1)
-    for part in range(PARTS):
-        note(part, PARTS)
-        chosen = np.sort(rng.choice(len(rows), max(k, int(PART * len(rows))), replace=False))
+    for part in range(SUBSAMPLES):
+        note(part, SUBSAMPLES)
+        chosen = np.sort(
+            rng.choice(len(rows), max(k, int(SUBSAMPLE_SHARE * len(rows))), replace=False)
+        )
         order = canonical_order(rows[chosen], np.arange(len(chosen)), seed)
         found = solve(rows[chosen], order, k, seed + part, restarts=1, note=lambda *_: None)
         other = closest(rows[chosen], found.centres)[0]
-        other_steps = _merging(
-            *_sums(rows[chosen], other, len(found.centres)), unlike=unlike, within_mean=within_mean
+        other_steps = _agglomerate(
+            *_sums(rows[chosen], other, len(found.centres)),
+            background=background,
+            within_mean=within_mean,
         )
         agreement += _agreement(own[chosen], steps, k, other, other_steps, len(found.centres))
-    heights = np.minimum.accumulate([1.0, *(step.closeness for step in steps), -1.0])
+    heights = np.minimum.accumulate([1.0, *(step.similarity for step in steps), -1.0])
     thresholds = (heights[:-1] + heights[1:]) / 2  # of k groups, k - 1, and so on down to 2
-    expected = np.exp(-(((thresholds - LIKELY) / WIDTH) ** 2) / 2)
-    room = np.maximum(heights, 0) + NOTHING
+    expected = np.exp(-(((thresholds - PRIOR_THRESHOLD) / PRIOR_WIDTH) ** 2) / 2)
+    scale = np.maximum(heights, 0) + RATIO_OFFSET
     inside_groups, every = _pairs_inside(sizes, steps)
-    told_apart = 1 - inside_groups / every
-    trusted = np.maximum(agreement[:1:-1] / PARTS, 0) * room[:-1] / room[1:]
+    separated = 1 - inside_groups / every
+    stability = np.maximum(agreement[:1:-1] / SUBSAMPLES, 0) * scale[:-1] / scale[1:]
     silhouettes = np.maximum(_silhouettes(rows, own, sums, sizes, steps)[:1:-1], 0)
-    at = _middle(silhouettes * told_apart * trusted**TRUSTED * expected, inside_groups, every)
-    return Granularity(unlike, within_mean, float(thresholds[at]), k - at)
+    at = _consensus(
+        silhouettes * separated * stability**STABILITY_EXPONENT * expected, inside_groups, every
+    )
+    return Granularity(background, within_mean, float(thresholds[at]), k - at)
 
 
 def _pairs_inside(sizes: Floats, steps: Sequence[_Step]) -> tuple[Floats, float]:
-    """How many pairs of rows are in one group, for each partition from the clusters on down to two groups, and how many
-    pairs there are."""
+    """Number of pairs of rows in the same group, for each partition from the clusters down to two groups; and the
+    number of all pairs."""
     sizes, count = sizes.copy(), float(sizes.sum())
     found = [float((sizes * (sizes - 1)).sum()) / 2]
     for step in steps:
@@ -159,15 +166,17 @@ def _pairs_inside(sizes: Floats, steps: Sequence[_Step]) -> tuple[Floats, float]
     return np.array(found), count * (count - 1) / 2
 
 
-def _middle(quality: Floats, pairs: Floats, every: float) -> int:
-    """The place of the partition that agrees best with all, weighted by quality; of equal ones the first.
+def _consensus(quality: Floats, pairs: Floats, every: float) -> int:
+    """Index of the partition with the highest mean adjusted Rand index with all, weighted by quality; the first of
+    equals.
 
-    Each partition is made of the one before by merging, so their adjusted Rand index follows from the pairs of rows in
-    one group: those of the finer are all in one group of the coarser too.
+    Each partition is made from the one before by merging, so a pair of rows that shares a group in the finer one shares
+    one in the coarser too. Their adjusted Rand index therefore follows from the two numbers of such pairs.
 
     Args:
         quality: Of each partition, not negative, the finest first.
-        pairs: In one group, of `every` pairs.
+        pairs: Number of pairs of rows in the same group, for each partition.
+        every: Number of all pairs of rows.
     """
     best = quality.max()
     if best <= 0:
@@ -176,11 +185,11 @@ def _middle(quality: Floats, pairs: Floats, every: float) -> int:
     chance = fine * coarse / every
     most = (fine + coarse) / 2
     alike = np.divide(fine - chance, most - chance, out=np.ones_like(most), where=most > chance)
-    return int(np.argmax(alike @ (quality / best) ** SHARPNESS))
+    return int(np.argmax(alike @ (quality / best) ** QUALITY_EXPONENT))
 
 
-def _numbered(labels: Numbers) -> Numbers:
-    """Labels without gaps."""
+def _without_gaps(labels: Numbers) -> Numbers:
+    """Renumbers labels to 0, 1, 2, ... without gaps, in their order."""
     return np.unique(labels, return_inverse=True)[1].astype(np.int32)
 
 
@@ -191,7 +200,7 @@ def _sums(rows: Vectors, labels: Numbers, k: int) -> tuple[Floats, Floats]:
 
 
 def _background(sums: Floats, sizes: Floats) -> tuple[float, float]:
-    """b0 and the mean of within."""
+    """(b0, mean of within over clusters)."""
     products, pairs = sums @ sums.T, np.outer(sizes, sizes)
     upper = np.triu_indices(len(sizes), 1)
     several = sizes > 1
@@ -202,25 +211,29 @@ def _background(sums: Floats, sizes: Floats) -> tuple[float, float]:
     cross, weights = products[upper] / pairs[upper], pairs[upper]
     order = np.argsort(cross, kind="stable")
     reached = np.cumsum(weights[order])
-    unlike = cross[order][np.searchsorted(reached, UNLIKE * reached[-1])]
-    return float(unlike), max(within_mean, float(unlike) + LEAST_ROOM)
+    background = cross[order][np.searchsorted(reached, BACKGROUND_QUANTILE * reached[-1])]
+    return float(background), max(within_mean, float(background) + MIN_RANGE)
 
 
-def _closeness(products: Floats, sizes: Floats, unlike: float, within_mean: float) -> Floats:
-    own, pooled = sizes * (sizes - 1), POOL * (POOL - 1)
+def _scaled_similarity(
+    products: Floats, sizes: Floats, background: float, within_mean: float
+) -> Floats:
+    own, pooled = sizes * (sizes - 1), PSEUDO_MEMBERS * (PSEUDO_MEMBERS - 1)
     within = (np.diag(products) - sizes + within_mean * pooled) / (own + pooled)
-    room = np.sqrt(np.maximum(0.0, np.outer(within, within))) - unlike
-    found: Floats = (products / np.outer(sizes, sizes) - unlike) / np.maximum(room, LEAST_ROOM)
+    scale = np.sqrt(np.maximum(0.0, np.outer(within, within))) - background
+    found: Floats = (products / np.outer(sizes, sizes) - background) / np.maximum(scale, MIN_RANGE)
     return found
 
 
-def _merging(sums: Floats, sizes: Floats, unlike: float, within_mean: float) -> list[_Step]:
-    """Merges the closest pair until two groups are left."""
+def _agglomerate(sums: Floats, sizes: Floats, background: float, within_mean: float) -> list[_Step]:
+    """Merges the most similar pair until two groups are left; returns the merges in order."""
     products, sizes = sums @ sums.T, sizes.copy()
     alive = np.arange(len(sizes))
     steps: list[_Step] = []
     while len(alive) > 2:
-        near = _closeness(products[np.ix_(alive, alive)], sizes[alive], unlike, within_mean)
+        near = _scaled_similarity(
+            products[np.ix_(alive, alive)], sizes[alive], background, within_mean
+        )
         near[np.tril_indices(len(alive))] = -np.inf
         a, b = np.unravel_index(int(near.argmax()), near.shape)
         first, second = int(alive[a]), int(alive[b])
@@ -236,26 +249,27 @@ def _agreement(
     labels: Numbers, steps: Sequence[_Step], k: int,
     others: Numbers, other_steps: Sequence[_Step], other_k: int,
 ) -> Floats:  # fmt: skip
-    """Adjusted Rand index of two partitions of the same rows for each number of groups, at its place; 0 below 2.
+    """Adjusted Rand index of two partitions of the same rows at each number of groups, shape (k + 1,); 0 below 2
+    groups.
 
-    Both are followed from their contingency table, so no step looks at rows. Where one begins with fewer groups it is
-    compared as it begins.
+    Each merge updates the contingency table, so no step looks at rows. While one partition has fewer groups than asked
+    for, it is compared unmerged.
     """
     table = np.zeros((k, other_k))
     np.add.at(table, (labels, others), 1)
     found = np.zeros(k + 1)
-    ours, theirs = k, other_k
+    groups_here, groups_there = k, other_k
     for groups in range(k, 1, -1):
-        while ours > groups:
-            step = steps[k - ours]
+        while groups_here > groups:
+            step = steps[k - groups_here]
             table[step.first] += table[step.second]
             table[step.second] = 0
-            ours -= 1
-        while theirs > groups:
-            step = other_steps[other_k - theirs]
+            groups_here -= 1
+        while groups_there > groups:
+            step = other_steps[other_k - groups_there]
             table[:, step.first] += table[:, step.second]
             table[:, step.second] = 0
-            theirs -= 1
+            groups_there -= 1
         found[groups] = adjusted_rand(table)
     return found
 
@@ -276,17 +290,17 @@ def adjusted_rand(table: Floats) -> float:
 def _silhouettes(
     rows: Vectors, labels: Numbers, sums: Floats, sizes: Floats, steps: Sequence[_Step]
 ) -> Floats:
-    """Mean silhouette for each number of groups, at its place; distances are mean cosine distances to all members."""
+    """Mean silhouette at each number of groups, shape (k + 1,), by mean cosine distance to the members of groups."""
     k = len(sizes)
     to = np.asarray(rows, dtype=np.float64) @ sums.T  # sums of cosines to the members of each group
     sizes, own, alive = sizes.copy(), labels.astype(np.int64), np.ones(k, dtype=bool)
-    everyone = np.arange(len(rows))
+    all_rows = np.arange(len(rows))
     found = np.zeros(k + 1)
     for groups in range(k, 1, -1):
-        inside = to[everyone, own]
+        inside = to[all_rows, own]
         near = np.where(sizes[own] > 1, 1 - (inside - 1) / np.maximum(sizes[own] - 1, 1), 0.0)
         means = np.where(alive, to / sizes, -np.inf)
-        means[everyone, own] = -np.inf
+        means[all_rows, own] = -np.inf
         far = 1 - means.max(axis=1)
         score = np.where(
             sizes[own] > 1, (far - near) / np.maximum(1e-9, np.maximum(far, near)), 0.0

@@ -1,5 +1,6 @@
-"""How well clusters hold for conversations that they were not made of (Table 4 of the paper): a share is held out, the
-others are clustered, and what was held out is assigned to the nearest cluster."""
+"""Validates clusters on held-out conversations: a share is held out, the others are clustered, and those held out are
+assigned to the nearest cluster (Soroka et al., "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions",
+Table 4)."""
 
 from __future__ import annotations
 
@@ -14,15 +15,15 @@ from engine.goals.embedders.vectors import Floats, Mask, Numbers, Vectors, has_v
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Figures of a hold-out; distances are means to the centre of the own cluster.
+    """Result of a hold-out; distances are means over conversations, to the centre of their own cluster.
 
     Attributes:
-        clusters: Made of the conversations that were not held out.
-        train, test: Conversations with a vector on both sides.
-        outliers: Of `train`, those in no cluster; they have no distance here.
-        novel: Of `test`, those farther from every cluster than its own members are.
-        cosine_train, cosine_test: Cosine distances; those of `test` are of all of them, novel or not.
-        euclidean_train, euclidean_test: The same between vectors of length 1.
+        clusters: Number of clusters of the training conversations.
+        train, test: Number of training and of held-out conversations that have a vector.
+        outliers: Number of training conversations in no cluster; they are not in the distances.
+        novel: Number of held-out conversations that are farther from every cluster than its own members are.
+        cosine_train, cosine_test: Mean cosine distance; that of the held-out ones includes novel ones.
+        euclidean_train, euclidean_test: Mean Euclidean distance between the vectors of length 1.
     """
 
     clusters: int
@@ -37,10 +38,10 @@ class HeldOut:
 
 
 def held_out(count: int, share: float, seed: int) -> Mask:
-    """Which of `count` conversations are held out: a random share of them, at least one on either side.
+    """Mask of the conversations to hold out, shape (count,): a random share, at least one held out and one not.
 
     Raises:
-        UsageError: There are too few, or the share is not between 0 and 1.
+        UsageError: There are fewer than two conversations, or the share is not between 0 and 1.
     """
     if not 0 < share < 1:
         raise UsageError(f"A share of {share} cannot be held out.", "Choose one like 0.5.")
@@ -53,10 +54,10 @@ def held_out(count: int, share: float, seed: int) -> Mask:
 
 
 def judge(train: Vectors, labels: Numbers, test: Vectors) -> HeldOut:
-    """Assigns what was held out and measures both sides.
+    """Assigns the held-out rows to clusters and measures the distances of both sets.
 
     Args:
-        train, test: Rows of length 1 of one embedder; rows of zeros count nowhere.
+        train, test: Rows of length 1 from one embedder; rows of zeros are ignored.
         labels: Cluster of each row of `train` in 0 .. k - 1, negative for outliers.
     """
     k = int(labels.max()) + 1

@@ -1,10 +1,10 @@
-"""k-means on directions: rows of length 1, centres of length 1, closeness by cosine (Dhillon & Modha 2001, Concept
-Decompositions, Machine Learning 42), begun by greedy k-means++ (Arthur & Vassilvitskii 2007).
+"""Spherical k-means: rows and centres have length 1, similarity is the cosine (Dhillon & Modha 2001, Concept
+Decompositions, Machine Learning 42). Centres are initialised by greedy k-means++ (Arthur & Vassilvitskii 2007).
 
-Rows are first put into an order that depends on their bits and the seed only. So the same rows give the same partition
-bit for bit in whatever order they come. Up to `WHOLE` rows one thread does it, so the number of cores does not matter
-either. scikit-learn's k-means adds up what its threads found in the order in which they finish, so with more than two
-threads it need not repeat itself.
+Rows are first sorted by a hash of their bits and the seed, so the same rows give the same partition bit for bit in any
+order. Up to `FULL_BATCH_ROWS` rows one thread does the work, so the number of cores does not matter either.
+scikit-learn's k-means sums the results of its threads in the order in which they finish, so with more than two threads
+it is not reproducible.
 """
 
 from __future__ import annotations
@@ -28,26 +28,27 @@ from engine.goals.embedders.vectors import (
     unit_rows,
 )
 
-WHOLE = 50_000
-"""Up to so many rows every round looks at all of them; of more, a sample is solved and mini-batches refine it."""
+FULL_BATCH_ROWS = 50_000
+"""Up to this number of rows every iteration uses all rows. Of more, a sample of this size is clustered and mini-batches
+of all rows refine the centres."""
 RESTARTS = 5
 SEEDING_ROWS = 10_000
-"""k-means++ chooses among so many rows at most."""
+"""Most rows that k-means++ chooses from."""
 ROUNDS = 50
 MINI_BATCH = 8_192
-SETTLED = 1e-4
-"""Relative gain of a round below which nothing more is worth another."""
+TOLERANCE = 1e-4
+"""Relative decrease of the inertia below which the iterations stop."""
 
 Note = Callable[[int, int], None]
-"""Told what is done of how much, in steps of its own; may raise to stop the work."""
+"""Called with (steps done, steps in all); may raise to stop the work."""
 
 
 class Nearest(NamedTuple):
-    """For each row its nearest centre and the second nearest, each of shape (n,).
+    """The nearest and the second nearest centre of each row, each of shape (n,).
 
     Attributes:
-        first, second: Numbers of centres; second is -1 where there is one centre only.
-        first_cosine, second_cosine: -1 for a second that does not exist.
+        first, second: Indices of centres; `second` is -1 if there is only one centre.
+        first_cosine, second_cosine: Cosines with these centres; -1 if there is no second.
     """
 
     first: Numbers
@@ -58,11 +59,11 @@ class Nearest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """What k-means found.
+    """Result of k-means.
 
     Attributes:
-        centres: Shape (k, d), k at most what was asked for: fewer where there are not so many different rows.
-        inertia: Mean cosine distance of the rows that it was judged on to their centres.
+        centres: Shape (k, d); k is lower than asked for if there are fewer different rows.
+        inertia: Mean cosine distance of the rows to their nearest centres.
     """
 
     centres: Vectors
@@ -72,16 +73,17 @@ class Solution:
 def solve(
     vectors: Vectors, order: Indices, k: int, seed: int, *, restarts: int, note: Note
 ) -> Solution:
-    """The best of several attempts at k clusters.
+    """Runs k-means `restarts` times and returns the solution with the least inertia.
 
     Args:
-        vectors: Shape (n, d), rows of length 1, perhaps a memory map.
-        order: The rows that count, in an order made by `canonical_order` with the same seed.
-        k: Clusters wanted, at least 1.
-        restarts: Attempts, each with its own random numbers.
+        vectors: Shape (n, d), rows of length 1; may be a memory map.
+        order: Numbers of the rows to cluster, from `canonical_order` with the same seed.
+        k: Number of clusters, at least 1.
+        restarts: Number of runs, each with random numbers of its own.
+        note: Called with (steps done, steps in all); may raise to stop the work.
     """
-    sample = vectors[order[:WHOLE]]
-    batches = -(-len(order) // MINI_BATCH) if len(order) > WHOLE else 0
+    sample = vectors[order[:FULL_BATCH_ROWS]]
+    batches = -(-len(order) // MINI_BATCH) if len(order) > FULL_BATCH_ROWS else 0
     total = restarts + batches
 
     def attempt(restart: int) -> Solution:
@@ -97,16 +99,17 @@ def solve(
 
 
 def canonical_order(vectors: Vectors, rows: Indices, seed: int) -> Indices:
-    """These rows in an order that does not depend on where they stand; equal rows are interchangeable."""
+    """`rows` sorted by a hash of their vectors and the seed, so that the order of the input does not matter."""
     keys = row_keys(vectors, seed)[rows]
     return rows[np.argsort(keys, kind="stable")]
 
 
 def seed_centres(rows: Vectors, k: int, rng: np.random.Generator) -> Vectors:
-    """Rows to begin with, each drawn by its squared distance to those before, the best of a few draws.
+    """Initial centres by greedy k-means++: each is the best of a few rows drawn with probability proportional to the
+    squared distance to the centres before.
 
     Returns:
-        At most k different rows.
+        At most k different rows, shape (k, d).
     """
     draws = 2 + int(np.log(k))
     chosen = [int(rng.integers(len(rows)))]
@@ -125,12 +128,12 @@ def seed_centres(rows: Vectors, k: int, rng: np.random.Generator) -> Vectors:
 
 
 def lloyd(rows: Vectors, centres: Vectors) -> Solution:
-    """Moves centres to the mean directions of their rows until nothing changes much; no centre is left without rows."""
+    """Lloyd's iterations: moves centres to the mean directions of their rows until the inertia hardly decreases."""
     before = np.inf
     for _ in range(ROUNDS):
         labels, cosines = closest(rows, centres)
         inertia = float(np.mean(1 - cosines, dtype=np.float64))
-        if inertia >= (1 - SETTLED) * before:
+        if inertia >= (1 - TOLERANCE) * before:
             break
         before = inertia
         labels = _without_empty(labels, cosines, len(centres))
@@ -139,7 +142,7 @@ def lloyd(rows: Vectors, centres: Vectors) -> Solution:
 
 
 def closest(rows: Vectors, centres: Vectors) -> tuple[Numbers, Floats]:
-    """The nearest centre of each row and its cosine, each of shape (n,)."""
+    """(index of the nearest centre, cosine with it) of each row, each of shape (n,)."""
     labels = np.zeros(len(rows), np.int32)
     cosines = np.zeros(len(rows), np.float32)
     for part, block in _cosines(rows, centres):
@@ -169,7 +172,7 @@ def nearest(rows: Vectors, centres: Vectors) -> Nearest:
 
 
 def _cosines(rows: Vectors, centres: Vectors) -> Iterator[tuple[slice, Floats]]:
-    """Cosines of blocks of rows with all centres; blocks are the smaller the more centres there are, 64 MB at most."""
+    """Yields (rows, cosines with all centres) block by block; a block of cosines has at most 64 MB."""
     for part in blocks(len(rows), max(256, min(BLOCK, 16_000_000 // len(centres)))):
         yield part, rows[part] @ centres.T
 
@@ -190,13 +193,13 @@ def sums_of(rows: Vectors, labels: Numbers, k: int) -> Floats:
 
 
 def directions(sums: npt.ArrayLike, otherwise: Vectors) -> Vectors:
-    """Sums scaled to length 1; where rows cancel out, the centre that was there before."""
+    """`sums` scaled to length 1, shape (k, d); a sum of 0 is replaced by the row of `otherwise`."""
     found = unit_rows(sums)
     return np.where(found.any(axis=1, keepdims=True), found, otherwise)
 
 
 def _without_empty(labels: Numbers, cosines: Floats, k: int) -> Numbers:
-    """The labels, where each centre that nobody is nearest to gets the row that is worst off."""
+    """Labels in which each centre without rows gets the row with the lowest cosine with its own centre."""
     labels = labels.copy()
     sizes = np.bincount(labels, minlength=k)
     empty = np.flatnonzero(sizes == 0)
@@ -214,8 +217,8 @@ def _without_empty(labels: Numbers, cosines: Floats, k: int) -> Numbers:
 def _refine(
     vectors: Vectors, order: Indices, start: Solution, note: Callable[[int], None]
 ) -> Solution:
-    """Mini-batches over all rows once (Sculley 2010, Web-scale k-means): each centre becomes the mean direction of the
-    rows that were nearest to it when they came; rows of the sample come first and count as well."""
+    """One pass of mini-batch k-means over all rows (Sculley 2010, Web-scale k-means): each centre becomes the mean
+    direction of the rows that were nearest to it in their batch. `order` begins with the sample."""
     centres = start.centres
     sums = np.zeros(centres.shape, dtype=np.float64)
     lost = 0.0

@@ -1,4 +1,4 @@
-"""Conversations that came later: which cluster they belong to, how surely, and which are in none."""
+"""Assigns conversations that were imported after a clustering to its clusters, with scores, or marks them as novel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.errors import UsageError
-from engine.goals.clusters.clustering import CUT, limits_of
+from engine.goals.clusters.clustering import CUT, outlier_limits
 from engine.goals.clusters.kmeans import nearest, sums_of
 from engine.goals.embedders.vectors import (
     Floats,
@@ -21,24 +21,24 @@ from engine.goals.embedders.vectors import (
 )
 
 NOVEL = -1
-USUAL = 0.9
-"""Score of the median member, against the nearest other cluster alone."""
-WITHIN = 0.99
-"""Share of a cluster's own members that are near enough to belong to it."""
-ENOUGH = 50
-"""Members from which this share is read off them; the fewer there are, the more the limit is that of outliers."""
+MEDIAN_SCORE = 0.9
+"""Score that the median member has when it is compared with the nearest other cluster alone."""
+MEMBER_QUANTILE = 0.99
+"""Quantile of the members' distances that is the limit of a cluster."""
+QUANTILE_MEMBERS = 50
+"""Members from which the limit is this quantile alone; with fewer it is mixed with the limit of outliers."""
 OTHERS_ABOVE = 0.15
 MOST_OTHERS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Membership:
-    """What is known of the clusters that a conversation can be assigned to.
+    """The clusters that a conversation can be assigned to.
 
     Attributes:
         centres: Shape (k, d), rows of length 1.
-        limits: Shape (k,), the distance from which a conversation is novel.
-        sharpness: What cosines are multiplied by before the softmax.
+        limits: Cosine distance to each centre beyond which a conversation is novel, shape (k,).
+        sharpness: Inverse temperature: factor of the cosines in the softmax.
     """
 
     centres: Vectors
@@ -48,14 +48,14 @@ class Membership:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assigned:
-    """Where n rows belong.
+    """The clusters of n rows.
 
     Attributes:
-        labels: The nearest cluster, `NOVEL` for a row that is farther from it than its own members are.
-        nearest: The nearest cluster, of novel rows too; -1 for a row of zeros.
-        scores: Of the nearest cluster, in (0, 1]; 0 for a row of zeros.
+        labels: The nearest cluster; `NOVEL` for a row beyond its limit.
+        nearest: The nearest cluster, also for novel rows; -1 for a row of zeros.
+        scores: Score of the nearest cluster, in (0, 1]; 0 for a row of zeros.
         distances: Cosine distance to its centre; 1 for a row of zeros.
-        others: For each row further clusters as (number, score), highest first.
+        others: Further clusters of each row as (number, score), highest score first.
     """
 
     labels: Numbers
@@ -66,15 +66,17 @@ class Assigned:
 
 
 def membership_of(vectors: Vectors, labels: Numbers, k: int) -> Membership:
-    """Learns from a partition, that of a clustering or what decisions made of it.
+    """Computes centres, limits and sharpness from a partition (the clusters, or the groups after decisions).
 
-    A row is novel beyond the distance that `WITHIN` of the cluster's members keep, mixed with the limit of outliers
-    where members are few. Scores are a softmax over all clusters of the cosines times a sharpness, chosen so that the
-    median member of all has a score of `USUAL` against the nearest other cluster: embedders spread their cosines very
-    differently, and this gives scores of the same meaning. They rank and compare; they are no calibrated probabilities.
+    The limit of a cluster is the `MEMBER_QUANTILE` quantile of its members' distances, mixed with the limit of outliers
+    if it has few members. Scores are a softmax over clusters of cosine times sharpness. The sharpness is chosen so that
+    the median member has a score of `MEDIAN_SCORE` against the nearest other cluster, because cosines of different
+    embedders differ in range. Scores rank clusters; they are not calibrated probabilities.
 
     Args:
+        vectors: Shape (n, d), rows of length 1.
         labels: Cluster of each row in 0 .. k - 1, negative for none.
+        k: Number of clusters.
 
     Raises:
         UsageError: A cluster has no members.
@@ -98,18 +100,18 @@ def membership_of(vectors: Vectors, labels: Numbers, k: int) -> Membership:
         cosines[line, own] = -2
         gaps[part] = mine - cosines.max(axis=1)
     gap = float(np.median(gaps[labels >= 0])) if k > 1 else 1.0
-    sharpness = math.log(USUAL / (1 - USUAL)) / min(2.0, max(gap, 1e-3))
+    sharpness = math.log(MEDIAN_SCORE / (1 - MEDIAN_SCORE)) / min(2.0, max(gap, 1e-3))
     return Membership(centres, _limits(distances, labels, sizes), sharpness)
 
 
 def assign(
     vectors: Vectors, membership: Membership, *, others_above: float = OTHERS_ABOVE
 ) -> Assigned:
-    """Assigns rows to clusters; memory is bounded by what comes out.
+    """Assigns rows to clusters, block by block.
 
     Args:
-        vectors: Shape (n, d), of the embedder that made the membership's.
-        others_above: Further clusters are kept from this score on, `MOST_OTHERS` at most.
+        vectors: Shape (n, d), from the embedder of the clustered vectors.
+        others_above: Least score of a further cluster; at most `MOST_OTHERS` are returned.
     """
     centres = membership.centres
     near = nearest(vectors, centres)
@@ -135,10 +137,10 @@ def assign(
 
 
 def _limits(distances: Floats, labels: Numbers, sizes: Indices) -> Floats:
-    found = limits_of(distances, labels, len(sizes), CUT)
+    found = outlier_limits(distances, labels, len(sizes), CUT)
     for number, size in enumerate(sizes):
-        trust = min(1.0, size / ENOUGH)
-        own = float(np.quantile(distances[labels == number], WITHIN))
+        trust = min(1.0, size / QUANTILE_MEMBERS)
+        own = float(np.quantile(distances[labels == number], MEMBER_QUANTILE))
         found[number] = trust * own + (1 - trust) * max(own, float(found[number]))
     return found
 

@@ -1,7 +1,7 @@
-"""Which rows are near which: exact for few, an HNSW index for many (Malkov & Yashunin 2018, IEEE TPAMI 42).
+"""Nearest-neighbour search: exact for few rows, an HNSW index for many (Malkov & Yashunin 2018, IEEE TPAMI 42).
 
-The index is a side file that can be rebuilt at any time: it is trusted only when its fingerprint, its size and the hash
-of its bytes are those that were written beside it, because the library that reads it does not check what it reads.
+The index is a file that can be rebuilt at any time. It is loaded only if its fingerprint, its size and the hash of its
+bytes match those in its metadata file, because hnswlib does not check what it reads.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 EXACT = 2_000
-"""Below so many rows every one is compared with every other."""
+"""Below this number of rows the search is exact."""
 LINKS, BUILD_EFFORT, LEAST_EFFORT = 16, 120, 64
 BATCH = 4_096
 CHECKPOINT = 64 * BATCH
-"""Rows after which an index that is kept is written."""
+"""Rows added between two writes of the index file."""
 _SEED = 20_240_607
 
 
-class Near(NamedTuple):
+class NearestRows(NamedTuple):
     """Nearest rows of each of m rows, nearest first.
 
     Attributes:
-        rows: Shape (m, count); -1 where there are not so many.
-        distances: Cosine distances, 2 where there is none.
+        rows: Shape (m, count); -1 where there are fewer than `count`.
+        distances: Cosine distances, shape (m, count); 2 where there is no row.
     """
 
     rows: Indices
@@ -42,11 +42,11 @@ class Near(NamedTuple):
 
 
 class Neighbours:
-    """Finds the rows that are nearest to a vector, among those that have one.
+    """Finds the rows that are nearest to a vector; rows of zeros are never found.
 
     Args:
-        vectors: Shape (n, d), rows of length 1, perhaps a memory map; kept, because distances are taken from it.
-        fingerprint: Of the embedder that made them.
+        vectors: Shape (n, d), rows of length 1; may be a memory map.
+        fingerprint: Identifies these vectors in the metadata of the index file.
     """
 
     def __init__(self, vectors: Vectors, fingerprint: str) -> None:
@@ -64,26 +64,26 @@ class Neighbours:
         threads: int = 1,
         note: Callable[[int, int], None] = lambda done, total: None,
     ) -> Neighbours:
-        """Indexes rows.
+        """Builds the index in memory.
 
         Args:
-            threads: With one the same rows give the same index; with more it is built faster and differs a little.
-            note: Told rows done and in all; may raise to stop.
+            threads: One thread builds the same index for the same rows; more are faster and not reproducible.
+            note: Called with (rows done, rows in all); may raise to stop the work.
         """
         made = cls(vectors, fingerprint)
         if made.exact:
             return made
-        made._begun()
+        made._with_empty_index()
         made._add(made._live, threads, note)
         return made
 
     @property
     def exact(self) -> bool:
-        """Whether it compares with every row."""
+        """Whether every row is compared, without an index."""
         return len(self._live) < EXACT
 
     @classmethod
-    def kept(
+    def load_or_build(
         cls,
         path: Path,
         vectors: Vectors,
@@ -91,16 +91,16 @@ class Neighbours:
         *,
         note: Callable[[int, int], None] = lambda done, total: None,
     ) -> Neighbours:
-        """The neighbours by an index that is kept at a path: read from there, or built and written as it grows.
+        """Loads the index file at `path`; builds the rows that it lacks and writes it.
 
-        It goes on from what was written last and is read anew after each time, so that what was cut off in between
-        becomes the same index.
+        It is written after every `CHECKPOINT` rows and loaded again each time, so that a build that was interrupted and
+        resumed gives the same index as one that was not.
 
         Args:
-            note: Told rows done and in all; may raise to stop.
+            note: Called with (rows done, rows in all); may raise to stop the work.
 
         Raises:
-            OSError: It cannot be written, or not be read back.
+            OSError: The file cannot be written or read back.
         """
         live = cls(vectors, fingerprint)._live
         found = cls.load(path, vectors, fingerprint)
@@ -112,10 +112,14 @@ class Neighbours:
             def report(here: int, _: int, done: int = done) -> None:
                 note(done + here, len(live))
 
-            grown = cls(part, fingerprint)._begun() if found is None else found._grown(part)
+            grown = (
+                cls(part, fingerprint)._with_empty_index()
+                if found is None
+                else found._resized_for(part)
+            )
             grown._add(grown._live[done:], 1, report)
             grown.save(path)
-            # an index of a million takes 2 GB: what was written goes before it is read
+            # an index of a million rows takes 2 GB, so it is freed before the file is loaded
             del grown
             found = None
             found = cls.load(path, vectors, fingerprint)
@@ -123,25 +127,25 @@ class Neighbours:
                 raise OSError(f"{path} cannot be read back.")
         return found
 
-    def _grown(self, vectors: Vectors) -> Neighbours:
-        """With room for more rows, which are not in it yet: `vectors` begins with the rows of this one, which is used
-        up."""
+    def _resized_for(self, vectors: Vectors) -> Neighbours:
+        """Moves the index into a new object with capacity for all of `vectors`, which begins with the rows of this one.
+        The new rows are not in the index yet, and this object can no longer be used."""
         made = Neighbours(vectors, self.fingerprint)
         made._index = self._index
         made._index.resize_index(len(made._live))
         return made
 
-    def _begun(self) -> Neighbours:
-        """With an index that holds nothing yet."""
+    def _with_empty_index(self) -> Neighbours:
+        """Creates an empty index with capacity for all rows; returns this object."""
         self._index = _empty_index(self._vectors.shape[1])
         self._index.init_index(
             max_elements=len(self._live), ef_construction=BUILD_EFFORT, M=LINKS, random_seed=_SEED
         )
         return self
 
-    def query(self, vectors: Vectors, count: int, *, threads: int = -1) -> Near:
-        """The `count` rows nearest to each of m vectors of length 1; a row itself is its own nearest."""
-        found = Near(
+    def query(self, vectors: Vectors, count: int, *, threads: int = -1) -> NearestRows:
+        """The `count` rows nearest to each of m vectors of length 1; a row of the index finds itself first."""
+        found = NearestRows(
             np.full((len(vectors), count), -1, dtype=np.int64),
             np.full((len(vectors), count), 2, dtype=np.float32),
         )
@@ -160,13 +164,13 @@ class Neighbours:
         count: int,
         *,
         note: Callable[[int, int], None] = lambda done, total: None,
-    ) -> Near:
-        """The `count` rows nearest to each of these, which is never among its own.
+    ) -> NearestRows:
+        """The `count` rows nearest to each of `rows`, without the row itself.
 
         Args:
-            note: Told rows done and in all; may raise to stop.
+            note: Called with (rows done, rows in all); may raise to stop the work.
         """
-        found = Near(
+        found = NearestRows(
             np.empty((len(rows), count), dtype=np.int64),
             np.empty((len(rows), count), dtype=np.float32),
         )
@@ -175,7 +179,7 @@ class Neighbours:
             note(part.start, len(rows))
             near = self.query(self._vectors[rows[part]], count + 1)
             own = near.rows == rows[part, None]
-            # Among many equal rows the own one may be missing: then the last is left out.
+            # Among many equal rows the row itself may be missing: then the last one is left out.
             own[~own.any(axis=1), -1] = True
             shape = (len(own), count)
             found.rows[part] = near.rows[~own].reshape(shape)
@@ -183,14 +187,14 @@ class Neighbours:
         return found
 
     def save(self, path: Path) -> None:
-        """Writes the index, whole or not at all; few rows need none."""
+        """Writes the index and its metadata file atomically; does nothing if the search is exact."""
         if self._index is None:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        _head(path).unlink(missing_ok=True)
+        _metadata_path(path).unlink(missing_ok=True)
         part = path.with_name(f"{path.name}.part")
         self._index.save_index(str(part))
-        head = {
+        metadata = {
             "fingerprint": self.fingerprint,
             "rows": len(self._vectors),
             "indexed": len(self._live),
@@ -199,23 +203,23 @@ class Neighbours:
         }
         os.replace(part, path)
         waiting = path.with_name(f"{path.name}.json.part")
-        waiting.write_text(json.dumps(head), encoding="utf-8")
-        os.replace(waiting, _head(path))
+        waiting.write_text(json.dumps(metadata), encoding="utf-8")
+        os.replace(waiting, _metadata_path(path))
 
     @classmethod
     def load(cls, path: Path, vectors: Vectors, fingerprint: str) -> Neighbours | None:
-        """The neighbours among as many of the first rows as `save` wrote; few rows need nothing written.
+        """Loads the index of the first rows of `vectors` that `save` wrote. Few rows are searched without a file.
 
         Returns:
-            None where the file is missing, damaged, of other vectors or of more rows: then it is to be built.
+            None if the file is missing or damaged, or was built from other vectors or from more rows.
         """
         made = cls(vectors, fingerprint)
         if made.exact:
             return made
         try:
-            head = json.loads(_head(path).read_text(encoding="utf-8"))
-            rows, indexed = int(head["rows"]), int(head["indexed"])
-            report = (head["fingerprint"], head["dimensions"], head["sha256"])
+            metadata = json.loads(_metadata_path(path).read_text(encoding="utf-8"))
+            rows, indexed = int(metadata["rows"]), int(metadata["indexed"])
+            report = (metadata["fingerprint"], metadata["dimensions"], metadata["sha256"])
             if rows > len(vectors) or report != (fingerprint, vectors.shape[1], _hash(path)):
                 return None
         except (OSError, ValueError, KeyError, TypeError):
@@ -248,21 +252,22 @@ class Neighbours:
             ],
             axis=1,
         )
-        # Equal distances in the order of the rows.
+        # Rows at equal distances come in their order.
         best = np.argsort(distances, axis=1, kind="stable")[:, :count]
         return self._live[best], np.maximum(0, np.take_along_axis(distances, best, axis=1))
 
 
-def overlap(near: Near, rows: Indices, labels: Numbers, k: int) -> csr_matrix:
-    """How far clusters run into each other, shape (k, k), sparse.
+def overlap(near: NearestRows, rows: Indices, labels: Numbers, k: int) -> csr_matrix:
+    """Overlap of clusters, a sparse matrix of shape (k, k).
 
     Args:
-        near: Neighbours of `rows`, themselves left out.
-        labels: Of all rows; negative ones belong to no cluster and count nowhere.
+        near: Neighbours of `rows`, from `Neighbours.of_rows`.
+        labels: Cluster of every row; negative for a row in none, which is ignored.
+        k: Number of clusters.
 
     Returns:
-        At (a, b) the share of the neighbours of a's members that lie in b; a row adds up to 1 over those that lie in
-        any cluster.
+        At (a, b) the share of the neighbours of a's members that are in b, of those that are in any cluster; each row
+        sums to 1.
     """
     from scipy.sparse import csr_matrix
 
@@ -284,7 +289,7 @@ def _empty_index(dimensions: int) -> Any:
     return Index(space="ip", dim=dimensions)
 
 
-def _head(path: Path) -> Path:
+def _metadata_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.json")
 
 

@@ -1,4 +1,4 @@
-"""Vectors on a plane, for the map."""
+"""Projects vectors to two dimensions for the map of groups."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from engine.goals.embedders.vectors import Floats, Vectors, blocks, has_vector
 
 FIT_ROWS = 50_000
 _EDGE = 0.995
-"""Coordinates beyond this share of all lie on the edge, so that one odd row does not squeeze the others together."""
+"""Quantile of the absolute coordinates that is scaled to 1; larger ones are clipped, so that one extreme row does not
+compress the map."""
 
 
 def project2d(vectors: Vectors, seed: int = 0) -> Floats:
-    """Coordinates by the first two principal components, shape (n, 2), in [-1, 1], (0, 0) for a row of zeros.
+    """First two principal components of each row, shape (n, 2), in [-1, 1]; (0, 0) for a row of zeros.
 
-    Both axes have one scale. Fitted on at most `FIT_ROWS` rows drawn by the seed. Each axis points to where its largest
-    loading is positive, so that the map does not flip between runs.
+    Both axes have the same scale. Fitted on at most `FIT_ROWS` rows, sampled by the seed. The sign of each axis is
+    chosen so that its largest loading is positive, which keeps the map from flipping between runs.
     """
     found = np.zeros((len(vectors), 2), dtype=np.float32)
     live = has_vector(vectors)

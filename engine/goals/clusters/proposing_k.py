@@ -1,4 +1,4 @@
-"""How many clusters to begin with, read from the data."""
+"""Proposes the initial number of clusters, k1, from the vectors."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from engine.goals.embedders.vectors import Numbers, Vectors, has_vector
 SAMPLE = 4_000
 LEAST, MOST = 2, 200
 STEP = 1.25
-"""Ratio of a tried k to the one before."""
-NEARLY = 0.9
-"""Share of the highest silhouette that is as good: silhouettes are often flat over a wide range of k."""
-ABOVE = 1.5
-"""The proposal over the k that fits: clusters that were split too far are merged by a person later, which one decision
-does; clusters that mix two goals take a split that somebody has to think of."""
+"""Ratio of each k tried to the one before."""
+NEARLY_BEST = 0.9
+"""Share of the highest silhouette that counts as equally good: silhouettes are often flat over a wide range of k."""
+OVERESTIMATE = 1.5
+"""Ratio of the proposed k to the best one. Too many clusters cost one merge decision each; a cluster that mixes two
+goals has to be noticed and split."""
 RESTARTS = 2
 MANY_DIMENSIONS = 256
-"""As embedding models give; the default embedder gives few."""
+"""Dimensions from which vectors are those of an embedding model; TF-IDF has fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class KProposal:
-    """A number of clusters and why.
+    """A proposed number of clusters.
 
     Attributes:
-        k: What is proposed, an overestimate.
+        k: The proposal, an overestimate.
         best: The least k whose silhouette is nearly the highest.
-        tried: (k, silhouette) in ascending order of k; higher is better.
+        tried: (k, mean silhouette) in ascending order of k; higher is better.
     """
 
     k: int
@@ -42,13 +42,15 @@ class KProposal:
 
 
 def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
-    """Proposes k1: `ABOVE` times the least k, of a geometric series, whose mean silhouette is nearly the highest.
+    """Proposes k1: `OVERESTIMATE` times the least k, of a geometric series, whose mean silhouette is nearly the
+    highest.
 
     The silhouette of a row compares its mean distance to its own cluster with that to the next (Rousseeuw 1987,
-    Silhouettes, J. Comput. Appl. Math. 20). It is measured on a random sample of `SAMPLE` rows, so goals of less than
-    about one in a thousand conversations have no say. The proposal is at least the square root of the size of the
-    sample: groups of similar goals can have the highest silhouette (18 services of `sgd` in 8 groups, with MiniLM). In
-    vectors of many dimensions it is twice that: there finer clusters merge into better groups (docs/results/goals.md).
+    Silhouettes, J. Comput. Appl. Math. 20). It is measured on a random sample of `SAMPLE` rows, so goals of fewer than
+    about one in a thousand conversations do not affect it. The proposal is at least the square root of the size of the
+    sample, because groups of similar goals can have the highest silhouette (18 services of `sgd` in 8 groups, with
+    MiniLM). For vectors of many dimensions the minimum is twice that, because finer clusters merge into better groups
+    there (docs/results/goals.md).
 
     Raises:
         UsageError: No row has a vector.
@@ -64,15 +66,17 @@ def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
             found = solve(sample, order, k, seed, restarts=RESTARTS, note=lambda *_: None)
             tried.append((k, silhouette(sample, closest(sample, found.centres)[0])))
     highest = max((score for _, score in tried), default=0.0)
-    best = next((k for k, score in tried if score >= min(NEARLY * highest, highest)), 1)
+    best = next((k for k, score in tried if score >= min(NEARLY_BEST * highest, highest)), 1)
     least = math.isqrt(len(sample) * (4 if vectors.shape[1] >= MANY_DIMENSIONS else 1))
-    return KProposal(min(max(math.ceil(ABOVE * best), least), len(sample)), best, tuple(tried))
+    return KProposal(
+        min(max(math.ceil(OVERESTIMATE * best), least), len(sample)), best, tuple(tried)
+    )
 
 
 def silhouette(rows: Vectors, labels: Numbers) -> float:
-    """The mean silhouette by cosine distance; 0 for rows alone in their cluster, and where there is one cluster only.
+    """Mean silhouette by cosine distance. A row alone in its cluster counts as 0; one cluster gives 0.
 
-    The mean cosine of a row with the rows of a cluster is that with their mean, so no two rows need be compared.
+    The mean cosine of a row with the rows of a cluster is its dot product with their mean, so no two rows are compared.
     """
     k = int(labels.max()) + 1
     sizes = np.bincount(labels, minlength=k)

@@ -1,38 +1,38 @@
-"""Where conversations settle once groups stand: with most of their nearest neighbours.
+"""Settling: after merging, moves each conversation to the group that has most of its nearest neighbours.
 
-A centre says little of a group that merges made: a conversation at its edge may be nearer to the centre of another, and
-one far from every centre may lie among members of one group alone. So after merging each row goes to the group that
-holds most of its neighbours, by weight, again and again for a few rounds (label propagation; Zhu & Ghahramani 2002,
-CMU-CALD-02-107, with a majority in the place of a distribution).
+The centre describes a merged group badly: a conversation at its edge may be nearer to the centre of another group, and
+one far from every centre may lie among members of a single group. So each row takes the weighted majority label of its
+neighbours, for a few rounds (label propagation; Zhu & Ghahramani 2002, CMU-CALD-02-107, with a majority instead of a
+distribution).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from engine.goals.clusters.neighbours import Near
+from engine.goals.clusters.neighbours import NearestRows
 from engine.goals.embedders.vectors import Mask, Numbers, blocks
 
 NEIGHBOURS = 10
 SHARE = 0.6
-"""Of the neighbours' weight, cosines above 0, that a group needs to draw a row."""
+"""Share of the neighbours' weight (their cosines, if positive) from which a row moves to a group."""
 ROUNDS = 3
 
 
-def settled(near: Near, labels: Numbers, fixed: Mask) -> Numbers:
-    """The group of each row after settling. A group that would lose all of its rows keeps those it had.
+def settle(near: NearestRows, labels: Numbers, fixed: Mask) -> Numbers:
+    """The group of each row after settling, shape (n,). A group that would lose all of its rows keeps them.
 
     Args:
-        near: For each of n rows the nearest others, as row numbers.
-        labels: Group of each row, shape (n,); negative for a row that is in none, which votes for nothing.
-        fixed: Rows that stay where they are, shape (n,); they vote.
+        near: The nearest other rows of each of n rows.
+        labels: Group of each row, shape (n,); negative for a row in none, which has no vote.
+        fixed: Rows that do not move, shape (n,); they vote.
     """
     groups = np.unique(labels[labels >= 0])
     now = labels
     for _ in range(ROUNDS):
         following = _round(near, now)
         following[fixed] = labels[fixed]
-        # What one group keeps may have been all that another had drawn.
+        # The rows that one group keeps may have been all the rows of another.
         while len(lost := np.setdiff1d(groups, following)):
             kept = np.isin(labels, lost)
             following[kept] = labels[kept]
@@ -42,7 +42,7 @@ def settled(near: Near, labels: Numbers, fixed: Mask) -> Numbers:
     return now
 
 
-def _round(near: Near, labels: Numbers) -> Numbers:
+def _round(near: NearestRows, labels: Numbers) -> Numbers:
     found = labels.copy()
     for part in blocks(len(labels), 4_096):
         rows = near.rows[part]

@@ -1,9 +1,9 @@
-"""How much of a clustering comes again: with other seeds and with other conversations from the same source.
+"""Stability of a clustering: its agreement with clusterings from other seeds and from bootstrap samples.
 
 Per cluster after Hennig (2007, Cluster-wise assessment of cluster stability, Comput. Stat. Data Anal. 52): the mean
 over bootstraps of the Jaccard similarity with the most similar cluster of the bootstrap. He takes a mean of .75 or more
 for stable and calls a cluster dissolved where the similarity is .5 or less. With more clusters than there are goals
-many are unstable because the cut between two parts of one goal is arbitrary; merging them puts that right.
+many are unstable, because the boundary between two parts of one goal is arbitrary; merging removes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from engine.errors import UsageError
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.kmeans import WHOLE
+from engine.goals.clusters.kmeans import FULL_BATCH_ROWS
 from engine.goals.embedders.vectors import Numbers, Vectors
 
 Kind = Literal["seed", "bootstrap"]
@@ -26,12 +26,12 @@ STABLE, DISSOLVED = 0.75, 0.5
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """One repetition against the clustering whose stability is asked.
+    """Agreement of one repetition with the clustering whose stability is measured.
 
     Attributes:
-        ari: Adjusted Rand index between both, over rows that both put into clusters.
-        jaccard: For each cluster the similarity with the most similar of the repetition; None where the bootstrap drew
-            none of its members.
+        ari: Adjusted Rand index over the rows that are in a cluster in both.
+        jaccard: For each cluster its Jaccard similarity with the most similar cluster of the repetition; None if the
+            bootstrap drew none of its members.
     """
 
     kind: Kind
@@ -42,13 +42,13 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """What repetitions say together.
+    """Summary of the repetitions of one clustering.
 
     Attributes:
-        seeds, bootstraps: Repetitions of each kind.
+        seeds, bootstraps: Number of repetitions of each kind.
         ari_seeds, ari_bootstraps: Mean adjusted Rand index; None without repetitions.
-        jaccard: For each cluster the mean over bootstraps (over seeds where there are none); None where unknown.
-        dissolved: For each cluster the share of those repetitions that it dissolved in.
+        jaccard: For each cluster the mean over bootstraps, or over seeds if there are no bootstraps; None if unknown.
+        dissolved: For each cluster the share of those repetitions in which it was dissolved.
     """
 
     seeds: int
@@ -62,24 +62,24 @@ class Stability:
 def stability_run(
     vectors: Vectors, labels: Numbers, k: int, seed: int, kind: Kind, number: int
 ) -> Repetition:
-    """One repetition: a pure function of its arguments, so that repetitions can be stored and gone on with.
+    """Clusters once more and compares. It is a pure function of its arguments, so a measurement can be resumed.
 
     Args:
-        labels: The clustering in question, negative for outliers.
-        k: What it was made with.
-        seed: What it was made with; repetitions draw from it and from their number.
-        kind: `seed` clusters the same rows with another seed, `bootstrap` rows drawn with replacement (of more than
-            `kmeans.WHOLE` rows that many).
-        number: From 0.
+        labels: Cluster of each row in the clustering that is measured, negative for outliers.
+        k: Number of clusters that it was made with.
+        seed: Seed that it was made with; the seed of the repetition is derived from it and from `number`.
+        kind: `seed` clusters the same rows with another seed; `bootstrap` clusters rows drawn with replacement, at most
+            `kmeans.FULL_BATCH_ROWS` of them.
+        number: Number of the repetition, from 0.
     """
     other = int(np.random.SeedSequence([seed, number, kind == "seed"]).generate_state(1)[0])
     if kind == "seed":
         found = cluster(vectors, k, other).labels
         return Repetition(kind, number, *_compare(labels, found, int(labels.max()) + 1))
     rng = np.random.default_rng(other)
-    drawn = np.sort(rng.integers(len(vectors), size=min(len(vectors), WHOLE)))
+    drawn = np.sort(rng.integers(len(vectors), size=min(len(vectors), FULL_BATCH_ROWS)))
     found = cluster(vectors[drawn], k, other).labels
-    # Each row once: what was drawn twice is one conversation.
+    # Each row is compared once, however often it was drawn.
     rows, first = np.unique(drawn, return_index=True)
     return Repetition(kind, number, *_compare(labels[rows], found[first], int(labels.max()) + 1))
 
@@ -94,7 +94,7 @@ def stability_runs(
     bootstraps: int = 20,
     done: Sequence[Repetition] = (),
 ) -> Iterator[Repetition]:
-    """The repetitions that are not done yet, one at a time."""
+    """Yields the repetitions that are not in `done`, one at a time."""
     known = {(repetition.kind, repetition.number) for repetition in done}
     wanted: list[tuple[Kind, int]] = [("seed", number) for number in range(seeds)]
     wanted += [("bootstrap", number) for number in range(bootstraps)]
@@ -104,7 +104,7 @@ def stability_runs(
 
 
 def summarise(repetitions: Sequence[Repetition]) -> Stability:
-    """Puts repetitions of one clustering together.
+    """Summarises the repetitions of one clustering.
 
     Raises:
         UsageError: They are of different clusterings.
@@ -138,7 +138,7 @@ def _mean_ari(repetitions: Sequence[Repetition]) -> float | None:
 
 
 def _compare(labels: Numbers, found: Numbers, count: int) -> tuple[float, tuple[float | None, ...]]:
-    """ARI and the Jaccard similarities of clusters 0 .. count - 1 (of `labels`) with the most similar of `found`."""
+    """(ARI, Jaccard similarity of each cluster 0 .. count - 1 of `labels` with the most similar cluster of `found`)."""
     from scipy.sparse import csr_matrix
     from sklearn.metrics import adjusted_rand_score
 

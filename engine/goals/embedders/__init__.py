@@ -1,1 +1,1 @@
-"""From texts to vectors: TF-IDF, MiniLM, both, a GGUF model, an endpoint."""
+"""Embedders, which make vectors of texts: TF-IDF, MiniLM, both concatenated, a GGUF model, an endpoint."""

@@ -1,4 +1,4 @@
-"""Texts go to an embedding model in batches, and what comes back is proved before it is taken for vectors."""
+"""Sends texts to an embedding model in batches and checks the rows that it returns."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from engine.goals.embedders.vectors import Vectors, unit_rows
 BATCH = 64
 
 TextsToRows = Callable[[Sequence[str]], npt.ArrayLike]
-"""Gives a row of numbers for each text, of any length; all of the same number of columns."""
+"""Returns one row of numbers for each text, shape (texts, d); rows need not have length 1."""
 
 
 def embed_in_batches(texts: Sequence[str], embed: TextsToRows, size: int = BATCH) -> Vectors:
-    """Rows of length 1 for the texts, zeros for those that are blank, which are not asked for.
+    """Embeds texts `size` at a time; returns rows of length 1, shape (texts, d). Blank texts give zeros without a call.
 
     Raises:
-        ModelError: What came back are not as many rows of one length, or not numbers.
+        ModelError: The model returned another number of rows, rows of different lengths, or values that are not finite.
     """
     asked = [place for place, text in enumerate(texts) if text.strip()]
     found: Vectors | None = None

@@ -1,4 +1,5 @@
-"""MiniLM and TF-IDF side by side: what a text means, and the words that this project's goals differ by."""
+"""Concatenates MiniLM and TF-IDF vectors: the meaning of a text, and the words that the goals of this project differ
+by."""
 
 from __future__ import annotations
 
@@ -11,15 +12,16 @@ from engine.goals.embedders.tfidf import TfidfEmbedder
 from engine.goals.embedders.vectors import Vectors, unit_rows
 
 WORDS = 0.3
-"""Share of the words in a cosine. Chosen on `star` and `sgd` among 0, .3, .5 and .7; see docs/results/goals.md."""
+"""Weight of TF-IDF in a cosine. Chosen on `star` and `sgd` among 0, .3, .5 and .7; see docs/results/goals.md."""
 
 
 class ConcatEmbedder:
-    """The rows of both, one after the other, so that a cosine is `WORDS` times that of words plus the rest of MiniLM.
+    """Concatenates weighted rows of both, so that a cosine is `WORDS` times that of TF-IDF plus (1 - `WORDS`) times
+    that of MiniLM.
 
     Args:
-        seed: Of the words.
-        words: Fitted already; None: to be fitted.
+        seed: Seed of the TF-IDF embedder.
+        words: A fitted TF-IDF embedder; None makes one that has to be fitted.
 
     Raises:
         UsageError: The extra `embed` is not installed.
@@ -44,15 +46,15 @@ class ConcatEmbedder:
         return f"mixed-1:{WORDS}:{self._words.fingerprint}:{self._meaning.fingerprint}"
 
     def fit(self, texts: Iterable[str]) -> None:
-        """Learns the words; see `TfidfEmbedder.fit`."""
+        """Fits the TF-IDF part; see `TfidfEmbedder.fit`."""
         self._words.fit(texts)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """A row of length 1 for each text; by its meaning alone where no word is known, zeros for a blank one."""
+        """A row of length 1 for each text: MiniLM alone for a text without a known word, zeros for a blank one."""
         words, meaning = self._words.embed(texts), self._meaning.embed(texts)
-        said = np.sqrt(WORDS) * words, np.sqrt(1 - WORDS) * meaning
-        return unit_rows(np.concatenate(said, axis=1))
+        columns = np.sqrt(WORDS) * words, np.sqrt(1 - WORDS) * meaning
+        return unit_rows(np.concatenate(columns, axis=1))
 
     def state(self) -> bytes:
-        """That of the words: the rest is the package."""
+        """State of the TF-IDF part; MiniLM has none, its weights are an installed package."""
         return self._words.state()

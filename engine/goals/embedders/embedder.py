@@ -1,4 +1,4 @@
-"""What makes vectors of texts, and how one is chosen by a name."""
+"""The interface of embedders, and how one is made from its name or from its stored state."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Served(NamedTuple):
     """An embedding model that runs in the model process.
 
     Attributes:
-        fingerprint: Of its weights.
-        embed: Gives its rows; at most `batches.BATCH` texts are asked for at once.
+        fingerprint: Hash of its weights.
+        embed: Computes rows; called with at most `batches.BATCH` texts at once.
     """
 
     fingerprint: str
@@ -32,9 +32,9 @@ class Embedder(Protocol):
 
     Attributes:
         kind: `tfidf`, `minilm`, `mixed`, `gguf` or `http`.
-        recipe: What the vectors depend on beside the texts it was fitted on: known before `fit`.
-        fitted: Whether `embed` may be called; true from the start where there is nothing to fit.
-        fingerprint: Of all that the vectors depend on; two embedders of one fingerprint make the same vectors.
+        recipe: Identifies what the vectors depend on apart from the texts it is fitted on; known before `fit`.
+        fitted: Whether `embed` may be called; always true for an embedder that needs no fitting.
+        fingerprint: Identifies everything that the vectors depend on: equal fingerprints, equal vectors.
     """
 
     @property
@@ -47,32 +47,32 @@ class Embedder(Protocol):
     def fingerprint(self) -> str: ...
 
     def fit(self, texts: Iterable[str]) -> None:
-        """Learns what it needs of the project's texts, read once in this order; nothing where `fitted` already."""
+        """Fits the embedder to the project's texts, which are read once; does nothing if `fitted`."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """A row of length 1 for each text, zeros for one that says nothing (empty, or without a known word)."""
+        """A row of length 1 for each text, shape (texts, d); zeros for one that is blank or has no known word."""
         ...
 
     def state(self) -> bytes | None:
-        """What `embedder_from_state` makes the same embedder of; None where the name is enough."""
+        """Bytes from which `embedder_from_state` makes the same embedder; None if its name is enough."""
         ...
 
 
 def embedder_for(
     name: str, *, seed: int = 0, serve: Serve | None = None, key: str = ""
 ) -> Embedder:
-    """The embedder of this name.
+    """Makes an embedder from its name.
 
     Args:
-        name: `tfidf`, `minilm`, `mixed` (both side by side), the path of a GGUF file, or the URL of an
-            OpenAI-compatible endpoint (`http://host:8080/v1`, with `#model` where it serves several).
-        seed: Of what is fitted.
-        serve: Starts a GGUF file; needed for a path only.
+        name: `tfidf`, `minilm`, `mixed` (both concatenated), the path of a GGUF file, or the URL of an
+            OpenAI-compatible endpoint (`http://host:8080/v1`, with `#model` if it serves several).
+        seed: Seed of an embedder that is fitted.
+        serve: Starts a GGUF file in the model process; needed for a path only.
         key: Sent to an endpoint as bearer token.
 
     Raises:
-        UsageError: There is no such embedder, or what it needs is not installed.
+        UsageError: There is no such embedder, or a package that it needs is not installed.
     """
     if name == "tfidf":
         from engine.goals.embedders.tfidf import TfidfEmbedder
@@ -105,11 +105,11 @@ def embedder_for(
 
 
 def embedder_from_state(kind: str, state: bytes) -> Embedder:
-    """The fitted embedder that gave this state.
+    """Makes the fitted embedder whose `state` this is.
 
     Raises:
-        ModelError: The state is damaged, or of a kind that keeps none.
-        UsageError: What it needs beside the state is not installed.
+        ModelError: The state is damaged, or embedders of this kind have none.
+        UsageError: A package that it needs is not installed.
     """
     if kind not in ("tfidf", "mixed"):
         raise ModelError(f"An embedder of kind {kind!r} keeps no state.", "Embed again.")
@@ -141,7 +141,7 @@ class ServedEmbedder:
         return f"gguf:{self._served.fingerprint}"
 
     def fit(self, texts: Iterable[str]) -> None:
-        """There is nothing to learn."""
+        """Does nothing: the model is not fitted."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         return embed_in_batches(texts, self._served.embed)

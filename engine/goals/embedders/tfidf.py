@@ -1,8 +1,8 @@
-"""The default embedder: words and word pairs, weighed by rarity, folded into few dimensions (latent semantics).
+"""The default embedder: TF-IDF of words and word pairs, reduced to few dimensions by latent semantic analysis.
 
-TF-IDF with sublinear counts and a truncated singular value decomposition (Deerwester et al. 1990, Indexing by latent
-semantic analysis, JASIS 41). It needs no weights: it is fitted on the project's own texts and kept in the project. The
-state is numbers and words in a frame of its own, no pickle, because a project file may come from anybody.
+Counts are sublinear, and a truncated singular value decomposition reduces them (Deerwester et al. 1990, Indexing by
+latent semantic analysis, JASIS 41). It is fitted on the project's own texts and stored in the project. Its state is not
+a pickle, because unpickling runs code and a project file may come from anybody.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
 
 DIMENSIONS = 32
-"""Few: with more, axes of single wordings outweigh those of goals. k-means with the true k on what users said in 1,000
-`star` and 300 `sgd` dialogues reached V-measures of .89 and .86 with 32 axes, .88 and .75 with 128."""
+"""With more dimensions, axes of single phrases outweigh those of goals: k-means with the true k on the user texts of
+1,000 `star` and 300 `sgd` dialogues reached V-measures of .89 and .86 with 32 axes, .88 and .75 with 128."""
 MOST_TERMS = 20_000
 """The most frequent words and pairs are kept; with 32 dimensions the state is then about 3 MB."""
 FIT_TEXTS = 100_000
-"""Of more texts a random sample is fitted on."""
+"""Most texts to fit on; of more, a random sample is used."""
 MOST_CHARS = 8_000
-"""A text is read so far: what somebody wants is said by then, and one pasted book cannot fill the memory."""
+"""Characters of a text that are read, which bounds the memory that one very long text takes."""
 RARE = 50
-"""From so many texts on a term has to occur in two of them."""
+"""Number of texts from which a term has to occur in two of them."""
 BATCH = 4_096
 
 _SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _TERM = rf"[{_SPACELESS}]|(?:(?![{_SPACELESS}])[^\W\d_]){{2,}}"
-"""Words of letters; each sign of a script without spaces for itself, so that pairs of them are terms. Numbers are left
-out: they say which booking it is, not what is wanted."""
+"""A word of at least two letters, or one character of a script without spaces, so that pairs of these are terms.
+Numbers are left out: they identify a booking, not a goal."""
 _LEFTOVERS = (
     "ve",
     "ll",
@@ -54,17 +54,17 @@ _LEFTOVERS = (
     "haven",
     "hasn",
 )
-"""What remains of contractions such as `I've`."""
+"""Parts of contractions such as `I've` that are stop words."""
 _MAGIC = b"WTFIDF1\n"
 _LIMITS = {"words": 200_000, "rank": 4_096}
 
 
 class TfidfEmbedder:
-    """Fitted on texts; `DIMENSIONS` numbers a text, fewer where there is less to tell apart.
+    """Makes vectors of at most `dimensions` numbers; fewer if the rank of the TF-IDF matrix is lower.
 
     Args:
-        dimensions: At most so many numbers a text.
-        seed: Of the sample and of the decomposition.
+        dimensions: Most numbers in a vector.
+        seed: Seed of the sample and of the decomposition.
     """
 
     kind = "tfidf"
@@ -94,14 +94,14 @@ class TfidfEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Numbers a text."""
+        """Length of a vector."""
         return int(self._axes.shape[1])
 
     def fit(self, texts: Iterable[str]) -> None:
-        """Learns words, their rarity and the axes; of more than `FIT_TEXTS` texts from a random sample.
+        """Learns the vocabulary, the inverse document frequencies and the axes, from at most `FIT_TEXTS` texts.
 
         Raises:
-            UsageError: No text has a word that says anything.
+            UsageError: No text has a word that is not a stop word.
         """
         if self.fitted:
             return
@@ -127,12 +127,16 @@ class TfidfEmbedder:
         rank = min(self._dimensions, *weights.shape)
         with one_thread():
             _, sizes, axes = randomized_svd(weights, rank, n_iter=5, random_state=self._seed)
-        telling = sizes > 1e-5 * sizes[0]
-        self._axes = np.ascontiguousarray(axes[telling].T, dtype=np.float32)
-        self._ready()
+        significant = sizes > 1e-5 * sizes[0]
+        self._axes = np.ascontiguousarray(axes[significant].T, dtype=np.float32)
+        self._finish_fit()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """A row of length 1 for each text, zeros for one without a known word."""
+        """A row of length 1 for each text, shape (texts, dimensions); zeros for one without a known word.
+
+        Raises:
+            UsageError: The embedder has not been fitted.
+        """
         counter = self._counter
         if counter is None:
             raise UsageError("The TF-IDF embedder has not been fitted yet.")
@@ -144,7 +148,7 @@ class TfidfEmbedder:
         return found
 
     def state(self) -> bytes:
-        """Words, rarities and axes: a head of JSON and raw little-endian float32."""
+        """Words, inverse document frequencies and axes: a JSON header, then little-endian float32."""
         if not self.fitted:
             raise UsageError("The TF-IDF embedder has not been fitted yet.")
         head = json.dumps(
@@ -168,27 +172,28 @@ class TfidfEmbedder:
 
     @classmethod
     def from_state(cls, state: bytes) -> TfidfEmbedder:
-        """The embedder that gave this state; it makes the same vectors bit for bit.
+        """Makes the embedder whose `state` this is; it gives the same vectors bit for bit.
 
         Raises:
-            ModelError: The state is damaged or was made to do harm.
+            ModelError: The state is not valid.
         """
-        head, numbers = _opened(state)
+        head, numbers = _parse_state(state)
         made = cls(dimensions=head["dimensions"], seed=head["seed"])
         count = len(head["words"])
         made._words = head["words"]
         made._rarity = numbers[:count].copy()
         made._axes = numbers[count:].reshape(count, head["rank"]).copy()
-        made._ready()
+        made._finish_fit()
         return made
 
-    def _ready(self) -> None:
+    def _finish_fit(self) -> None:
         self._counter = term_counter(self._words)
         self._fingerprint = f"tfidf:{hashlib.sha256(self.state()).hexdigest()[:16]}"
 
 
 def _sample(texts: Iterable[str], seed: int) -> list[str]:
-    """All texts, or `FIT_TEXTS` of them, each as likely, in one pass (Vitter 1985, algorithm R)."""
+    """All texts, or a uniform random sample of `FIT_TEXTS` of them in one pass (reservoir sampling, Vitter 1985,
+    algorithm R)."""
     rng = np.random.default_rng([seed, 0x7466])
     kept: list[str] = []
     for number, text in enumerate(texts):
@@ -202,12 +207,12 @@ def _sample(texts: Iterable[str], seed: int) -> list[str]:
 def term_counter(
     words: list[str] | None = None, *, least: int = 1, longest: int = 2
 ) -> CountVectorizer:
-    """What cuts texts into telling words and counts them.
+    """Makes a counter of the terms of texts, without stop words.
 
     Args:
-        words: Those that are counted; None learns them.
-        least: Texts that a word has to occur in to be learnt.
-        longest: Words in a term at most.
+        words: The vocabulary; None learns it when the counter is fitted.
+        least: Number of texts in which a term has to occur to be learnt.
+        longest: Most words in a term.
     """
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
@@ -223,15 +228,15 @@ def term_counter(
 
 
 def _weigh(counts: Any, rarity: Floats) -> Any:
-    """Sublinear counts times rarity in rows of length 1; `counts` is a sparse matrix (n, words), changed in place."""
+    """Sublinear counts times inverse document frequency, in rows of length 1; changes `counts`, sparse (n, words)."""
     counts.data = (1 + np.log(counts.data)) * rarity[counts.indices]
     lengths = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1)).ravel())
     counts.data /= np.repeat(np.maximum(lengths, 1e-12), np.diff(counts.indptr)).astype(np.float32)
     return counts
 
 
-def _opened(state: bytes) -> tuple[dict[str, Any], Floats]:
-    """The head of a state, every field proved, and its numbers."""
+def _parse_state(state: bytes) -> tuple[dict[str, Any], Floats]:
+    """(header, numbers) of a state; raises ModelError unless every field is valid."""
     start = len(_MAGIC) + 4
     if not state.startswith(_MAGIC) or len(state) < start:
         raise _damaged("it does not begin as one")

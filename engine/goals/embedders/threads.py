@@ -1,4 +1,4 @@
-"""How many threads numpy multiplies matrices with."""
+"""Limits the number of BLAS threads."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Lets numpy multiply matrices with one thread in this process until the block ends.
+    """Limits BLAS to one thread in this process until the block ends.
 
-    For work of seconds, because sums then come out the same however many cores there are, and because numpy's threads
-    wait for each other by spinning: on two cores that other processes also used, a fit of 0.3 s took 12 s with two.
+    For computations of a few seconds: their results then do not depend on the number of cores. BLAS threads also wait
+    for each other by spinning: on two cores that other processes used too, a fit of 0.3 s took 12 s with two threads.
     """
     from threadpoolctl import threadpool_limits
 

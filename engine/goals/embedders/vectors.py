@@ -1,6 +1,7 @@
-"""Rows of numbers that stand for texts: float32, one row a text, length 1; a row of zeros is a text without any.
+"""Vectors of texts: arrays of float32 with one row of length 1 for each text; a row of zeros is a text without a
+vector.
 
-Everything here takes arrays that may be memory maps of more rows than fit, so it walks over them in blocks.
+All functions work block by block, because arrays may be memory maps that are larger than the memory.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float32]
 
 BLOCK = 16_384
-"""Rows that are looked at together; fixed, because sums depend on how they are cut."""
+"""Rows in a block; fixed, because rounding of sums depends on the blocks."""
 
 
 def blocks(count: int, size: int = BLOCK) -> Iterator[slice]:
@@ -30,17 +31,17 @@ def blocks(count: int, size: int = BLOCK) -> Iterator[slice]:
 
 
 def unit_rows(raw: npt.ArrayLike) -> Vectors:
-    """Rows of length 1, in float32; a row of zeros stays one.
+    """Scales rows to length 1, as float32; a row of zeros stays one.
 
     Raises:
-        ValueError: A number is not finite, or these are no rows.
+        ValueError: A number is not finite, or `raw` does not have two dimensions.
     """
     rows = np.array(raw, dtype=np.float32)
     if rows.ndim != 2:
         raise ValueError(f"vectors have {rows.ndim} dimensions, not rows and columns")
     if not np.isfinite(rows).all():
         raise ValueError("a vector has a number that is not finite")
-    # Scaled by the largest number first: the squares of very small or large ones are not representable.
+    # Divided by the largest number first: squares of very small or large numbers under- or overflow.
     peak = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
     np.divide(rows, peak, out=rows, where=peak > 0)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -49,7 +50,7 @@ def unit_rows(raw: npt.ArrayLike) -> Vectors:
 
 
 def has_vector(vectors: Vectors) -> Mask:
-    """For each row whether its text has a vector, that is, whether it is no row of zeros."""
+    """Whether each row has a number other than 0, shape (n,)."""
     found = np.empty(len(vectors), dtype=np.bool_)
     for part in blocks(len(vectors)):
         found[part] = vectors[part].any(axis=1)
@@ -57,10 +58,10 @@ def has_vector(vectors: Vectors) -> Mask:
 
 
 def same_space(*fingerprints: str) -> str:
-    """The fingerprint that all of these are; vectors of different embedders have nothing to do with each other.
+    """Returns the fingerprint if all are equal; vectors of different embedders cannot be compared.
 
     Raises:
-        UsageError: There are different ones.
+        UsageError: The fingerprints differ.
     """
     different = sorted(set(fingerprints))
     if len(different) != 1:
@@ -72,10 +73,10 @@ def same_space(*fingerprints: str) -> str:
 
 
 def row_keys(vectors: Vectors, seed: int) -> npt.NDArray[np.uint64]:
-    """A number for each row that depends on its bits and the seed only, and looks random.
+    """A pseudorandom hash of each row that depends only on its bits and the seed, shape (n,).
 
-    Rows sorted by it are in an order that does not depend on the order they came in, and the first of them are a
-    random sample. Arithmetic modulo 2**64 is exact, so blocks do not matter.
+    Rows sorted by it are in an order that does not depend on their original order, and the first ones are a random
+    sample. Arithmetic modulo 2**64 is exact, so the blocks do not matter.
     """
     rng = np.random.default_rng([seed, 0x6B657973])
     factors = rng.integers(0, 2**63, size=vectors.shape[1], dtype=np.uint64) * 2 + 1
@@ -93,7 +94,7 @@ def row_keys(vectors: Vectors, seed: int) -> npt.NDArray[np.uint64]:
 
 
 def mean_direction(vectors: Vectors, members: Indices) -> Floats:
-    """The direction of the mean of some rows, shape (d,); zeros where they cancel out or there are none."""
+    """Mean of the rows `members` scaled to length 1, shape (d,); zeros if the mean is 0 or there are no rows."""
     total = np.zeros(vectors.shape[1], dtype=np.float64)
     for part in blocks(len(members)):
         total += vectors[members[part]].sum(axis=0, dtype=np.float64)

@@ -1,1 +1,1 @@
-"""Decisions on groups: replay, transfer to a new clustering, merge probability, order of the queue."""
+"""Merge decisions: their replay, their transfer to a new clustering, the merge probability, the order of the queue."""

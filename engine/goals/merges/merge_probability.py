@@ -1,13 +1,13 @@
 """The merge probability: logistic regression on few features, with a Gaussian prior, fitted to decisions.
 
-Features are standardised (see `features`): 0 is neutral, so the prior fits any data and embedder. NaN, an answer that
-was not asked for, counts as 0. With weights w, prior mean m and prior deviations s, the weights maximise
+Features are standardised (see `features`): 0 is neutral, so one prior suits any data and embedder. NaN, which means
+that the model was not asked, counts as 0. With weights w, prior mean m and prior deviations s, the weights maximise
 
     sum over decisions of log p(decision | w) - sum over i of (w_i - m_i)^2 / (2 s_i^2)
 
 which is strictly concave, so Newton's method finds the one optimum, the same for the same decisions in any order. The
-inverse of the curvature there is the covariance of the weights (Laplace approximation); `order` computes from it what a
-decision would teach.
+inverse of the Hessian there is the covariance of the weights (Laplace approximation); `order` computes from it by how
+much a decision is expected to reduce the error.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Prior:
     """The prior of the weights.
 
     Attributes:
-        names: Of the features; the intercept is the first weight and has none.
-        means, deviations: Of the weights, the intercept's first; shape (1 + features,).
+        names: Names of the features; the intercept, which is the first weight, is not among them.
+        means, deviations: Of the weights, the intercept first; shape (1 + features,).
     """
 
     names: tuple[str, ...]
@@ -45,7 +45,7 @@ class MergeModel:
     Attributes:
         weights: The intercept first.
         covariance: Of the weights, shape (1 + features, 1 + features).
-        decisions: Number of decisions it was fitted to; 0 is the prior alone.
+        decisions: Number of decisions that it was fitted to; 0 means the prior alone.
     """
 
     prior: Prior
@@ -54,7 +54,7 @@ class MergeModel:
     decisions: int
 
     def probabilities(self, features: Floats) -> Floats:
-        """Merge probabilities, shape (...), of features, shape (..., features), NaN where unknown."""
+        """Merge probabilities, shape (...), from features of shape (..., features), NaN where unknown."""
         return _sigmoid(design(features) @ np.array(self.weights))
 
     def state(self) -> dict[str, tuple[float, float, float]]:
@@ -68,7 +68,8 @@ def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
     """Fits the merge probability to decisions.
 
     Args:
-        features: At the time of each decision, shape (decisions, features), NaN where unknown.
+        prior: The prior of the weights.
+        features: Features at the time of each decision, shape (decisions, features), NaN where unknown.
         merged: Whether each decision was to merge.
     """
     mean = np.array(prior.means)
@@ -89,11 +90,11 @@ def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
         curvature = (x.T * (p * (1 - p))) @ x + np.diag(precision)
         step = np.linalg.solve(curvature, slope)
         if float(slope @ step) < CLOSE:
-            # this near the optimum a full step squares the remaining error
+            # this near the optimum Newton's method converges quadratically
             weights = weights - step
             break
         size, before = 1.0, loss(weights)
-        # far from the optimum a full step may overshoot: halve it until it gains a quarter of what the slope promises
+        # backtracking line search: halve the step until the loss falls by a quarter of what the gradient predicts
         while (
             size > CLOSE and loss(weights - size * step) > before - size * float(slope @ step) / 4
         ):

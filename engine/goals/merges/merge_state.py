@@ -1,18 +1,18 @@
 """The groups after a sequence of decisions, as a pure function of the clusters and the decisions.
 
-Every conversation of the clustering is in exactly one group or is an outlier, whatever was decided. A state starts from
-the clusters (`of_clusters`) and applies decisions in the order in which they were given (`apply`). A decision is undone
-by replaying those that still stand. Former groups, which were merged or split, stay known, with the group they became.
+Every conversation of the clustering is always in exactly one group or is an outlier. A state starts from the clusters
+(`of_clusters`) and applies decisions in the order in which they were given (`apply`). To undo a decision, the others
+are replayed. Former groups, which were merged or split, are kept with the group that they became.
 
-- *merge* makes a new group of two. A refusal with one of them does not hold for the new group, because that is another
+- *merge* makes a new group of two. An *apart* with one of them does not hold for the new group, because that is another
   question; a *never* with one of them does.
-- *apart* refuses a pair until one of the two becomes another group; *never* passes on to what is made of them.
-- *split* makes new groups of the members it names, and one more of those it does not.
+- *apart* refuses a pair until one of the two is merged or split; *never* also holds for the groups made from them.
+- *split* makes a new group of each set of members that it names, and one more of the other members.
 - *move* changes members but not groups; it cannot empty a group.
 - *pin* takes a group out of the proposals; a merge with a pinned group is pinned.
 
-Conversations that were assigned after the clustering are latecomers: `latecomers` has those that a person moved. The
-others are in the group that `current_of` gives for their assignment.
+Latecomers are conversations that were imported after the clustering and assigned to groups. `latecomers` has those that
+a decision moved; the others are in the group that `current_of` gives for their assignment.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Group:
 
     Attributes:
         lowest: Lowest conversation id.
-        own: Conversation ids, ascending; None where the members are those of `made_of`.
+        own: Conversation ids, ascending; None if the members are those of `made_of`.
         made_by: The decision that made it; None for a cluster.
         named_by, pinned_by: The decisions that named and pinned it.
     """
@@ -55,7 +55,7 @@ class Group:
 
     @property
     def pinned(self) -> bool:
-        """Whether it is left out of proposals."""
+        """Whether it is excluded from merge proposals."""
         return self.pinned_by is not None
 
 
@@ -67,18 +67,18 @@ class MergeState:
         groups: All current and former groups by id.
         current: Ids of the current groups, as an ordered set.
         outliers: Conversation ids, ascending.
-        everyone: Conversation ids of the clustering, ascending.
-        successor: The group that a former group became; of a split one its largest part.
-        refused, forbidden: Sorted pairs with the decision that refused them, until they change or for good.
+        conversation_ids: Conversation ids of the clustering, ascending.
+        successor: The group that each former group became; for a split one its largest part.
+        refused, forbidden: Sorted pairs with the *apart* and the *never* decision on them.
         touched: Ids of groups whose members a move changed.
-        latecomers: Group of each conversation from outside the clustering that a decision moved; None is no group.
-        digests: Cache of the hashes of members, by group.
+        latecomers: Group of each latecomer that a decision moved, by conversation id; None is no group.
+        digests: Cache of hashes of members, by group.
     """
 
     groups: dict[str, Group]
     current: dict[str, None]
     outliers: Ids
-    everyone: Ids
+    conversation_ids: Ids
     successor: dict[str, str] = field(default_factory=dict)
     refused: dict[Pair, GoalDecision] = field(default_factory=dict)
     forbidden: dict[Pair, GoalDecision] = field(default_factory=dict)
@@ -96,10 +96,10 @@ class MergeState:
             own = _ids(ids)
             groups[f"c{number}"] = Group(f"c{number}", "", "", len(own), int(own[0]), own)
         outside = _ids(outliers)
-        everyone = np.sort(
+        conversation_ids = np.sort(
             np.concatenate([outside, *(g.own for g in groups.values() if g.own is not None)])
         )
-        return cls(groups, dict.fromkeys(groups), outside, everyone)
+        return cls(groups, dict.fromkeys(groups), outside, conversation_ids)
 
     def named(self, names: Mapping[str, tuple[str, str]]) -> MergeState:
         """A copy in which groups have these labels and descriptions."""
@@ -114,7 +114,7 @@ class MergeState:
             dict(self.groups),
             dict(self.current),
             self.outliers,
-            self.everyone,
+            self.conversation_ids,
             dict(self.successor),
             dict(self.refused),
             dict(self.forbidden),
@@ -123,13 +123,13 @@ class MergeState:
             dict(self.digests),
         )
 
-    # Looking
+    # Queries
 
     def group(self, key: str) -> Group:
         """A current group.
 
         Raises:
-            UsageError: It is no current group; the advice says what it became.
+            UsageError: It is not a current group; the advice names the group that it became.
         """
         if key not in self.current:
             became = self.current_of(key)
@@ -145,7 +145,7 @@ class MergeState:
         return found[0] if len(found) == 1 else np.sort(np.concatenate(found))
 
     def parts(self, key: str) -> list[Group]:
-        """The groups with members of their own that a group consists of."""
+        """The groups with members of their own (`Group.own`) that a group was merged from; itself if it was not."""
         found: list[Group] = []
         left = [key]
         while left:
@@ -157,20 +157,20 @@ class MergeState:
         return found
 
     def current_of(self, key: str) -> str | None:
-        """The current group that a group is or became; None if there never was one of this id."""
+        """Id of the current group that a group is or became; None if there never was a group of this id."""
         while key in self.successor:
             key = self.successor[key]
         return key if key in self.current else None
 
     def numbers(self, ids: Sequence[str]) -> tuple[Ids, npt.NDArray[np.int32]]:
         """All conversation ids, ascending, and for each the index of its group in `ids`; -1 for an outlier."""
-        found = np.full(len(self.everyone), -1, dtype=np.int32)
+        found = np.full(len(self.conversation_ids), -1, dtype=np.int32)
         for place, key in enumerate(ids):
-            found[np.searchsorted(self.everyone, self.members(key))] = place
-        return self.everyone, found
+            found[np.searchsorted(self.conversation_ids, self.members(key))] = place
+        return self.conversation_ids, found
 
     def decided(self, a: str, b: str) -> bool:
-        """Whether a pair was refused, for now or for good."""
+        """Whether an *apart* or a *never* holds for a pair."""
         pair = pair_of(a, b)
         return pair in self.refused or pair in self.forbidden
 
@@ -182,14 +182,13 @@ class MergeState:
         ]
 
     def sides(self, a: str, b: str) -> tuple[Group, Group]:
-        """Both groups, the larger first; of equal ones that with the lowest conversation id."""
+        """Both groups, the larger first; of equal sizes the one with the lowest conversation id first."""
         first, second = self.group(a), self.group(b)
         larger = (-first.size, first.lowest) <= (-second.size, second.lowest)
         return (first, second) if larger else (second, first)
 
     def sides_key(self, a: str, b: str) -> str:
-        """A key of a pair by its members, 32 hex digits: another one when they change, the same again when they change
-        back."""
+        """Hash of the members of a pair of groups, 32 hex digits."""
         both = b"".join(self._digest(group.id) for group in self.sides(a, b))
         return hashlib.sha256(both).hexdigest()[:32]
 
@@ -200,13 +199,13 @@ class MergeState:
             self.digests[key] = found
         return found
 
-    # Deciding
+    # Changes
 
     def apply(self, decision: GoalDecision) -> None:
         """Applies a decision.
 
         Raises:
-            UsageError: It cannot be applied to the current groups; nothing was changed.
+            UsageError: It cannot be applied to the current groups; the state is unchanged.
         """
         {
             "merge": self._merge,
@@ -220,8 +219,9 @@ class MergeState:
         }[decision.kind](decision)
 
     def complete(self, decision: GoalDecision) -> GoalDecision:
-        """The decision with the current labels of its groups, and with a name for each group that it makes: for a merge
-        that of the pinned or else the larger side, for parts of a split that of the group with a number."""
+        """Returns the decision with the current labels of its groups and a name for each group that it makes: for a
+        merge the name of the pinned or else the larger group, for parts of a split the name of the group with a
+        number."""
         labels = tuple(self.groups[key].label for key in decision.sides if key in self.groups)
         names = decision.names
         if decision.kind == "merge" and not names:
@@ -285,12 +285,12 @@ class MergeState:
             for key, name, part in zip(part_ids(decision.id, len(parts)), names, parts, strict=True)
         ]
         for part, to in zip(wanted, made, strict=False):
-            for latecomer in np.setdiff1d(part, self.everyone, assume_unique=True).tolist():
+            for latecomer in np.setdiff1d(part, self.conversation_ids, assume_unique=True).tolist():
                 self.latecomers[latecomer] = to.id
         self._replace((group.id,), made)
 
     def _parts(self, decision: GoalDecision, group: Group) -> tuple[list[Ids], list[Ids]]:
-        """The parts that a split names, and the groups that it makes of the members."""
+        """(parts as the split names them, latecomers included; members of the groups that it makes)."""
         members = self.members(group.id)
         wanted = [np.unique(_ids(part)) for part in decision.parts]
         named = np.concatenate([np.empty(0, np.int64), *wanted])
@@ -298,7 +298,7 @@ class MergeState:
             raise UsageError("A conversation cannot be in two parts.")
         inside = [part[np.isin(part, members, assume_unique=True)] for part in wanted]
         strangers = np.setdiff1d(named, members, assume_unique=True)
-        if np.isin(strangers, self.everyone).any():
+        if np.isin(strangers, self.conversation_ids).any():
             raise UsageError("A part names what is not in the group.", "Look at its members again.")
         if any(not len(part) for part in inside):
             raise UsageError("A part needs a member of the group.", "Look at its members again.")
@@ -313,7 +313,7 @@ class MergeState:
         if len(decision.parts) != 1 or not len(decision.parts[0]):
             raise UsageError("There is no conversation to move.")
         wanted = np.unique(_ids(decision.parts[0]))
-        moved = wanted[np.isin(wanted, self.everyone, assume_unique=True)]
+        moved = wanted[np.isin(wanted, self.conversation_ids, assume_unique=True)]
         changed: dict[str, Ids] = {}
         for key in self.current:
             members = self.members(key)
@@ -359,7 +359,7 @@ class MergeState:
         self.groups[group.id] = replace(group, label=label, pinned_by=decision if on else None)
 
     def _replace(self, old: Sequence[str], new: Sequence[Group]) -> None:
-        """Replaces groups by new ones, which inherit what is forbidden to them."""
+        """Replaces groups by new ones, which inherit their *never* decisions."""
         for (a, b), decision in list(self.forbidden.items()):
             for key, other in ((a, b), (b, a)):
                 if key in old and other not in old:

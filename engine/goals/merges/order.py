@@ -1,15 +1,15 @@
-"""The order of the merge queue: the most similar pair first, the most probable, or the one whose answer teaches most.
+"""Orders of the merge queue: by similarity, by merge probability, or by expected error reduction (active learning).
 
-What an answer teaches is the expected squared error of merge probabilities that it removes, summed over all undecided
-pairs, each weighted by its mass. Deciding pair i removes its own error p_i (1 - p_i) = c_i. It also changes the
-weights: with covariance S of the weights, one more Bernoulli answer at x_i reduces the variance of the logit of pair j
-by c_i (x_j' S x_i)^2 / (1 + c_i x_i' S x_i) (the rank-one update of the Laplace approximation), and the variance of its
-probability by c_j^2 times that. So
+The expected error reduction of a decision is by how much it lowers the expected squared error of the merge
+probabilities, summed over all undecided pairs, each weighted by its mass. Deciding pair i removes its own error
+p_i (1 - p_i) = c_i. It also changes the weights: with covariance S of the weights, one more Bernoulli observation at
+x_i reduces the variance of the logit of pair j by c_i (x_j' S x_i)^2 / (1 + c_i x_i' S x_i) (the rank-one update of the
+Laplace approximation), and the variance of its probability by c_j^2 times that. So
 
-    teaches(i) = mass_i c_i + c_i / (1 + c_i x_i' S x_i) * sum over j /= i of mass_j c_j^2 (x_j' S x_i)^2
+    reduction(i) = mass_i c_i + c_i / (1 + c_i x_i' S x_i) * sum over j /= i of mass_j c_j^2 (x_j' S x_i)^2
 
 This is the variance criterion of active learning (Cohn, Ghahramani & Jordan 1996, J. Artif. Intell. Res. 4) for a
-logistic model. The sum is one quadratic form, so a queue of any length is ranked in one pass.
+logistic model. The sum over j is a quadratic form, so all pairs are ranked in one pass.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from engine.goals.merges.merge_probability import Floats, MergeModel, design
 from engine.records.goals import MergeOrder
 
 
-def teaches(model: MergeModel, features: Floats, masses: Floats) -> Floats:
-    """What deciding each pair would teach, shape (pairs,); the formula is in the docstring of this module.
+def expected_error_reduction(model: MergeModel, features: Floats, masses: Floats) -> Floats:
+    """Expected error reduction of deciding each pair, shape (pairs,); the module docstring has the formula.
 
     Args:
         features: Of the undecided pairs, shape (pairs, features), NaN where unknown.
@@ -35,8 +35,8 @@ def teaches(model: MergeModel, features: Floats, masses: Floats) -> Floats:
     of_others = np.einsum("if,fg,ig->i", moved, targets, moved)
     own = np.einsum("if,if->i", moved, x)
     of_others -= masses * np.square(c * own)
-    taught: Floats = masses * c + c / (1 + c * own) * of_others
-    return taught
+    gain: Floats = masses * c + c / (1 + c * own) * of_others
+    return gain
 
 
 def ranked(
@@ -45,12 +45,15 @@ def ranked(
     """Indices of the pairs, the next to decide first; ties keep the order of the pairs.
 
     Args:
-        similarities: Of the descriptions, shape (pairs,).
+        order: `similarity`, `probability`, or `teaching`, which is by expected error reduction.
+        features: Of the pairs, shape (pairs, features), NaN where unknown.
+        similarities: Cosines of the descriptions, shape (pairs,).
+        masses: Weight of each pair, shape (pairs,).
     """
     if order == "similarity":
         worth = similarities
     elif order == "probability":
         worth = model.probabilities(features)
     else:
-        worth = teaches(model, features, masses)
+        worth = expected_error_reduction(model, features, masses)
     return list(map(int, np.argsort(-worth, kind="stable")))

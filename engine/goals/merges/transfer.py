@@ -1,19 +1,19 @@
-"""Transfer of decisions to a new clustering, by the members of the groups that they were about.
+"""Transfers decisions to a new clustering by the members of their groups.
 
-Cluster numbers mean nothing from one clustering to the next; members do. Among the conversations that both
-clusterings know:
+The same cluster number means another cluster in another clustering, so groups are matched by their members. Among the
+conversations that are in both clusterings:
 
 - A new group is *in* an old one when more than half of it lies there. A new group is the *home* of an old one when it
   holds more than half of it.
-- A merge is taken over by merging all new groups that are in the merged one, when together they hold more than half of
-  it; else the merges below it are tried.
-- A refusal holds between every new group that is in, or the home of, one side and every one of the other. A refusal for
-  now is taken over only while both sides are current groups, one for good always.
+- A merge is transferred by merging all new groups that are in the merged one, if together they hold more than half of
+  it; otherwise the merges that it was made from are tried.
+- An *apart* or *never* is transferred to every pair of a new group that is in, or the home of, the first group and one
+  that is in, or the home of, the second. An *apart* is transferred only if both are current groups, a *never* always.
 - Names, pins and moved conversations go to the home.
-- A split needs nothing where the new clusters part its members too.
+- A split needs no decision if its parts have different homes.
 
-Only decisions of a person are taken over: a rule can decide again. Decisions that cannot be taken over are returned
-with the reason, so that they can be reported and tried on a later clustering.
+Only decisions of people are transferred, because automatic rules can decide again. Decisions that cannot be transferred
+are returned with the reason, so that they can be reported and tried on a later clustering.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ TOGETHER = "its sides lie in one group now"
 PARTS_TOGETHER = "its parts lie in one group now"
 
 Transfer = Generator[GoalDecision, None, dict[int, str]]
-"""Yields decisions for the new state; each must be applied before the next is asked for. Returns why each decision, by
-id, could not be taken over."""
+"""Yields decisions for the new state; the caller must apply each before it asks for the next. Returns the reasons why
+decisions could not be transferred, by id."""
 
 
 def transfer_decisions(
@@ -48,9 +48,9 @@ def transfer_decisions(
     """Transfers decisions from an old state to a new one.
 
     Args:
-        old: The state after all its decisions that stand.
-        decisions: Those of them to take over, in order.
-        new: The caller applies to it what is yielded.
+        old: The state after all its active decisions.
+        decisions: The decisions to transfer, in order.
+        new: The state to which the caller applies the yielded decisions.
     """
     wanted = {d.id: d for d in decisions if d.author == "human"}
     transfer = _Transfer(old, new, wanted, {})
@@ -89,7 +89,7 @@ class _Transfer:
     def join(
         self, group: Group, made_by: GoalDecision, pieces: Sequence[str]
     ) -> Generator[GoalDecision]:
-        """Merges new groups into one with the label of the old one."""
+        """Yields merges of new groups into one with the label of the old one."""
         name = (group.label, group.description)
         so_far = pieces[0]
         if len(pieces) == 1:
@@ -131,7 +131,7 @@ class _Transfer:
             ids = np.asarray(decision.parts[0], np.int64)
             to = self.old.current_of(decision.sides[0]) if decision.sides else None
             where = self.old.members(to) if to else self.old.outliers
-            known = np.intersect1d(np.intersect1d(ids, where), self.new.everyone)
+            known = np.intersect1d(np.intersect1d(ids, where), self.new.conversation_ids)
             home = self.home(self.old.members(to)) if to else None
             if to and home is None:
                 self.leave_out(decision, self.why(where))
@@ -141,7 +141,7 @@ class _Transfer:
                 continue
             part = (array("q", left.tolist()),)
             try:
-                # tried on a copy, because it may be impossible
+                # tried on a copy, because it may fail
                 self.new.copy().apply(
                     _transferred(decision, "move", (home,) if home else (), parts=part)
                 )
@@ -186,10 +186,10 @@ class _Transfer:
 
     def why(self, members: Ids) -> str:
         """The reason why a group has no home."""
-        return SPREAD if np.isin(members, self.new.everyone).any() else GONE
+        return SPREAD if np.isin(members, self.new.conversation_ids).any() else GONE
 
     def groups_by_people(self) -> list[Group]:
-        """The current groups, those that a rule merged taken apart again."""
+        """The current groups of the old state, those that a rule merged replaced by the groups they were made of."""
         found = []
         left = list(self.old.current)
         while left:
@@ -202,7 +202,8 @@ class _Transfer:
         return found
 
     def inside(self, members: Ids) -> tuple[list[str], float]:
-        """The new groups that are in an old one, that with most of its members first, and the share of it they hold."""
+        """(new groups that are in an old one, the one with most of its members first; the share of it that they
+        hold)."""
         held, known, total = self.shares(members)
         pieces = [key for key in held if held[key] > SHARE * known[key]]
         pieces.sort(key=lambda key: (-held[key], key))
@@ -219,11 +220,11 @@ class _Transfer:
         return pieces if home is None or home in pieces else [home, *pieces]
 
     def shares(self, members: Ids) -> tuple[dict[str, int], dict[str, int], int]:
-        """Members of an old group in each new group; members of each new group that the old clustering knows; and
-        members of the old group that the new clustering knows."""
+        """(members of an old group in each new group; members of each new group that are in the old clustering; number
+        of members of the old group that are in the new clustering)."""
         keys = list(self.new.current)
         ids, places = self.new.numbers(keys)
-        known = np.isin(ids, self.old.everyone, assume_unique=True)
+        known = np.isin(ids, self.old.conversation_ids, assume_unique=True)
         mine = known & np.isin(ids, members, assume_unique=True)
         of_all = np.bincount(places[known & (places >= 0)], minlength=len(keys))
         of_mine = np.bincount(places[mine & (places >= 0)], minlength=len(keys))
@@ -238,7 +239,7 @@ def _transferred(
     names: tuple[tuple[str, str], ...] = (),
     parts: tuple[array[int], ...] = (),
 ) -> GoalDecision:
-    """A decision on the new state that repeats one on the old."""
+    """A decision on the new state, copied from one on the old state."""
     return replace(
         decision, kind=kind, sides=sides, names=names, parts=parts, source_id=decision.id,
         labels=(), evidence=None, id=0, act=0, given_at="",

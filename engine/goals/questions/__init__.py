@@ -1,1 +1,1 @@
-"""What a language model is asked about clusters, and what is read from its replies."""
+"""Questions to a language model about clusters, and the parsing of its replies."""

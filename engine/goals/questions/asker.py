@@ -1,9 +1,8 @@
 """The interface of a language model that the goal questions use. The model process implements it; tests use toy models.
 
-Two requests are enough. `generate` writes replies. `log_probs` computes the probability of given continuations, from
-which a yes or no is read as one answer against the other, and so is how well one list of texts continues another.
-Requests are batched: equal prefixes are decoded once and forked, so callers give each continuation a pair of its own,
-in any order.
+There are two requests. `generate` writes replies. `log_probs` computes the probabilities of given continuations: of
+"yes" against "no", or of texts after a list of other texts. Requests are batched and equal prefixes are decoded once,
+so callers pass one pair for each continuation, in any order.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ class Answer:
     """A generated reply.
 
     Attributes:
-        text: What was written after the prompt's own beginning of the reply.
-        cut: It ran into the length limit.
+        text: The generated text, without the beginning of the reply that the prompt gives.
+        cut: Whether it ended at the length limit.
     """
 
     text: str
@@ -30,11 +29,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class LogProb:
-    """How probable a continuation is.
+    """Log-probability of a continuation.
 
     Attributes:
         total: Sum of the natural log-probabilities of its tokens.
-        tokens: How many those are, at least one.
+        tokens: Number of its tokens, at least one.
     """
 
     total: float
@@ -42,22 +41,23 @@ class LogProb:
 
 
 class Asker(Protocol):
-    """A model that answers requests; it raises the errors of the model process."""
+    """A model that answers requests; its methods raise the errors of the model process."""
 
     def generate(
         self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None
     ) -> list[Answer]:
-        """Writes one reply to each body laid into the prompt, greedily.
+        """Generates one reply for each body, with greedy decoding.
 
         Args:
-            bodies: Texts between `prompt.before` and `prompt.question`. Untrusted: control tokens in them are text.
-            grammar: GBNF that the reply follows.
+            bodies: Texts inserted between `prompt.before` and `prompt.question`. Control tokens in them are read as
+                plain text.
+            grammar: GBNF grammar that constrains the reply.
         """
 
     def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
         """Returns the log-probability of each continuation, for pairs (body, continuation).
 
         Args:
-            prompt: Laid around each body, with its beginning of the reply; None reads the bare body, with the
-                tokens in front that the model wants at the start of a sequence.
+            prompt: Placed around each body, with its beginning of the reply; None reads the body alone, after the
+                model's beginning-of-sequence tokens.
         """

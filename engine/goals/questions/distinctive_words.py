@@ -1,4 +1,4 @@
-"""The words that distinguish a cluster from the others, for clusters without a label."""
+"""Words that distinguish a cluster from the others; they name clusters without a label."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.goals.embedders.tfidf import MOST_CHARS, term_counter
 from engine.goals.embedders.vectors import Numbers
 
 TEXTS = 500
-"""Texts of a cluster that are read, drawn by the seed; they show its common words."""
+"""Most texts of a cluster that are read; of more, a random sample."""
 
 
 def distinctive_words(
@@ -18,17 +18,18 @@ def distinctive_words(
 ) -> dict[int, tuple[str, ...]]:
     """The most distinctive words of each cluster, the most distinctive first.
 
-    A word's weight is the share of the cluster's texts that have it times the logarithm of how rare it is in the
-    average cluster (TF-IDF over clusters, after Grootendorst 2022, BERTopic; counted by texts, so that one text that
-    repeats itself does not name the cluster).
+    The weight of a word is the share of the cluster's texts that contain it times log(1 + 1 / its mean share over
+    clusters). That is the class-based TF-IDF of Grootendorst (2022, BERTopic), but counts texts instead of occurrences,
+    so that one repetitive text does not name the cluster.
 
     Args:
-        texts: One for each label; may be read lazily.
-        labels: Cluster numbers; negative ones are left out.
-        count: Words a cluster at most.
+        texts: One for each label; may be a lazy sequence.
+        labels: Cluster of each text; negative ones are ignored.
+        count: Most words for a cluster.
+        seed: Seed of the sample of texts.
 
     Returns:
-        An entry for each cluster, empty where its texts have no distinctive word.
+        Words by cluster; empty for a cluster without a distinctive word.
     """
     rng = np.random.default_rng([seed, 0x776F])
     numbers = [int(number) for number in np.unique(labels) if number >= 0]
@@ -57,7 +58,7 @@ def distinctive_words(
     names = counter.get_feature_names_out()
     found = dict(none)
     for place, number in enumerate(numbers):
-        # Equal weights in the order of the alphabet, which is that of the columns.
+        # The columns are in alphabetical order, and so are words of equal weight.
         best = np.argsort(-weights[place], kind="stable")[:count]
         found[number] = tuple(str(names[term]) for term in best if weights[place, term] > 0)
     return found

@@ -1,8 +1,8 @@
-"""A baseline without clusters: a model labels one conversation after the other, with a label used before or a new one.
+"""A baseline without clusters: a model labels one conversation after another, with an earlier label or a new one.
 
-It needs no vectors and no clusters, and depends on the order in which the conversations come: the labels that it may
-reuse are those of the conversations before. Kept for comparison: it is the baseline of Soroka et al., "Unsupervised
-Evaluation of Multi-Turn Objective-Driven Interactions", appendix C.1.
+It needs neither vectors nor clusters. Its result depends on the order of the conversations, because it may reuse the
+labels of earlier ones only. It is the baseline of Soroka et al., "Unsupervised Evaluation of Multi-Turn
+Objective-Driven Interactions", appendix C.1, and is there for comparison.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from engine.goals.questions.questions import LABEL_CHARS, LABEL_WORDS, clipped
 from engine.model.prompt_files import Prompt
 
 MOST_LABELS = 60
-"""Labels that are offered for reuse, those used last, so that the question keeps within the context."""
+"""Most labels that are offered for reuse, the most recently used ones, so that the question fits the context."""
 UNNAMED = "no label"
 
 
 def label_in_order(
     asker: Asker, prompt: Prompt, texts: Sequence[str], given: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Labels texts one after the other and yields each label as soon as the model wrote it.
+    """Labels texts one after another and yields each label as soon as the model has written it.
 
-    A label that differs from an earlier one in case, spacing or punctuation only is that earlier one. Empty replies
-    give `UNNAMED`.
+    A label that differs from an earlier one only in case, spacing or punctuation counts as that one. A reply without a
+    letter or digit gives `UNNAMED`.
 
     Args:
-        prompt: `relabel`, or one like it.
-        given: Labels of the first texts, where an earlier run gave them; it goes on after these.
+        prompt: The prompt `relabel`, or one of the same form.
+        given: Labels of the first texts from an earlier run, to resume it.
     """
     known: dict[str, str] = {}
 
     def used(label: str) -> str:
-        """The label as it was first written, now the last used."""
+        """Marks a label as the most recently used; returns it as it was first written."""
         key = "".join(filter(str.isalnum, label.casefold()))
         known[key] = known.pop(key, label)
         return known[key]

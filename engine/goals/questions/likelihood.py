@@ -1,14 +1,14 @@
 """The likelihood ratio of two clusters: how much better a model predicts the texts of one after those of the other.
 
-A model that is too small to answer whether two lists have the same goal still continues a list with similar texts, so
-the gain in log-probability measures how similar they are. For a text b of B, read after a list of A's and after a mixed
-list:
+A model that is too small to answer whether two lists have the same goal still predicts a text better after similar
+texts, so the gain in log-probability measures the similarity of clusters A and B. For a text b of B, read after a list
+of texts of A and after a mixed list:
 
     gain(A -> B) = mean over b of (log p(b | A's) - log p(b | mixed)) / tokens(b)
-    likelihood ratio of A and B = (gain(A -> B) + gain(B -> A)) / 2, in nats a token
+    likelihood ratio of A and B = (gain(A -> B) + gain(B -> A)) / 2, in nats per token
 
-Each text is read on its own, right after the list: after nine others of B the tenth would gain nothing from A. The
-mixed list of a cluster is drawn once from all others, so it is read once for each cluster and not for each pair.
+Each text of B is read alone after the list, because after other texts of B it would gain little from A. The mixed list
+of a cluster is drawn once from all other clusters, so it is read once for each cluster and not for each pair.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 def list_prefix(texts: Sequence[str]) -> str:
-    """The beginning of a list, for a model to continue."""
+    """The texts as a list that ends where the next item begins."""
     return "".join(f"- {clipped(text, TEXT_CHARS)}\n" for text in texts) + "-"
 
 
@@ -37,11 +37,11 @@ def continuation(text: str) -> str:
 def read_mixed(
     asker: Asker, mixed: Mapping[str, Sequence[str]], texts: Mapping[str, Sequence[str]]
 ) -> dict[str, list[LogProb]]:
-    """Reads the texts of each cluster after its mixed list.
+    """Log-probability of each text of each cluster after the mixed list of that cluster.
 
     Args:
-        mixed: For each cluster, texts drawn from the others.
-        texts: For each cluster, the texts that stand for it.
+        mixed: For each cluster, texts drawn from other clusters.
+        texts: For each cluster, a sample of its texts.
     """
     return _read(asker, {key: (mixed[key], chosen) for key, chosen in texts.items()})
 
@@ -52,11 +52,11 @@ def likelihood_ratios(
     texts: Mapping[str, Sequence[str]],
     after_mixed: Mapping[str, Sequence[LogProb]],
 ) -> list[float]:
-    """The likelihood ratio of each pair, nats a token.
+    """The likelihood ratio of each pair, in nats per token.
 
     Args:
-        texts: For each cluster, the texts that stand for it; equal to those given to `read_mixed`.
-        after_mixed: From `read_mixed`.
+        texts: For each cluster, a sample of its texts, the same as in `read_mixed`.
+        after_mixed: The result of `read_mixed`.
     """
     ways = [way for a, b in pairs for way in ((a, b), (b, a))]
     read = _read(asker, {way: (texts[way[0]], texts[way[1]]) for way in ways})
@@ -67,7 +67,7 @@ def likelihood_ratios(
 def _read(
     asker: Asker, wanted: Mapping[_Key, tuple[Sequence[str], Sequence[str]]]
 ) -> dict[_Key, list[LogProb]]:
-    """Reads texts after a list, for each key (list, texts)."""
+    """Log-probability of each text after a list, for each key, whose value is (list, texts)."""
     pairs = [
         (list_prefix(before), continuation(text))
         for before, texts in wanted.values()

@@ -1,8 +1,8 @@
-"""The questions of goal clustering: what a model reads for each, and how its reply is parsed.
+"""The questions of goal clustering: the text that a model reads for each, and the parsing of its reply.
 
-The wordings are prompt files (`summary`, `label`, `merge`, `merge-reason`); this module builds what is inserted into
+The prompts are files (`summary`, `label`, `merge`, `merge-reason`); this module builds the text that is inserted into
 them. The lists and their names follow Soroka et al., "Unsupervised Evaluation of Multi-Turn Objective-Driven
-Interactions", appendix B.1. A text takes one line, so no text can forge a list.
+Interactions", appendix B.1. Every text is put on one line, so that no text can imitate a list.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.model.prompt_files import Prompt
 EXAMPLES = 10
 """Number of texts in each list."""
 LABEL_CHARS, MERGE_CHARS = 240, 160
-"""Of each text; 20 and 30 of them leave room in a context of 2,048 tokens."""
+"""Characters of each text; 20 texts in a label question and 30 in a merge question fit a context of 2,048 tokens."""
 LABEL_WORDS = 6
 LABEL_GRAMMAR = (
     'root ::= " " [A-Z] [^\\n?:<>[\\]{}]{3,60} "\\nSentence: The user wants to " [^\\n.]{8,220} "."'
@@ -40,8 +40,8 @@ _OPENING = re.compile(r"(?:(?:task|group|question|label|title)\b[ \d]*:\s*)+", r
 _DANGLING = frozenset(
     ["a", "an", "and", "at", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"]
 )
-"""Words that no label ends with: it was cut behind them."""
-_OF_THE_QUESTION = _DANGLING | frozenset(
+"""Words that are removed from the end of a label, where it was cut off."""
+_QUESTION_WORDS = _DANGLING | frozenset(
     [
         "as", "be", "common", "description", "descriptions", "each", "example", "examples", "five",
         "following", "goal", "goals", "group", "groups", "help", "is", "it", "label", "labels", "list",
@@ -50,25 +50,25 @@ _OF_THE_QUESTION = _DANGLING | frozenset(
         "what", "which", "words", "you", "your",
     ]
 )  # fmt: skip
-"""A label of these words alone repeats the question; it does not say what the group is about."""
+"""A label that has only these words repeats the question and is rejected."""
 _EDGES = " \t\"'“”‘’*`#-–—:;,."
 
 
 def with_context(prompt: Prompt, context: str) -> Prompt:
-    """The prompt with a project's context paragraph in front; an empty one changes nothing."""
+    """The prompt with a project's context paragraph in front; unchanged if the paragraph is empty."""
     if not context.strip():
         return prompt
     return replace(prompt, before=f"{context.strip()}\n\n{prompt.before}")
 
 
 def read_summary(prompt: Prompt, reply: str, *, cut: bool) -> tuple[str, str | None]:
-    """Tidies a generated goal summary to its first sentence.
+    """Extracts the first sentence of a generated goal summary.
 
     Args:
-        cut: The reply ran into the length limit.
+        cut: Whether the reply ended at the length limit.
 
     Returns:
-        The goal and None; or an empty text and the reason why it is none.
+        (goal, None), or an empty text and the reason why the reply is not a goal.
     """
     if not _has_words(reply):
         return "", "the model named no goal"
@@ -83,7 +83,7 @@ def read_summary(prompt: Prompt, reply: str, *, cut: bool) -> tuple[str, str | N
 def choose(members: Sequence[int], number: int, seed: int) -> list[int]:
     """Draws up to `number` of `members` without replacement, in the order drawn.
 
-    The draw depends on the members and the seed, not on their order, so equal sides are asked about with equal texts.
+    The draw depends on the set of members and the seed, so questions about the same groups show the same texts.
     """
     pool = sorted(members)
     mixed = np.random.default_rng([seed, len(pool), *pool[:8], *pool[-8:]])
@@ -91,9 +91,9 @@ def choose(members: Sequence[int], number: int, seed: int) -> list[int]:
 
 
 def label_body(members: Sequence[str], others: Sequence[str]) -> str:
-    """The body of the label question: texts near a cluster that are not in it, and texts of it.
+    """The body of the label question: texts near a cluster that are not in it, then texts of the cluster.
 
-    The members come last, unlike in the paper: a small model describes the list that it read last.
+    The members come last, unlike in Soroka et al., because a small model describes the list that it read last.
     """
     return "\n\n".join(
         [_listed("NOT IN GROUP", others, LABEL_CHARS), _listed("GROUP", members, LABEL_CHARS)]
@@ -101,7 +101,7 @@ def label_body(members: Sequence[str], others: Sequence[str]) -> str:
 
 
 def merge_body(first: Sequence[str], second: Sequence[str], others: Sequence[str]) -> str:
-    """The body of the merge question: texts of both clusters, and texts of neither."""
+    """The body of the merge question: texts of both clusters, then texts of neither."""
     return "\n\n".join(
         [
             _listed("GROUP 1", first, MERGE_CHARS),
@@ -129,12 +129,12 @@ def clipped(text: str, chars: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a model called a cluster.
+    """The name that a model gave a cluster.
 
     Attributes:
         label: A few words.
-        description: One sentence; empty when the model wrote none.
-        reason: For a merge: what speaks for it, one sentence; for a label: why it is only the cluster's words.
+        description: One sentence; empty if the model wrote none.
+        reason: For a merge, one sentence in favour of it; for a label, why it is made of the cluster's words.
     """
 
     label: str
@@ -143,10 +143,10 @@ class Named:
 
 
 def read_label(reply: str, words: Sequence[str]) -> Named:
-    """Tidies a reply to the label question (`LABEL_GRAMMAR`).
+    """Parses a reply to the label question (`LABEL_GRAMMAR`).
 
     Args:
-        words: Distinctive words of the cluster, which name it when the reply does not.
+        words: Distinctive words of the cluster, which are its label if the reply has none.
     """
     label, description = _label_and_sentence(reply)
     why = ""
@@ -159,7 +159,7 @@ def read_label(reply: str, words: Sequence[str]) -> Named:
 
 
 def read_reason(prompt: Prompt, reply: str) -> Named:
-    """Tidies a reply to the merge-reason question (`REASON_GRAMMAR`); label and reason may be empty."""
+    """Parses a reply to the merge-reason question (`REASON_GRAMMAR`); label and reason may be empty."""
     head, _, rest = reply.partition("\nLabel:")
     label, description = _label_and_sentence(rest)
     reason = "" if not _has_words(head) else " ".join((prompt.reply + head).split())
@@ -173,8 +173,8 @@ def _label_and_sentence(text: str) -> tuple[str, str]:
     while words and words[-1].casefold() in _DANGLING:
         words.pop()
     label = " ".join(words).strip(_EDGES)
-    said = set(re.findall(r"[^\W\d_]+", label.casefold())) - _OF_THE_QUESTION
-    if not said or _REFUSAL.search(label):
+    content_words = set(re.findall(r"[^\W\d_]+", label.casefold())) - _QUESTION_WORDS
+    if not content_words or _REFUSAL.search(label):
         label = ""
     sentence = " ".join(rest.split())
     if not _has_words(sentence) or _REFUSAL.search(sentence):
@@ -184,7 +184,7 @@ def _label_and_sentence(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class MergeQuestion:
-    """The texts that one question shows."""
+    """The texts in one merge question: of the first group, of the second, and of neither."""
 
     first: tuple[str, ...]
     second: tuple[str, ...]
@@ -194,13 +194,13 @@ class MergeQuestion:
 def ask_merges(
     asker: Asker, prompt: Prompt, questions: Sequence[MergeQuestion]
 ) -> list[tuple[float, float]]:
-    """Asks whether pairs should be one, both ways round.
+    """Asks whether pairs of groups are one goal, in both orders.
 
     Args:
-        prompt: Its `end` is the yes, its `continuation` the no.
+        prompt: Its `end` is the text of yes, its `continuation` the text of no.
 
     Returns:
-        Probabilities of the yes among the two answers: the pair as given, and the other way round.
+        For each question the probability of yes (see `yes_probability`) in the given order and in the reverse order.
     """
     pairs: list[tuple[str, str]] = []
     for question in questions:
@@ -216,7 +216,7 @@ def ask_merges(
 
 
 def yes_probability(yes: LogProb, no: LogProb) -> float:
-    """Probability of the yes when the answer is one of the two."""
+    """Probability of yes, given that the answer is yes or no."""
     return 1 / (1 + math.exp(min(700.0, no.total - yes.total)))
 
 

@@ -71,7 +71,7 @@ def decision_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     with snapshot(conn):
         stored = stored_clustering(conn, None)
         for _, decision, reason in unplaced_decisions(conn, stored.id):
-            yield _decision_line(replace(decision, stands=False), reason)
+            yield _decision_line(replace(decision, active=False), reason)
         for decision in goal_decisions.history(conn, stored.id):
             yield _decision_line(decision, None)
 
@@ -91,7 +91,7 @@ def _decision_line(decision: GoalDecision, reason: str | None) -> dict[str, Any]
         "evidence": decision.evidence,
         "given_at": decision.given_at,
         "carried": decision.source_id,
-        "stands": decision.stands,
+        "stands": decision.active,
         "waiting": reason,
     }
 

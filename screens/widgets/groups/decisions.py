@@ -33,7 +33,7 @@ def folded(history: Sequence[GoalDecision]) -> list[GoalDecision]:
     found: list[GoalDecision] = []
     for decision in history:
         last = found[-1] if found else None
-        if last and (last.act, last.kind) == (decision.act, "apart") and not decision.carried:
+        if last and (last.act, last.kind) == (decision.act, "apart") and not decision.transferred:
             found[-1] = replace(decision, count=last.count + 1)
         else:
             found.append(decision)
@@ -42,7 +42,7 @@ def folded(history: Sequence[GoalDecision]) -> list[GoalDecision]:
 
 def decision_text(decision: GoalDecision) -> str:
     """What a decision did, `merged “A” and “B” into “C”`; where it stands for several, what all of them did."""
-    if decision.count > 1 and decision.carried:
+    if decision.count > 1 and decision.transferred:
         return f"took over {decision.count:,} decisions from an earlier clustering"
     if decision.count > 1 and decision.kind in BULK:
         return BULK[decision.kind].format(f"{decision.count:,}")

@@ -64,13 +64,13 @@ class TestDecidingByProbability:
         decision_log.decide(key, lambda state: [_moving(groups[2], stray, "auto")])
         decision_log.decide(key, lambda state: [_moving(groups[2], held, "human")])
         stage = self.decide(project, decision_log, 1.0)
-        assert stage.settled == 1
+        assert stage.moved == 1
         assert "moved 1 conversations" in stage.summary()
         state = decision_log.state(key)
         assert stray in state.members(groups[0])
         assert held in state.members(groups[2])
         assert decision_log.history(key)[0].author == "auto"
-        assert self.decide(project, decision_log, 1.0).settled == 0
+        assert self.decide(project, decision_log, 1.0).moved == 0
 
     def test_a_higher_threshold_merges_no_more(
         self, project: Project, decision_log: DecisionLog

@@ -12,8 +12,8 @@ import pytest
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.catalog import RunnableModel
 from engine.model.chat import Role
-from engine.simulate.forms.asking import Rules, RunOver
 from engine.simulate.forms.form import read_form
+from engine.simulate.forms.form_session import Rules, RunOver
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.profiles import Profile
 from engine.simulate.forms.run import FormRun
@@ -158,12 +158,14 @@ def test_answers_to_nothing(tmp_path: Path) -> None:
     """What is said while nothing is asked is no answer to what is asked later."""
     person = Person()
     person.say("too early")
-    told: list[str | None] = []
-    thread = threading.Thread(target=lambda: told.append(person.asked("Who?").text), daemon=True)
+    answers: list[str | None] = []
+    thread = threading.Thread(
+        target=lambda: answers.append(person.wait_for_answer("Who?").text), daemon=True
+    )
     thread.start()
     while person.question is None:
         thread.join(0.01)
-    assert told == []
+    assert answers == []
     person.say("Ann")
     thread.join(5)
-    assert told == ["Ann"]
+    assert answers == ["Ann"]

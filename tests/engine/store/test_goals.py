@@ -71,8 +71,8 @@ class TestTexts:
 
         project.write(work)
         with project.reading() as conn:
-            assert list(goals.lacking(conn, "one")) == [2]
-            assert list(goals.lacking(conn, "two")) == [1, 2, 3]
+            assert list(goals.ids_without_summary(conn, "one")) == [2]
+            assert list(goals.ids_without_summary(conn, "two")) == [1, 2, 3]
             found = goals.texts(conn, [1, 2, 3], "summary", "one")
         assert found == {
             1: GoalEntry(1, "pay"),
@@ -112,7 +112,7 @@ class TestVectors:
             assert [block.count for block in vectors.read(conn, "vectors", (2, 4))] == [2]
             assert vectors.count(conn, "vectors") == 3
             assert vectors.reasons(conn, "vectors") == {2: "empty"}
-            assert list(vectors.lacking(conn, "vectors")) == [3, 6]
+            assert list(vectors.ids_without_vector(conn, "vectors")) == [3, 6]
             assert vectors.config(conn, "vectors") == VECTORS
             assert vectors.config(conn, "others") is None
 
@@ -133,7 +133,7 @@ class TestVectors:
         with project.reading() as conn:
             assert vectors.config(conn, "vectors") == VECTORS
             assert list(vectors.read(conn, "vectors")) == []
-            assert list(vectors.lacking(conn, "vectors")) == [1]
+            assert list(vectors.ids_without_vector(conn, "vectors")) == [1]
         with pytest.raises(ValueError, match="not 1 vectors of 2"):
             project.write(lambda conn: vectors.add(conn, "vectors", run_id, [1], b"\0" * 4))
 
@@ -183,8 +183,8 @@ class TestClusterings:
         label("b", LabelEntry(1, "Buy", "They buy."))
         with project.reading() as conn:
             assert [c.label for c in clusterings.clusters(conn, key)] == ["", "Buy"]
-            assert list(clusterings.lacking_labels(conn, key, "b")) == [0]
-            assert list(clusterings.lacking_labels(conn, key, "a")) == []
+            assert list(clusterings.clusters_without_label(conn, key, "b")) == [0]
+            assert list(clusterings.clusters_without_label(conn, key, "a")) == []
 
     def test_what_came_later(self, project: Project) -> None:
         """It lacks an assignment until it has one, which a later one replaces."""
@@ -194,10 +194,10 @@ class TestClusterings:
         novel = Assigned(5, None, 0.1, (), 0.9, 3)
         project.write(lambda conn: clusterings.assign(conn, key, run_id, [one]))
         with project.reading() as conn:
-            assert list(clusterings.lacking_assignment(conn, key, "vectors")) == [5]
+            assert list(clusterings.ids_without_assignment(conn, key, "vectors")) == [5]
         project.write(lambda conn: clusterings.assign(conn, key, run_id, [novel, one]))
         with project.reading() as conn:
-            assert list(clusterings.lacking_assignment(conn, key, "vectors")) == []
+            assert list(clusterings.ids_without_assignment(conn, key, "vectors")) == []
             assert clusterings.assignments(conn, key) == [one, novel]
             assert clusterings.assigned_version(conn, key) == (2, 1, run_id)
 
@@ -215,7 +215,7 @@ class TestClusterings:
         with project.reading() as conn:
             assert goal_answers.stability(conn, key) == {0: 1.0, 1: 0.625}
             wanted: list[goal_answers.Repetition] = [("seed", 0), ("seed", 1), ("bootstrap", 1)]
-            assert goal_answers.lacking_repetitions(conn, key, "s", wanted) == [("seed", 1)]
+            assert goal_answers.missing_repetitions(conn, key, "s", wanted) == [("seed", 1)]
             assert [ari for _, ari, _ in goal_answers.agreements(conn, key, "s")] == [0.9, 0.9, 0.5]
 
     def test_answers(self, project: Project) -> None:
@@ -247,7 +247,7 @@ class TestDecisions:
 
         def in_force() -> list[int]:
             with project.reading() as conn:
-                return [d.id for d in goal_decisions.history(conn, key) if d.stands]
+                return [d.id for d in goal_decisions.history(conn, key) if d.active]
 
         say(GoalDecision("apart", ("c0", "c1"), labels=("a", "b"), id=1, act=1, given_at="t"))
         say(

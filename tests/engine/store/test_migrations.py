@@ -152,7 +152,7 @@ def test_what_schema_3_brought(tmp_path: Path) -> None:
         assert [cluster.label for cluster in clusterings.clusters(conn, 1)] == ["Buying", ""]
         assert [one.group for one in clusterings.assignments(conn, 1)] == ["c1"]
         (decision,) = goal_decisions.history(conn, 1)
-        assert (decision.kind, list(decision.parts[0]), decision.stands) == ("move", [1], False)
+        assert (decision.kind, list(decision.parts[0]), decision.active) == ("move", [1], False)
         assert goal_decisions.unplaced(conn, 1) == [(1, 1, "spread")]
         assert goal_answers.answers(conn, "p", ["sides"])["sides"].label == "Both"
         assert goal_answers.stability(conn, 1) == {0: 0.5, 1: 1.0}

@@ -100,14 +100,14 @@ class TestActs:
         assert list(decision_log.state(1).current) == ["d3"]
         undone = decision_log.undo(1)
         assert undone is not None
-        assert (undone.id, undone.stands, undone.count) == (1, False, 3)
+        assert (undone.id, undone.active, undone.count) == (1, False, 3)
         assert list(decision_log.state(1).current) == ["c0", "c1", "c2", "c3"]
         assert decision_log.undo(1) is None
         redone = decision_log.redo(1)
         assert redone is not None
-        assert redone.stands
+        assert redone.active
         assert list(decision_log.state(1).current) == ["d3"]
-        assert [row.stands for row in decision_log.history(1)] == [True, True, True]
+        assert [row.active for row in decision_log.history(1)] == [True, True, True]
 
     def test_all_or_nothing(self, project: Project) -> None:
         """An act with an impossible decision leaves neither rows nor traces in memory."""
@@ -174,7 +174,7 @@ class TestClusteringAgain:
         second = decision_log.add_clustering(**made([5, 5, 5, 4, 4, 6, 6, 7, 7], 1, "second"))
         assert stands(decision_log.state(second))["d4"] == [1, 2, 3, 4, 5]
         rows = decision_log.history(second)
-        assert [(row.kind, row.carried, row.act) for row in rows] == [
+        assert [(row.kind, row.transferred, row.act) for row in rows] == [
             ("never", True, 4),
             ("merge", True, 4),
         ]
@@ -200,12 +200,15 @@ class TestClusteringAgain:
         for _ in range(2):
             decision_log.return_to(1)
             rows = decision_log.history(1)
-            assert [(row.kind, row.carried) for row in rows] == [("never", True), ("apart", False)]
+            assert [(row.kind, row.transferred) for row in rows] == [
+                ("never", True),
+                ("apart", False),
+            ]
             decision_log.return_to(second)
             assert [row.kind for row in decision_log.history(second)] == ["never", "apart"]
         decision_log.undo(1)
         decision_log.return_to(1)
-        assert [row.stands for row in decision_log.history(1)] == [False, True]
+        assert [row.active for row in decision_log.history(1)] == [False, True]
 
     def test_a_clustering_that_cannot_be_stored(self, project: Project) -> None:
         """Leaves the one before shown, with its decisions."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.goals.clusters import neighbours
-from engine.goals.clusters.neighbours import Near
+from engine.goals.clusters.neighbours import NearestRows
 from engine.store.project import Project
 from engine.views import merge_queue_cache as standing_module
 from engine.views.decision_log import DecisionLog
@@ -26,7 +26,7 @@ def many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def near(
     project: Project, decision_log: DecisionLog, folder: Path | None, upto: int, built: list[int]
-) -> Near:
+) -> NearestRows:
     """The neighbours of the first conversations, in a program that has just begun."""
     queue_cache = MergeQueueCache(project, decision_log, folder)
     with project.reading() as conn:

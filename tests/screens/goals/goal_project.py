@@ -139,4 +139,4 @@ def group_id(project: ScreenProject, label: str) -> str:
 
 def kinds(project: ScreenProject) -> list[str]:
     """The kinds of the decisions that were not undone, oldest first."""
-    return [given.kind for given in reversed(project.goals.history()) if given.stands]
+    return [given.kind for given in reversed(project.goals.history()) if given.active]

@@ -54,7 +54,7 @@ async def test_a_session(tmp_path: Path) -> None:
             await press(pilot, "U")
             assert "2 decided (1 merged, 1 refused)" in text(pilot)
             refused = stored_goals(project).history()
-            assert [given.kind for given in refused if given.stands] == ["apart", "merge"]
+            assert [given.kind for given in refused if given.active] == ["apart", "merge"]
             await press(pilot, "p", "a", "H")
             assert "What they asked" in text(pilot)
             await press(pilot, "escape", "5")

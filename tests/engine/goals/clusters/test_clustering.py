@@ -18,7 +18,7 @@ from sklearn.metrics import silhouette_score
 
 from engine.errors import UsageError
 from engine.goals.clusters import clustering, kmeans, proposing_k
-from engine.goals.clusters.clustering import OUTLIER, Clusters, cluster, limits_of, split
+from engine.goals.clusters.clustering import OUTLIER, Clusters, cluster, outlier_limits, split
 from engine.goals.clusters.proposing_k import propose_k, silhouette
 from engine.goals.embedders.vectors import Vectors, has_vector, unit_rows
 from tests.engine.goals.groups import grouped, same_partition
@@ -178,8 +178,8 @@ class TestRepetition:
 
     def test_many_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Above the limit mini-batches find the groups too, and repeat themselves bit for bit."""
-        monkeypatch.setattr(kmeans, "WHOLE", 200)
-        monkeypatch.setattr(clustering, "WHOLE", 200)
+        monkeypatch.setattr(kmeans, "FULL_BATCH_ROWS", 200)
+        monkeypatch.setattr(clustering, "FULL_BATCH_ROWS", 200)
         monkeypatch.setattr(kmeans, "MINI_BATCH", 64)
         vectors, truth = grouped(6, 150)
         found = cluster(vectors, 6, 1, cut=None)
@@ -188,13 +188,13 @@ class TestRepetition:
 
     def test_mini_batches_use_all_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A group too rare for the sample still pulls the centre that is nearest to it."""
-        monkeypatch.setattr(kmeans, "WHOLE", 200)
-        monkeypatch.setattr(clustering, "WHOLE", 200)
+        monkeypatch.setattr(kmeans, "FULL_BATCH_ROWS", 200)
+        monkeypatch.setattr(clustering, "FULL_BATCH_ROWS", 200)
         monkeypatch.setattr(kmeans, "MINI_BATCH", 64)
         vectors, _ = grouped(6, 150, noise=0.4)
         whole = cluster(vectors, 6, 1, cut=None).inertia
-        monkeypatch.setattr(kmeans, "WHOLE", 10**6)
-        monkeypatch.setattr(clustering, "WHOLE", 10**6)
+        monkeypatch.setattr(kmeans, "FULL_BATCH_ROWS", 10**6)
+        monkeypatch.setattr(clustering, "FULL_BATCH_ROWS", 10**6)
         assert whole < 1.02 * cluster(vectors, 6, 1, cut=None).inertia
 
 
@@ -214,15 +214,15 @@ class TestOutliers:
         """What is far does not move the limit that it is measured by."""
         labels = np.zeros(100, dtype=np.int32)
         distances = np.linspace(0.1, 0.2, 100, dtype=np.float32)
-        before = limits_of(distances, labels, 1)
+        before = outlier_limits(distances, labels, 1)
         distances[-10:] = 2
-        assert limits_of(distances, labels, 1) == pytest.approx(before, rel=0.15)
+        assert outlier_limits(distances, labels, 1) == pytest.approx(before, rel=0.15)
 
     def test_few_members_borrow_from_all(self) -> None:
         """A cluster of equal texts does not reject the next that differs a little, where clusters are wide usually."""
         distances = np.concatenate([np.zeros(3), np.linspace(0.2, 0.4, 300)]).astype(np.float32)
         labels = np.repeat(np.array([0, 1], dtype=np.int32), [3, 300])
-        narrow, wide = limits_of(distances, labels, 2)
+        narrow, wide = outlier_limits(distances, labels, 2)
         assert 0.2 < narrow < wide
 
     def test_a_cluster_of_one_is_none(self) -> None:
@@ -303,7 +303,7 @@ class TestProposedNumber:
         found = propose_k(vectors, 2)
         assert found == propose_k(vectors[::-1], 2)
         scores = dict(found.tried)
-        assert scores[found.best] >= proposing_k.NEARLY * max(scores.values())
+        assert scores[found.best] >= proposing_k.NEARLY_BEST * max(scores.values())
         assert all(scores[k] < scores[found.best] for k in scores if k < found.best)
 
     @pytest.mark.parametrize("count", [1, 2, 5, 9, 20])

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from engine.errors import Cancelled
-from engine.goals.clusters import granularity as room
+from engine.goals.clusters import granularity as granularity_module
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.granularity import DEFAULT, Granularity, adjusted_rand, granularity
 from engine.goals.embedders.vectors import Numbers, Vectors, unit_rows
@@ -42,7 +42,7 @@ class TestThreshold:
             sums = np.zeros((clusters.k, vectors.shape[1]))
             inside = clusters.labels >= 0
             np.add.at(sums, clusters.labels[inside], vectors[inside])
-            near = found.closeness(sums, clusters.sizes.astype(float))
+            near = found.scaled_similarity(sums, clusters.sizes.astype(float))
             goal = np.array(
                 [np.bincount(gold[clusters.labels == n]).argmax() for n in range(clusters.k)]
             )
@@ -67,11 +67,11 @@ class TestThreshold:
         """Of many rows a sample is enough; outliers have no say."""
         vectors, _ = tree(4, 3, 100, apart=0.4)
         labels = cluster(vectors, 16, 0).labels
-        monkeypatch.setattr(room, "SAMPLE", 300)
+        monkeypatch.setattr(granularity_module, "SAMPLE", 300)
         assert granularity(vectors, labels).groups == 4
         noise = unit_rows(np.random.default_rng(1).standard_normal((50, 64)))
         outside = np.full(50, -1, dtype=np.int32)
-        monkeypatch.setattr(room, "SAMPLE", 3000)
+        monkeypatch.setattr(granularity_module, "SAMPLE", 3000)
         more = granularity(np.concatenate([vectors, noise]), np.concatenate([labels, outside]))
         assert more == granularity(vectors, labels)
 
@@ -112,7 +112,7 @@ class TestCloseness:
         found = granularity(vectors, labels)
         sums = np.zeros((8, 64))
         np.add.at(sums, labels, vectors)
-        near = found.closeness(sums, np.full(8, 100.0))
+        near = found.scaled_similarity(sums, np.full(8, 100.0))
         assert near[0, 1] == pytest.approx(1.0, abs=0.1)
         assert near[0, 2] == pytest.approx(0.0, abs=0.1)
         assert near == pytest.approx(near.T)
@@ -126,13 +126,15 @@ class TestCloseness:
         for rows in (vectors, shifted):
             sums = np.zeros((8, 64))
             np.add.at(sums, labels, rows)
-            pairs.append(granularity(rows, labels).closeness(sums, np.full(8, 100.0))[0, 1:3])
+            pairs.append(
+                granularity(rows, labels).scaled_similarity(sums, np.full(8, 100.0))[0, 1:3]
+            )
         assert pairs[1] == pytest.approx(pairs[0], abs=0.1)
 
     def test_single_members(self) -> None:
         """Groups of one member have a closeness too."""
         found = Granularity(0.1, 0.6, 0.5, 2)
-        near = found.closeness(np.eye(2), np.ones(2))
+        near = found.scaled_similarity(np.eye(2), np.ones(2))
         assert np.isfinite(near).all()
 
 
@@ -150,42 +152,42 @@ class TestFigures:
 
     @settings(max_examples=25, deadline=None)
     @given(st.integers(0, 10**6), st.integers(3, 9))
-    def test_the_middle(self, seed: int, k: int) -> None:
+    def test_the_consensus(self, seed: int, k: int) -> None:
         """The partition that is taken agrees best with all of them by quality, as scikit-learn measures it from labels;
         pairs of rows are counted as they are."""
         rng = np.random.default_rng(seed)
         rows = unit_rows(rng.standard_normal((30, 4)))
         labels = np.concatenate([np.arange(k), rng.integers(k, size=30 - k)]).astype(np.int32)
-        sums, sizes = room._sums(rows, labels, k)
-        steps = room._merging(sums, sizes, 0.0, 0.5)
+        sums, sizes = granularity_module._sums(rows, labels, k)
+        steps = granularity_module._agglomerate(sums, sizes, 0.0, 0.5)
         partitions = [labels.copy()]
         for step in steps:
             partitions.append(np.where(partitions[-1] == step.second, step.first, partitions[-1]))
-        pairs, every = room._pairs_inside(sizes, steps)
+        pairs, every = granularity_module._pairs_inside(sizes, steps)
         inside = [int((one[:, None] == one).sum() - 30) // 2 for one in partitions]
         assert pairs.tolist() == inside
         assert every == 30 * 29 / 2
         quality = rng.random(len(partitions))
-        weights = (quality / quality.max()) ** room.SHARPNESS
+        weights = (quality / quality.max()) ** granularity_module.QUALITY_EXPONENT
         expected = [
             sum(w * adjusted_rand_score(a, b) for w, b in zip(weights, partitions, strict=True))
             for a in partitions
         ]
-        at = room._middle(quality, pairs, every)
+        at = granularity_module._consensus(quality, pairs, every)
         assert expected[at] == pytest.approx(max(expected))
 
     def test_no_quality(self) -> None:
         """Where no partition is any good it stays at the finest."""
-        assert room._middle(np.zeros(3), np.array([1.0, 2.0, 4.0]), 10.0) == 0
+        assert granularity_module._consensus(np.zeros(3), np.array([1.0, 2.0, 4.0]), 10.0) == 0
 
     def test_silhouettes(self) -> None:
         """The silhouette of each partition on the way is what scikit-learn computes from all pairs of rows."""
         rng = np.random.default_rng(4)
         rows = unit_rows(rng.standard_normal((40, 5)))
         labels = np.arange(40, dtype=np.int32) % 6
-        sums, sizes = room._sums(rows, labels, 6)
-        steps = room._merging(sums, sizes, 0.0, 0.5)
-        found = room._silhouettes(rows, labels, sums, sizes, steps)
+        sums, sizes = granularity_module._sums(rows, labels, 6)
+        steps = granularity_module._agglomerate(sums, sizes, 0.0, 0.5)
+        found = granularity_module._silhouettes(rows, labels, sums, sizes, steps)
         now = labels.copy()
         for groups, step in zip(range(6, 1, -1), [*steps, None], strict=True):
             expected = silhouette_score(rows, now, metric="cosine")

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from engine.errors import UsageError
 from engine.goals.clusters.membership import (
+    MEDIAN_SCORE,
     MOST_OTHERS,
     NOVEL,
     OTHERS_ABOVE,
-    USUAL,
     Assigned,
     assign,
     membership_of,
@@ -76,7 +76,7 @@ class TestScores:
         vectors, truth = grouped(2, 200, noise=noise)
         found = assign(vectors, membership_of(vectors, truth, 2))
         own = np.where(found.nearest == truth, found.scores, 1 - found.scores)
-        assert float(np.median(own)) == pytest.approx(USUAL, abs=0.01)
+        assert float(np.median(own)) == pytest.approx(MEDIAN_SCORE, abs=0.01)
 
     @settings(max_examples=40, deadline=None)
     @given(st.integers(0, 10**6), st.integers(2, 8), st.floats(0.01, 0.5))

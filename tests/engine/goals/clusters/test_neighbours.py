@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.goals.clusters import neighbours
-from engine.goals.clusters.neighbours import Near, Neighbours, overlap
+from engine.goals.clusters.neighbours import NearestRows, Neighbours, overlap
 from engine.goals.embedders.vectors import Vectors, unit_rows
 from tests.engine.goals.groups import grouped
 
@@ -151,8 +151,8 @@ class TestKept:
     def test_it_is_read_the_next_time(self, tmp_path: Path) -> None:
         """The second time nothing is built, and the neighbours are the same."""
         vectors, path, rows = many(), tmp_path / "near.hnsw", np.arange(4, 90)
-        first = Neighbours.kept(path, vectors, "f")
-        second = Neighbours.kept(path, vectors, "f", note=_die)
+        first = Neighbours.load_or_build(path, vectors, "f")
+        second = Neighbours.load_or_build(path, vectors, "f", note=_die)
         assert (first.of_rows(rows, 5).rows == second.of_rows(rows, 5).rows).all()
         assert second.query(vectors[599:], 1).rows.tolist() == [[599]]
 
@@ -167,23 +167,25 @@ class TestKept:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            Neighbours.kept(tmp_path / "a", vectors, "f", note=stop)
-        Neighbours.kept(tmp_path / "a", vectors, "f", note=lambda done, _: seen.append(done))
-        Neighbours.kept(tmp_path / "b", vectors, "f")
+            Neighbours.load_or_build(tmp_path / "a", vectors, "f", note=stop)
+        Neighbours.load_or_build(
+            tmp_path / "a", vectors, "f", note=lambda done, _: seen.append(done)
+        )
+        Neighbours.load_or_build(tmp_path / "b", vectors, "f")
         assert seen[0] == at // 128 * 128
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
     def test_other_vectors(self, tmp_path: Path) -> None:
         """An index of other vectors is replaced."""
         vectors, path = many(), tmp_path / "near.hnsw"
-        Neighbours.kept(path, vectors, "f")
-        found = Neighbours.kept(path, vectors[:400], "g")
+        Neighbours.load_or_build(path, vectors, "f")
+        found = Neighbours.load_or_build(path, vectors[:400], "g")
         assert found.query(vectors[399:400], 1).rows.tolist() == [[399]]
         assert Neighbours.load(path, vectors, "f") is None
 
     def test_few(self, tmp_path: Path) -> None:
         """Few rows are compared with each other, and nothing is written."""
-        assert Neighbours.kept(tmp_path / "near.hnsw", many()[:40], "f").exact
+        assert Neighbours.load_or_build(tmp_path / "near.hnsw", many()[:40], "f").exact
         assert list(tmp_path.iterdir()) == []
 
 
@@ -191,7 +193,9 @@ class TestOverlap:
     def test_counted(self) -> None:
         """Shares of neighbours by cluster; outliers and missing neighbours count nowhere."""
         labels = np.array([0, 0, 1, -1], dtype=np.int32)
-        near = Near(np.array([[1, 2], [0, 3], [1, -1], [0, 1]]), np.zeros((4, 2), dtype=np.float32))
+        near = NearestRows(
+            np.array([[1, 2], [0, 3], [1, -1], [0, 1]]), np.zeros((4, 2), dtype=np.float32)
+        )
         found = overlap(near, np.arange(4), labels, 3).toarray()
         assert found == pytest.approx(np.array([[2 / 3, 1 / 3, 0], [1, 0, 0], [0, 0, 0]]))
 

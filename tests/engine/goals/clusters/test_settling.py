@@ -7,13 +7,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engine.goals.clusters.neighbours import Near, Neighbours
-from engine.goals.clusters.settling import NEIGHBOURS, SHARE, settled
+from engine.goals.clusters.neighbours import NearestRows, Neighbours
+from engine.goals.clusters.settling import NEIGHBOURS, SHARE, settle
 from engine.goals.embedders.vectors import Numbers, Vectors
 from tests.engine.goals.groups import grouped, same_partition
 
 
-def near_of(vectors: Vectors) -> Near:
+def near_of(vectors: Vectors) -> NearestRows:
     """The neighbours of every row."""
     return Neighbours(vectors, "").of_rows(np.arange(len(vectors)), NEIGHBOURS)
 
@@ -32,27 +32,27 @@ class TestWhatMoves:
         labels[strays[:12]] = (labels[strays[:12]] + 1) % 6
         labels[strays[12:]] = -1
         assert not same_partition(labels, gold)
-        assert settled(near_of(vectors), labels, nobody(labels)).tolist() == gold.tolist()
+        assert settle(near_of(vectors), labels, nobody(labels)).tolist() == gold.tolist()
 
     def test_a_row_between_groups_stays(self) -> None:
         """No group draws a row whose neighbours are of two groups in equal parts, in whichever of them it is, nor one
         that is in none."""
         rows = np.array([[1, 2, 3, 4]])
-        near = Near(np.repeat(rows, 5, axis=0), np.full((5, 4), 0.1, dtype=np.float32))
+        near = NearestRows(np.repeat(rows, 5, axis=0), np.full((5, 4), 0.1, dtype=np.float32))
         for own in (0, 1, -1):
             labels = np.array([own, 0, 0, 1, 1], dtype=np.int32)
             fixed = np.array([False, True, True, True, True])
-            assert settled(near, labels, fixed)[0] == own
+            assert settle(near, labels, fixed)[0] == own
 
     def test_what_points_away_has_no_vote(self) -> None:
         """Neighbours at a right angle or beyond say nothing, however many they are."""
-        near = Near(
+        near = NearestRows(
             np.array([[1, 2, 3, 4]]).repeat(5, axis=0),
             np.array([[0.5, 1.0, 1.2, 1.9]], dtype=np.float32).repeat(5, axis=0),
         )
         labels = np.array([-1, 0, 1, 1, 1], dtype=np.int32)
         fixed = np.array([False, True, True, True, True])
-        assert settled(near, labels, fixed)[0] == 0
+        assert settle(near, labels, fixed)[0] == 0
 
 
 class TestWhatStays:
@@ -63,7 +63,7 @@ class TestWhatStays:
         labels[0] = (gold[0] + 1) % 6
         fixed = nobody(labels)
         fixed[0] = True
-        found = settled(near_of(vectors), labels, fixed)
+        found = settle(near_of(vectors), labels, fixed)
         assert found[0] == labels[0]
         assert found[1:].tolist() == gold[1:].tolist()
 
@@ -72,7 +72,7 @@ class TestWhatStays:
         vectors, gold = grouped()
         labels = gold.copy()
         labels[:2] = 6
-        found = settled(near_of(vectors), labels, nobody(labels))
+        found = settle(near_of(vectors), labels, nobody(labels))
         assert np.flatnonzero(found == 6).tolist() == [0, 1]
 
     @pytest.mark.parametrize("count", [0, 1, 3])
@@ -81,7 +81,7 @@ class TestWhatStays:
         vectors, gold = grouped(groups=1, each=3)
         labels = gold[:count]
         near = near_of(vectors[:count])
-        assert settled(near, labels, nobody(labels)).tolist() == labels.tolist()
+        assert settle(near, labels, nobody(labels)).tolist() == labels.tolist()
 
 
 @settings(max_examples=60, deadline=None)
@@ -90,12 +90,14 @@ class TestWhatStays:
 def test_the_same_whatever_groups_are_called(seed: int, rows: int, groups: int) -> None:
     """Renaming groups renames the result, every group is kept, and nobody leaves a group that holds the majority."""
     rng = np.random.default_rng(seed)
-    near = Near(rng.integers(0, rows, (rows, 4)), rng.uniform(0, 0.9, (rows, 4)).astype(np.float32))
+    near = NearestRows(
+        rng.integers(0, rows, (rows, 4)), rng.uniform(0, 0.9, (rows, 4)).astype(np.float32)
+    )
     labels = rng.integers(-1, groups, rows).astype(np.int32)
-    found = settled(near, labels, nobody(labels))
+    found = settle(near, labels, nobody(labels))
     names = rng.permutation(groups).astype(np.int32) + 10
     renamed = np.where(labels >= 0, names[labels], -1).astype(np.int32)
     expected = np.where(found >= 0, names[found], -1)
-    assert settled(near, renamed, nobody(labels)).tolist() == expected.tolist()
+    assert settle(near, renamed, nobody(labels)).tolist() == expected.tolist()
     assert set(labels[labels >= 0].tolist()) <= set(found.tolist())
     assert SHARE > 0.5

@@ -70,7 +70,7 @@ class TestRepetitions:
 
     def test_many_rows_are_drawn_from(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Above the limit a bootstrap is a sample of bounded size; a cluster it drew nothing of is unknown."""
-        monkeypatch.setattr(stability, "WHOLE", 40)
+        monkeypatch.setattr(stability, "FULL_BATCH_ROWS", 40)
         vectors, _ = grouped(5, 60)
         labels = cluster(vectors, 5).labels
         lone = labels.copy()

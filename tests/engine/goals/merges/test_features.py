@@ -19,7 +19,7 @@ def of(**changed: float) -> Floats:
     """Features of one pair, neither for nor against but for what is given."""
     nan = float("nan")
     plain = {
-        "closeness": 0.4, "description": 0.3, "overlap": 0.1, "likelihood": nan, "yes": nan,
+        "scaled_similarity": 0.4, "description": 0.3, "overlap": 0.1, "likelihood": nan, "yes": nan,
         "yes_reversed": nan, "a": 10.0, "b": 10.0, **changed,
     }  # fmt: skip
     given: dict[str, Any] = {name: np.array([value]) for name, value in plain.items()}
@@ -35,10 +35,10 @@ def test_neutral() -> None:
 
 @pytest.mark.parametrize(
     ("name", "more"),
-    [("closeness", 0.5), ("description", 0.5), ("overlap", 0.4), ("likelihood", 0.2)],
+    [("scaled_similarity", 0.5), ("description", 0.5), ("overlap", 0.4), ("likelihood", 0.2)],
 )
 def test_each_speaks_for_a_merge(name: str, more: float) -> None:
-    """More closeness, likeness of descriptions, overlap or likelihood make a merge more probable than not."""
+    """More scaled_similarity, likeness of descriptions, overlap or likelihood make a merge more probable than not."""
     assert MODEL.probabilities(of(**{name: more}))[0] > 0.5
 
 
@@ -46,7 +46,7 @@ def test_yes_weighs_little_until_it_earned_more() -> None:
     """A sure yes in both orders does not outweigh vectors that say no; one in one order only cancels out."""
     sure = of(yes=0.99, yes_reversed=0.99)
     assert MODEL.probabilities(sure)[0] > 0.5
-    assert MODEL.probabilities(of(closeness=0.1, yes=0.99, yes_reversed=0.99))[0] < 0.2
+    assert MODEL.probabilities(of(scaled_similarity=0.1, yes=0.99, yes_reversed=0.99))[0] < 0.2
     assert MODEL.probabilities(of(yes=0.9, yes_reversed=0.1)) == pytest.approx([0.5])
     right = np.repeat(np.concatenate([sure, of(yes=0.01, yes_reversed=0.01)]), 15, axis=0)
     taught = refit(PRIOR, right, [True] * 15 + [False] * 15)
@@ -55,18 +55,18 @@ def test_yes_weighs_little_until_it_earned_more() -> None:
 
 def test_decisions_move_the_threshold() -> None:
     """Five refusals just above the threshold make that a place to refuse, and a clear merge stays one."""
-    just_above = of(closeness=0.45)
+    just_above = of(scaled_similarity=0.45)
     taught = refit(PRIOR, np.repeat(just_above, 5, axis=0), [False] * 5)
     assert MODEL.probabilities(just_above)[0] > 0.5 > taught.probabilities(just_above)[0]
-    assert taught.probabilities(of(closeness=0.9))[0] > 0.9
+    assert taught.probabilities(of(scaled_similarity=0.9))[0] > 0.9
 
 
 @given(st.lists(st.floats(-1, 1), min_size=6, max_size=6), st.floats(1, 1e6), st.floats(1, 1e6))
 def test_bounded(values: list[float], a: float, b: float) -> None:
     """No evidence, however extreme, exceeds its widest; unknown stays unknown."""
-    closeness, description, overlap, likelihood, yes, back = values
+    scaled_similarity, description, overlap, likelihood, yes, back = values
     found = of(
-        closeness=closeness * 1e6, description=description * 1e6, overlap=abs(overlap),
+        scaled_similarity=scaled_similarity * 1e6, description=description * 1e6, overlap=abs(overlap),
         likelihood=likelihood * 1e6, yes=abs(yes), yes_reversed=abs(back), a=a, b=b,
     )  # fmt: skip
     assert np.abs(found).max() <= WIDEST

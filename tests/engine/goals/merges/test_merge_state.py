@@ -265,7 +265,7 @@ def test_in_words() -> None:
         "unpinned “bills”",
     ]
     row = replace(state.complete(decided(2, "split", "c0", parts=[[1]])), source_id=9)
-    assert (row.made, row.carried, row.stands) == (("d2", "d2.1"), True, True)
+    assert (row.made, row.transferred, row.active) == (("d2", "d2.1"), True, True)
 
 
 @st.composite
@@ -330,5 +330,5 @@ def test_any_clustering(sizes: dict[int, int], outside: int) -> None:
     members = {number: [next(ids) for _ in range(size)] for number, size in sizes.items()}
     outliers = [next(ids) for _ in range(outside)]
     state = MergeState.of_clusters(members, outliers)
-    assert state.everyone.tolist() == list(range(1, 1 + sum(sizes.values()) + outside))
+    assert state.conversation_ids.tolist() == list(range(1, 1 + sum(sizes.values()) + outside))
     assert all(np.all(np.diff(state.members(key)) > 0) for key in [*state.current, None])

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from engine.goals.merges.merge_probability import Prior, design, refit
-from engine.goals.merges.order import ranked, teaches
+from engine.goals.merges.order import expected_error_reduction, ranked
 
 PRIOR = Prior(("near", "far"), (0.0, 1.0, 0.0), (1.0, 1.0, 1.0))
 MODEL = refit(PRIOR, np.empty((0, 2)), [])
@@ -32,7 +32,7 @@ def test_teaches_by_definition() -> None:
     """The closed form is the error that one more answer removes from all other pairs, and its own."""
     random = np.random.default_rng(2)
     features, masses = random.normal(size=(7, 2)) * 2, random.random(7)
-    found = teaches(MODEL, features, masses)
+    found = expected_error_reduction(MODEL, features, masses)
     assert found == pytest.approx([expected_error_removed(features, masses, at) for at in range(7)])
 
 

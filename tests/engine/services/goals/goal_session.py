@@ -35,7 +35,7 @@ def state(goals: GoalService) -> dict[str, Any]:
         },
         "outliers": sorted(m.conversation_id for m in goals.members(None)),
         "history": [
-            [row.id, row.kind, row.text, row.stands, row.carried, row.probability]
+            [row.id, row.kind, row.text, row.active, row.transferred, row.probability]
             for row in goals.history()
         ],
         "left": goals.progress().left,

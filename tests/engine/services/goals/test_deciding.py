@@ -30,7 +30,7 @@ class TestDeciding:
         assert goals.group("c99") is None
         undone = goals.undo()
         assert undone is not None
-        assert (undone.id, undone.stands) == (done.id, False)
+        assert (undone.id, undone.active) == (done.id, False)
         assert goals.groups()[0].id == a.id
         assert goals.redo() is not None
         assert goals.groups()[0].id == merged.id

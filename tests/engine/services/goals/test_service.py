@@ -80,7 +80,7 @@ class TestLater:
         assert shown.id == 2
         carried = goals.history()
         assert carried
-        assert all(row.carried and row.stands for row in carried)
+        assert all(row.transferred and row.active for row in carried)
         answered = merge_rightly(goals)
         assert answered < len(carried)
         assert Counter(topic_of(goals, row.id) for row in goals.groups()) == dict.fromkeys(TOPICS, 1)  # fmt: skip

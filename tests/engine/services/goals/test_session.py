@@ -47,13 +47,13 @@ if REAL is not None:
             goals = stored_goals(project)
             assert json.loads(json.dumps(state(goals))) == said
             rows = goals.history()
-            assert len([row for row in rows if not row.carried]) == 10
-            refused = [set(row.sides) for row in rows if row.kind == "never" and row.carried]
+            assert len([row for row in rows if not row.transferred]) == 10
+            refused = [set(row.sides) for row in rows if row.kind == "never" and row.transferred]
             assert refused
             proposed = [set(proposal.pair) for proposal in goals.above(0)]
             assert not [pair for pair in refused if pair in proposed]
             goals.show(1)
             kinds = {row.kind for row in goals.history()}
             assert {"merge", "apart", "never", "split", "move", "pin", "rename"} <= kinds
-            assert len([row for row in goals.history() if not row.stands]) == 2
+            assert len([row for row in goals.history() if not row.active]) == 2
         check_whole(path)
