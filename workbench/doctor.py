@@ -22,7 +22,7 @@ from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntr
 from engine.model.catalog_file import cpu_name
 from engine.model.hub.pulls import unfinished
 from engine.services.models.facts import ModelFacts, model_facts
-from engine.services.models.memory import room
+from engine.services.models.memory import machine_memory
 from engine.store.health import examine, sqlite_facts
 from engine.text import one_line
 from engine.worker.client import ModelProcess
@@ -207,7 +207,7 @@ def _models(data: Path, cache: Path) -> Iterator[Check]:
     except WorkbenchError as error:
         yield Check("models", "bad", error.message, error.hint or "Install the program anew.")
         return
-    there = room()
+    there = machine_memory()
     for entry in entries:
         facts = model_facts(catalog, entry, there)
         if entry.name == DEFAULT_MODEL:

@@ -107,13 +107,13 @@ def _questionnaire(asked: Any) -> dict[str, Any]:
 def _of_turns(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Annotations of turns: a list with one entry for each assistant or user message; None where one has none."""
     answers = [one for one in history if one.get("role") == "assistant"]
-    wishes = [one for one in history if one.get("role") == "user"]
+    user_turns = [one for one in history if one.get("role") == "user"]
     found = {
         "hallucination": [_hallucinated(one.get("hallucination")) for one in answers],
         "hallucination_memo": [_memo(one.get("hallucination")) for one in answers],
         "satisfaction": [_number(one.get("satisfaction")) for one in answers],
         "unsatisfied_reason": [one.get("reason") for one in answers],
-        "user_intents": [one.get("intent") for one in wishes],
+        "user_intents": [one.get("intent") for one in user_turns],
     }
     known = {name: ones for name, ones in found.items() if any(one is not None for one in ones)}
     others = [

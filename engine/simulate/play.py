@@ -1,4 +1,4 @@
-"""Conversations as they are played: each a generator that asks for one reply at a time.
+"""Runs simulated conversations ("plays"): each is a generator that yields one call of a model at a time.
 
 A play knows neither models nor files. Many are played side by side: all calls that wait for the same model are
 answered as one batch, so simulations of small models are as fast as the batches are wide. A play must be a function
@@ -24,9 +24,9 @@ class Ending:
     """The result of a play.
 
     Attributes:
-        record: The conversation as one record of an import format, or None where the play was no conversation.
+        record: The conversation as one record of an import format; None if the play made no conversation.
         format: Name of that format.
-        result: Everything that is worth a table: scores, counts, labels. JSON.
+        result: Scores, counts and labels for tables, as JSON values.
     """
 
     record: Mapping[str, Any] | None = None
@@ -42,15 +42,15 @@ class Scenario(Protocol):
 
     @property
     def key(self) -> str:
-        """Names it among all scenarios of one run, e.g. `sharded/math/GSM8K-17/recap/3`."""
+        """A name that is unique in its run, e.g. `sharded/math/GSM8K-17/recap/3`."""
 
     @property
     def expected(self) -> float:
-        """Roughly how many replies it takes. Only the proportion to others of its run counts: estimates are corrected
-        by those that are over."""
+        """Rough number of replies that it takes. Only the ratio to other scenarios of its run matters, because
+        estimates are scaled by the finished plays."""
 
     def play(self) -> Play:
-        """A new play of it."""
+        """Returns a new play."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +63,18 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class FailedCall:
-    """In place of a reply: why no model gave one. The play breaks off."""
+    """Replaces a reply that no model could give; `reason` says why. The play is aborted."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A play that is over, with its transcript.
+    """A finished or aborted play with its transcript.
 
     Attributes:
-        reason: Why it broke off, or None where it ended; there is nothing in `ending` then.
+        ending: The result; empty if the play was aborted.
+        reason: Why it was aborted; None if it finished.
     """
 
     key: str
@@ -96,11 +97,11 @@ def _each_its_own(role: Role) -> Hashable:
 
 
 def _ignore(key: str, line: Line) -> None:
-    """Nobody listens."""
+    """The default of `on_reply`: does nothing."""
 
 
 class Playing:
-    """Plays side by side: collects the calls that wait, and hands out the replies."""
+    """Runs plays in parallel: collects their waiting calls into batches, and passes the replies back."""
 
     def __init__(
         self,
@@ -110,11 +111,11 @@ class Playing:
         model_of: Callable[[Role], Hashable] = _each_its_own,
         on_reply: Callable[[str, Line], None] = _ignore,
     ) -> None:
-        """Begins.
+        """Starts the first plays.
 
         Args:
-            parallel: Plays that are on at once, at most; as one is over, the next begins.
-            model_of: What answers for a role; roles with equal answers are answered together.
+            parallel: Most plays that run at once; when one is over, the next starts.
+            model_of: Returns a key of the model for a role; roles with equal keys share a batch.
             on_reply: Called with the key of the play and each call with its reply.
         """
         self._waiting = deque(enumerate(scenarios))
@@ -126,26 +127,26 @@ class Playing:
 
     @property
     def waiting(self) -> list[str]:
-        """The keys of plays that have not begun."""
+        """Keys of the plays that have not started."""
         return [scenario.key for _, scenario in self._waiting]
 
     @property
     def live(self) -> dict[str, int]:
-        """How many replies each play that is on has had, by its key."""
+        """Number of replies so far of each running play, by its key."""
         return {one.key: len(one.lines) for one in self._live}
 
     def over(self) -> list[Played]:
-        """Plays that are over since this was asked last, in order of the scenarios."""
+        """Returns the plays that are over since the last call, in order of the scenarios."""
         over = [played for _, played in sorted(self._over, key=lambda pair: pair[0])]
         self._over = []
         return over
 
     def calls(self) -> list[Call]:
-        """The calls to answer now, all of one model; none when all plays are over."""
+        """Returns the calls to answer next, all for one model; [] when all plays are over."""
         return [one.call for one in self._asking()]
 
     def answer(self, replies: Sequence[Completion | FailedCall]) -> None:
-        """Takes the replies to `calls`, in order."""
+        """Passes the replies to `calls` on to the plays, in the same order."""
         for one, reply in zip(self._asking(), replies, strict=True):
             if isinstance(reply, FailedCall):
                 one.play.close()
@@ -158,8 +159,8 @@ class Playing:
         self._fill()
 
     def _asking(self) -> list[_Live]:
-        """The plays that wait for the model that answered last, else for that which most of them wait for: changing
-        between models costs a load."""
+        """Returns the plays that wait for the model that replied last, else for the model with most waiting plays,
+        because a change of models costs a load."""
         models = Counter(self._model_of(one.call.role) for one in self._live)
         if models and self._answering not in models:
             self._answering = models.most_common(1)[0][0]
@@ -200,7 +201,7 @@ def play_all(
 
     Args:
         say: Answers calls, all of one role, in order.
-        parallel: Plays that are on at once, at most; as one is over, the next begins.
+        parallel: Most plays that run at once; when one is over, the next starts.
 
     Yields:
         Plays as they are over; of those that are over in one round, in order of `scenarios`.

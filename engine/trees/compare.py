@@ -14,18 +14,18 @@ from engine.trees.measures import answers
 from engine.trees.tree import Kind, Tree
 
 _END = 256
-"""Stands after the bytes of a response that ended."""
+"""Marks the end of a response, after its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeMatches:
-    """Where the nodes of one tree meet those of another: at the same text.
+    """The nodes of another tree that have the same text as the nodes of this tree.
 
     Attributes:
         there: For each node, the probability of the other tree's paths whose last token completes the node's text; None
-            where there is none, or where the node adds no text. A path that only begins with the text does not count.
-        twins: For each node, the other tree's most probable node at the same text; -1 without one.
-        shared: Ids of the leaves whose response is a response of the other tree too.
+            without such a path, or when the node adds no text. A path that only begins with the text does not count.
+        twins: For each node, the id of the other tree's most probable node with the same text; -1 without one.
+        shared: Ids of the leaves whose response the other tree has too.
     """
 
     there: Sequence[float | None]
@@ -65,8 +65,8 @@ def compare(first: Tree, second: Tree) -> TreeComparison:
     )
     possible = _could_be_equal(texts, *known)
     return TreeComparison(
-        one.beside(two, shared),
-        two.beside(one, shared),
+        one.matches_in(two, shared),
+        two.matches_in(one, shared),
         len(shared),
         max(0.0, min(math.fsum(known[0]), math.fsum(known[1])) - possible),
         max(0.0, 1.0 - equal),
@@ -83,7 +83,7 @@ class _Texts:
         self._longer: dict[int, int] = {}
 
     def after(self, text: int, data: Sequence[int]) -> int:
-        """The text with more bytes behind it."""
+        """Returns the text extended by these bytes."""
         for byte in data:
             key = text << 9 | byte
             found = self._longer.get(key)
@@ -95,7 +95,7 @@ class _Texts:
         return text
 
     def without_begun(self, text: int, stops: Sequence[bytes]) -> int:
-        """The text without what may be the beginning of a stop text, which would not belong to the response."""
+        """Returns the text without a possible beginning of a stop text at its end, which is no part of the response."""
         most = max((len(stop) for stop in stops), default=1) - 1
         tail, at = b"", text
         while at and len(tail) < most:
@@ -121,9 +121,7 @@ class _Placed:
             self._places.append(at)
         self.by_response = {answer.text: answer.leaves for answer in answers(tree)}
         for at, node in enumerate(tree.nodes):
-            if (
-                node.kind is Kind.ENDED
-            ):  # so that both trees are placed before regions are asked for
+            if node.kind is Kind.ENDED:  # computed lazily: regions need the texts of both trees
                 texts.after(texts.after(0, tree.text(at)), (_END,))
 
     def regions(self) -> list[float]:
@@ -139,8 +137,8 @@ class _Placed:
                 masses[texts.without_begun(self._places[at], stops)] += mass
         return masses
 
-    def beside(self, other: _Placed, shared: set[str]) -> NodeMatches:
-        """The matches of this tree's nodes in the other tree."""
+    def matches_in(self, other: _Placed, shared: set[str]) -> NodeMatches:
+        """Finds the matches of this tree's nodes in the other tree."""
         masses = other._spelled()
         twins = [-1] * len(self._texts.up)
         nodes = other._tree.nodes
@@ -172,11 +170,11 @@ class _Placed:
 
 
 def _could_be_equal(texts: _Texts, one: Sequence[float], two: Sequence[float]) -> float:
-    """The most mass of two distributions that may be the same, region by region.
+    """Returns the greatest mass that two distributions can have in common, given the mass of each region (text prefix).
 
-    Two regions have a response in common exactly where one text begins with the other, so each text, longest first,
-    settles what it can with what is left of the other side below it: what is below can only be settled further up, and
-    so can what replaces it there.
+    Two regions share a response exactly when one text is a prefix of the other. So a greedy matching is optimal: each
+    text, longest first, is matched with the remaining mass of the other side at or below it; what remains can only be
+    matched at shorter prefixes.
     """
     matched = 0.0
     below = [0.0] * len(texts.up), [0.0] * len(texts.up)

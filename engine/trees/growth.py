@@ -1,9 +1,9 @@
-"""Growing many trees on one model: which nodes share a decode, and which sequences hold their paths.
+"""Grows many trees on one model: batches nodes into decodes and assigns KV cache sequences to their paths.
 
 The prompt of a tree is one sequence; a path forks it and shares its cells. A node that has been read leaves its
 sequence to its most probable child and forks it for the others. When sequences run out the least probable waiting
-path is let go and decoded again from the prompt when its turn comes. Prompts that begin alike, such as those after one
-system message or at several places of one conversation, are decoded once as far as they do.
+path is evicted, and decoded again from the prompt when its turn comes. The common prefix of prompts, such as a shared
+system message or several places of one conversation, is decoded once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ANSWER_TOKENS = 256
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When growth stops early; None is no bound. Nodes and seconds count over all trees of one call."""
+    """Limits of one call of `grow`, over all its trees: nodes read and seconds; None is no limit."""
 
     nodes: int | None = None
     seconds: float | None = None
@@ -45,7 +45,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What the wanted rows of one span are for: a node's distribution, or the recorded answer."""
+    """The purpose of the rows of logits that a span asks for: a node's distribution, or the recorded answer (None)."""
 
     live: Live
     sequence: int
@@ -54,7 +54,7 @@ class _Reading:
 
 
 class Grower:
-    """Grows trees on one model. The model is its own while it grows."""
+    """Grows trees on one model. Nothing else may use the model during `grow`."""
 
     def __init__(self, model: TokenModel, *, width: int = WIDTH) -> None:
         """Prepares.
@@ -83,15 +83,15 @@ class Grower:
     ) -> Work:
         """Grows trees until none has a node to read, or the budget is used up, or `stopped` says so.
 
-        What has grown until then is in the trees, whose accounts hold at any moment; growing the same trees again
-        goes on from there.
+        The trees keep what has grown until then, and their accounts are always valid; growing the same trees again
+        continues from there.
 
         Args:
             progress: Called after each decode with the nodes read in this call.
 
         Raises:
             ModelError: A prompt leaves no room for its tree in the context.
-            Cancelled: The request was cancelled; what was being read waits again.
+            Cancelled: The request was cancelled; the nodes of the decode in progress wait again.
         """
         budget = budget or Budget()
         start = time.perf_counter()
@@ -155,7 +155,7 @@ class Grower:
             room = self._read_answers(spans, readings, room)
             self._read_prompts(spans, room)
             if not spans:
-                return  # a tree that is grown already, after a prompt of one token
+                return  # the tree is grown already, after a prompt of one token
             began = time.perf_counter()
             logits = self._model.decode(spans)
             self._model_seconds += time.perf_counter() - began
@@ -176,7 +176,7 @@ class Grower:
                 self._expand(reading, reading.node, rows[0])
 
     def _read_paths(self, spans: list[Span], readings: list[_Reading], most: int) -> int:
-        """Adds the most probable waiting nodes of all trees; returns the room that is left in the batch."""
+        """Adds the most probable waiting nodes of all trees to a decode; returns the tokens left in the batch."""
         room = self._model.capacity.batch
         ready = [live for live in self._roster.lives if live.prefilled]
         while len(readings) < most:
@@ -189,7 +189,7 @@ class Grower:
                 break
             live = ready[-max(paths)[1]]
             node = live.job.tree.take()
-            assert node is not None  # next_path said that one waits
+            assert node is not None  # next_path is not None, so a node waits
             tokens, start = self._tokens_for(live, node)
             if len(tokens) > room:
                 live.job.tree.give_back(node)
@@ -201,7 +201,8 @@ class Grower:
         return room
 
     def _tokens_for(self, live: Live, node: int) -> tuple[Sequence[int], int]:
-        """What brings a node's path into its sequence, and where: its own token, or all from the prompt's last on."""
+        """Returns the tokens to decode for a node (its own, or all from the prompt's last on) and the first one's
+        position."""
         tree = live.job.tree
         if node in live.held:
             return (tree.nodes[node].token,), live.base + tree.nodes[node].depth
@@ -225,7 +226,7 @@ class Grower:
         return room
 
     def _read_prompts(self, spans: list[Span], room: int) -> None:
-        """Fills the decode up with prompts."""
+        """Fills the rest of the batch with prompts."""
         for live in self._roster.lives:
             if room and not live.prefilled:
                 part = live.job.prompt[live.decoded : min(live.base, live.decoded + room)]

@@ -25,14 +25,15 @@ property (True), none has it (False), or it depends on the rest (None)."""
 
 @dataclass(frozen=True, slots=True)
 class ProbabilityBounds:
-    """Bounds on a probability: `low` mass surely has the property, 1 - `high` surely has not."""
+    """Bounds on a probability: responses of mass `low` certainly have the property, of mass 1 - `high` certainly
+    not."""
 
     low: float
     high: float
 
 
 def guarantee(tree: Tree, predicate: Predicate) -> ProbabilityBounds:
-    """Bounds on the probability that a response has a property.
+    """Computes bounds on the probability that a response has a property.
 
     Args:
         predicate: Its answer for a beginning must hold for every response that begins so.
@@ -59,7 +60,7 @@ def guarantee(tree: Tree, predicate: Predicate) -> ProbabilityBounds:
 
 
 def contains(part: str) -> Predicate:
-    """The response holds `part`, whatever its case."""
+    """Returns the predicate: the response contains `part`, ignoring case."""
     wanted = part.casefold()
 
     def settle(text: str, ended: bool) -> bool | None:
@@ -71,7 +72,7 @@ def contains(part: str) -> Predicate:
 
 
 def equals(whole: str) -> Predicate:
-    """The response is `whole`, apart from white space at both ends."""
+    """Returns the predicate: the response equals `whole`, ignoring white space at both ends."""
     wanted = whole.strip()
 
     def settle(text: str, ended: bool) -> bool | None:
@@ -83,8 +84,8 @@ def equals(whole: str) -> Predicate:
 
 
 def matches(pattern: str) -> Predicate:
-    """A regular expression is found in the response; only a response that ended decides, because what follows may
-    undo a match (`$`, look-ahead).
+    """Returns the predicate: the regular expression matches somewhere in the response. Only a response that ended
+    decides, because what follows may undo a match (`$`, look-ahead).
 
     Raises:
         UsageError: The pattern is no regular expression.
@@ -101,7 +102,8 @@ def matches(pattern: str) -> Predicate:
 
 
 def json_has(path: str, value: str | None = None) -> Predicate:
-    """The response is JSON with something at a path like `order.items.0.id`, or with this text or number there."""
+    """Returns the predicate: the response is JSON with a value at a path like `order.items.0.id`, or this value
+    there."""
     steps = path.split(".")
 
     def settle(text: str, ended: bool) -> bool | None:
@@ -147,7 +149,7 @@ def parse_predicate(text: str) -> Predicate:
 
 
 def _without_stop(data: bytes, stops: Sequence[bytes]) -> bytes:
-    """Text without what may be the beginning of a stop text, which would be taken off the response."""
+    """Returns the text without a possible beginning of a stop text at its end, which is removed from the response."""
     begun = max(
         (
             size
@@ -161,7 +163,7 @@ def _without_stop(data: bytes, stops: Sequence[bytes]) -> bytes:
 
 
 def _whole(data: bytes) -> str:
-    """Text without a character whose last bytes are still to come, which must not be judged half."""
+    """Decodes the text without an incomplete UTF-8 character at its end."""
     for cut in range(4):
         try:
             return data[: len(data) - cut].decode("utf-8")

@@ -1,6 +1,7 @@
-"""Groups answers of equal meaning and computes semantic entropy: how sure the model was of a meaning, not a wording.
+"""Groups answers of equal meaning and computes the semantic entropy: the model's uncertainty about meaning, not
+wording.
 
-Similarity comes from vectors of the texts: of an embedding model, or without one of `letter_vectors`.
+Similarity is the cosine of text vectors, from an embedding model or else from `letter_vectors`.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ class Meanings:
 
     Attributes:
         groups: Most probable first; every answer is in one.
-        entropy: Bits of the distribution over the groups, taken for all there is: the semantic entropy of Kuhn et al.
+        entropy: Bits of the distribution over the groups, normalised to sum to 1: the semantic entropy of Kuhn et al.
             (2023) as Farquhar et al. (2024) estimate it, with the tree's leaves in place of samples.
-        entropy_low: Bits over all meanings, at least: the mass outside the leaves could all mean what the most
-            probable group means.
-        entropy_high: The same at the tree's resolution: each child left out and each node not read yet would mean
-            something of its own. A leaf that was cut counts with the meaning of what it says so far.
+        entropy_low: Lower bound of the bits over all meanings: all mass outside the leaves counts to the most probable
+            group.
+        entropy_high: The bits when each pruned child and each unread node has a meaning of its own. A leaf that was
+            cut counts with the meaning of its text so far.
     """
 
     groups: tuple[Meaning, ...]
@@ -63,11 +64,11 @@ class Meanings:
 
 
 def meanings(tree: Tree, answers: Sequence[Answer], vectors: Vectors, threshold: float) -> Meanings:
-    """Puts the answers of a tree together by meaning.
+    """Groups the answers of a tree by meaning.
 
     Args:
         answers: Most probable first, as `engine.trees.measures.answers` gives them.
-        vectors: Their unit vectors, shape (answers, dimensions); a row of zeros is like nothing else.
+        vectors: Their unit vectors, shape (answers, dimensions); a row of zeros is similar to no other.
         threshold: Cosine similarity from which on two texts mean the same, in (0, 1].
 
     Raises:

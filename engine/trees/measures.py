@@ -1,4 +1,4 @@
-"""Measures of a tree: how sure the model was of its response.
+"""Measures of a tree that grow or fall with the model's uncertainty about its response.
 
 Leaves and the best log-probability are measures of Soroka et al., "Unsupervised Evaluation of Multi-Turn
 Objective-Driven Interactions"; the entropies are this program's own.
@@ -33,9 +33,9 @@ class Answer:
 
     Attributes:
         text: As read, without the stop text; bytes that are no UTF-8 are replaced.
-        probability: Of all its leaves.
+        probability: Sum over its leaves.
         leaves: Node ids, most probable first.
-        end: Kind of the most probable one.
+        end: Kind of the most probable leaf.
     """
 
     text: str
@@ -52,10 +52,10 @@ class Measures:
         leaves: Number of leaves, a measure of Soroka et al.
         max_log_prob: Natural log-probability of the most probable leaf, their other measure.
         max_log_prob_per_token: The same divided by the leaf's tokens.
-        covered, pruned, unexpanded: The account, summing to 1.
-        entropy_low: Bits of the distribution over responses, at least: each leaf one outcome, all the rest one more.
-        entropy_high: Bits at the tree's resolution, each leaf, each child left out and each node not read yet an
-            outcome of its own. What comes after a cut or long leaf, or after a child left out, is not in it.
+        covered, pruned, unexpanded: Probability masses, as in `Account`; they sum to 1.
+        entropy_low: Lower bound, in bits, of the entropy over responses: each leaf is one outcome, all other mass one.
+        entropy_high: Entropy in bits when each leaf, each pruned child and each unread node is one outcome. It leaves
+            out the entropy of what follows a cut or long leaf or a pruned child, so it is no upper bound.
         answers: Distinct texts of leaves.
     """
 
@@ -72,7 +72,7 @@ class Measures:
 
 
 def measure(tree: Tree) -> Measures:
-    """All figures of a tree, also of one that is not grown to its end. A tree without a leaf has a maximum of -inf."""
+    """Computes all measures of a tree, which may be unfinished. Without leaves `max_log_prob` is -inf."""
     account = tree.account()
     leaves = tree.leaves()
     best = tree.nodes[leaves[0]] if leaves else None
@@ -94,7 +94,7 @@ def measure(tree: Tree) -> Measures:
 
 
 def first_fork(tree: Tree) -> Fork | None:
-    """Where the tree first has several branches, going along its only one; None when it has one leaf."""
+    """Returns the first node with several children on the way down from the root; None when the tree has one branch."""
     at = ROOT
     while True:
         node = tree.nodes[at]
@@ -106,7 +106,7 @@ def first_fork(tree: Tree) -> Fork | None:
 
 
 def answers(tree: Tree) -> list[Answer]:
-    """Leaves merged by equal text, most probable first; different tokens may spell the same."""
+    """Merges the leaves of equal text, since different tokens may spell the same; most probable first."""
     merged: dict[str, list[int]] = {}
     for at in tree.leaves():
         merged.setdefault(tree.text(at).decode("utf-8", "replace"), []).append(at)
@@ -120,7 +120,7 @@ def answers(tree: Tree) -> list[Answer]:
 
 
 def subtree_mass(tree: Tree) -> list[float]:
-    """For each node the probability of the leaves below it, itself included."""
+    """Returns for each node the probability of the leaves at or below it."""
     masses = [node.mass if node.kind in LEAVES else 0.0 for node in tree.nodes]
     for at in range(len(tree.nodes) - 1, ROOT, -1):
         masses[tree.nodes[at].parent] += masses[at]
@@ -128,7 +128,8 @@ def subtree_mass(tree: Tree) -> list[float]:
 
 
 def left_out(tree: Tree) -> tuple[float, float]:
-    """Mass that is on no leaf, and its bits when each child left out and each node not read is an outcome."""
+    """Returns the mass outside the leaves, and its entropy in bits with each pruned child and unread node an
+    outcome."""
     account = tree.account()
     pruned = math.fsum(n.pruned_entropy for n in tree.nodes if n.kind is Kind.INNER)
     frontier = math.fsum(bits(n.mass) for n in tree.nodes if n.kind is Kind.FRONTIER)
@@ -136,5 +137,5 @@ def left_out(tree: Tree) -> tuple[float, float]:
 
 
 def bits(mass: float) -> float:
-    """The term of one outcome in an entropy: -p log2 p."""
+    """Returns the term of one outcome in an entropy in bits: -p log2 p."""
     return -mass * math.log2(mass) if mass > 0 else 0.0

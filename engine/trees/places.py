@@ -20,7 +20,7 @@ class Place:
         texts: Pieces of the log before the root; the last one is the header of the recorded step, without content.
         kept: Leading pieces that a window keeps.
         step: Number of the step that was recorded there; of the last step at the end of the log.
-        answer: What was recorded; empty at the end of the log.
+        answer: Text of the recorded step; empty at the end of the log.
     """
 
     texts: tuple[str, ...]
@@ -30,7 +30,7 @@ class Place:
 
 
 def places(pieces: Sequence[LogPiece], at: At) -> list[Place]:
-    """The places of a log: before the assistant's last step, before each of them, or after the last step.
+    """Returns the places of a log: before the last assistant step, before every assistant step, or after the last step.
 
     Raises:
         UsageError: The log has no assistant step to grow a tree at, or no step at all.

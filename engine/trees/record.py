@@ -13,11 +13,12 @@ from engine.trees.tree import LEAVES, Kind, Node, Tree, TreeOptions
 
 @dataclass(frozen=True, slots=True)
 class TreeRecord:
-    """Columns of the nodes in order of their ids, and what their tokens stand for.
+    """A tree as columns: one value for each node in order of ids, and the bytes of its tokens.
 
     Attributes:
         columns: `parent`, `token`, `log_p`, `kind`, `pruned`, `pruned_entropy`, `entropy` (None where it was not
-            read), `reserve` (lists of [token, log_p]) and `complete_to` (None is infinite), each with a value a node.
+            read), `reserve` (lists of [token, log_p]) and `complete_to` (None is infinite), each with one value for
+            each node.
         spellings: Bytes of each token, in hex.
         stop_tokens: Tokens that end a response.
     """

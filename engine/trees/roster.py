@@ -1,4 +1,5 @@
-"""Which trees grow side by side on one model, which sequences of its cache they hold, and which prompts share cells."""
+"""Schedules the trees that grow on one model: which grow now, their KV cache sequences, and prompts that share
+cells."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from engine.model.interface import TokenModel
 from engine.trees.tree import Tree
 
 PROMPT_CELLS = 1536
-"""Tokens that the prompts of trees growing side by side may hold, unless one alone holds more. Every decode attends
-over all live cells, its own or not."""
+"""Most tokens of the prompts of trees that grow at once, unless one prompt alone is longer. Every decode attends over
+all occupied cells, so more would slow it."""
 
 LEAST_SHARED = 16
-"""Tokens in common from which a prompt begins with another's cells."""
+"""Least length in tokens of a common prefix for a prompt to reuse another's cells."""
 
 
 @dataclass(slots=True)
@@ -38,10 +39,10 @@ class Live:
     """A tree while it grows.
 
     Attributes:
-        trunk: Sequence that holds the prompt but its last token, which is read with every path that begins anew.
-        decoded: Tokens in it.
-        origin: The tree with whose prompt this one begins; the first `shared` tokens of both are the same cells.
-        held: Sequence that holds everything before a waiting node's own token, by node.
+        trunk: Sequence that holds the prompt without its last token, which every new path decodes itself.
+        decoded: Number of tokens in the trunk.
+        origin: The tree whose cells the first `shared` tokens of this prompt use; None without one.
+        held: Node id -> sequence that holds the path before the token of that waiting node.
     """
 
     job: Job
@@ -53,12 +54,12 @@ class Live:
 
     @property
     def base(self) -> int:
-        """Position of the prompt's last token; a node of depth d stands at base + d."""
+        """Position of the prompt's last token; a node of depth d is at base + d."""
         return len(self.job.prompt) - 1
 
     @property
     def prefilled(self) -> bool:
-        """Whether the trunk holds all that it should."""
+        """Whether the trunk holds the whole prompt but its last token."""
         return self.decoded == self.base
 
     @property
@@ -70,17 +71,17 @@ class Live:
 
 
 class Roster:
-    """The trees that grow now and the sequences of the model; every other tree waits."""
+    """The trees that grow now, the trees that wait, and the sequences of the model."""
 
     def __init__(self, model: TokenModel, jobs: Sequence[Job], most: int) -> None:
         """Prepares; the model's cache must be empty.
 
         Args:
-            most: Trees that may grow side by side.
+            most: Most trees that grow at once.
         """
         self._model, self._most = model, most
         self._free = list(range(model.capacity.sequences - 1, -1, -1))
-        # Prompts that begin alike follow on each other, so that one finds the other's cells.
+        # Sorted, so that prompts with a common prefix are adjacent and can share cells.
         self._waiting = deque(sorted(jobs, key=lambda job: list(job.prompt)))
         self.lives: list[Live] = []
 
@@ -90,12 +91,12 @@ class Roster:
         return not self.lives and not self._waiting
 
     def admit(self) -> None:
-        """Takes trees in while their prompts and some branches for each fit."""
+        """Starts waiting trees while their prompts and some branches for each fit."""
         while self._waiting and self._free and len(self.lives) < self._most:
             job = self._waiting[0]
             origin, shared = self._most_alike(job)
             if origin and origin.decoded < shared:
-                return  # it is cheaper to wait until that much of the other's prompt has been read
+                return  # cheaper: wait until the shared part of the other prompt is decoded
             if self.lives and not self._fits(len(job.prompt) - shared):
                 return
             live = Live(job, self._free.pop(), shared, origin, shared)
@@ -105,7 +106,7 @@ class Roster:
             self._waiting.popleft()
 
     def leave(self, live: Live) -> None:
-        """Frees what a tree held; the next prompt takes its trunk over when it begins alike and finds no better."""
+        """Removes a finished tree and frees its sequences, unless the next prompt can reuse its trunk best."""
         for sequence in live.held.values():
             self.release(sequence)
         self.lives.remove(live)
@@ -118,19 +119,19 @@ class Roster:
             self._waiting.popleft()
         else:
             self.release(live.trunk)
-        self._bequeath(live)
+        self._hand_over_cells(live)
 
     def begin(self, live: Live) -> int:
-        """A sequence that holds the trunk of a tree; the least probable path that waits gives its own up if need be."""
+        """Returns a sequence forked from a tree's trunk; evicts the least probable waiting path if none is free."""
         sequence = self.take()
         if sequence is None:
-            self._let_go()
+            self._evict()
             sequence = self._free.pop()
         if live.base:
             self._model.fork(live.trunk, sequence, live.base)
         return sequence
 
-    def _let_go(self) -> None:
+    def _evict(self) -> None:
         holders = [
             (live.job.tree.nodes[node].path, -node, at)
             for at, live in enumerate(self.lives)
@@ -141,26 +142,26 @@ class Roster:
             self.release(self.lives[at].held.pop(-negative))
 
     def take(self) -> int | None:
-        """A sequence for a path, while prompts and paths fit the cache; None when there is none."""
+        """Returns a free sequence for a path; None when none is free or the cache would overflow."""
         if not self._free or self._branches >= self.most_branches:
             return None
         return self._free.pop()
 
     def release(self, sequence: int) -> None:
-        """Drops what a sequence holds; it can be taken again."""
+        """Clears a sequence and makes it free."""
         self._model.drop(sequence)
         self._free.append(sequence)
 
     @property
     def most_branches(self) -> int:
-        """Sequences that may hold paths, so that prompts and paths fit the cache."""
+        """Most sequences that can hold paths, so that prompts and paths fit the cache."""
         capacity = self._model.capacity
         room = capacity.cells - self._prompt_cells() - capacity.batch
         return max(1, min(room // self._longest, capacity.sequences - len(self.lives)))
 
     @property
     def _branches(self) -> int:
-        """Sequences that hold paths now."""
+        """Number of sequences that hold paths now."""
         return self._model.capacity.sequences - len(self._free) - len(self.lives)
 
     @property
@@ -171,16 +172,16 @@ class Roster:
         return sum(len(live.job.prompt) - live.shared for live in self.lives)
 
     def _fits(self, more: int, leaving: Live | None = None) -> bool:
-        """Whether so many more tokens of prompts fit beside the others and their paths at their longest."""
+        """Whether this many more prompt tokens fit, with all other prompts and the longest possible paths."""
         prompts = self._prompt_cells() + more
-        if leaving:  # of its cells stay those that one of the others began with
+        if leaving:  # the cells that another tree shares stay
             heirs = [live.shared for live in self.lives if live.origin is leaving]
             prompts += max(heirs, default=0)
         paths = (self._branches + 1) * self._longest + self._model.capacity.batch
         return prompts <= PROMPT_CELLS and prompts + paths <= self._model.capacity.cells
 
     def _most_alike(self, job: Job) -> tuple[Live | None, int]:
-        """The growing tree whose prompt begins most like that of a job, and for how many tokens."""
+        """Returns the growing tree with the longest common prefix with a job's prompt, and its length in tokens."""
         found: tuple[Live | None, int] = (None, 0)
         for live in self.lives:
             common = _common(live, job)
@@ -188,8 +189,8 @@ class Roster:
                 found = live, common
         return found
 
-    def _bequeath(self, leaving: Live) -> None:
-        """The cells with which several others began now belong to the one that shares most of them."""
+    def _hand_over_cells(self, leaving: Live) -> None:
+        """Makes the tree that shares most cells with a leaving one the origin of the others that share them."""
         heirs = [live for live in self.lives if live.origin is leaving]
         if not heirs:
             return
@@ -200,7 +201,7 @@ class Roster:
 
 
 def _common(live: Live, job: Job) -> int:
-    """Tokens with which both prompts begin, the last of neither counted; 0 if too few to be worth it."""
+    """Returns the length of the common prefix without either last token; 0 if below `LEAST_SHARED`."""
     low, high = 0, min(live.base, len(job.prompt) - 1)
     while low < high:
         middle = (low + high + 1) // 2

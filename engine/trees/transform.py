@@ -1,4 +1,4 @@
-"""What a sampler does to the next token's distribution before it draws."""
+"""The sampler's transform of the next token's distribution: top-k, top-p, min-p and temperature."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Transform:
         if self.top_p < 1:
             order = np.argsort(-values, kind="stable")
             before = np.cumsum(np.exp(_normalised(values)[order]))
-            # A token is kept when those before it do not hold top_p yet, so the best one always is.
+            # Keep a token while the cumulative probability before it is below top_p; the best one is always kept.
             values[order[1:][before[:-1] >= self.top_p]] = -np.inf
         if self.min_p:
             values[values < values.max() + np.log(self.min_p)] = -np.inf

@@ -1,6 +1,6 @@
-"""A response tree: nodes are tokens after a prompt, with the account of where all probability is.
+"""A response tree: nodes are tokens after a prompt, and the account divides the whole probability among them.
 
-Knows no model: it is told distributions and says which nodes want one next.
+This module calls no model: the caller asks which node to read next and passes in the distribution after it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from engine.trees.transform import Transform
 
 ROOT = 0
 RESERVE = 16.0
-"""Children below alpha are remembered down to alpha / RESERVE, so that alpha can be lowered without asking again."""
+"""Children below alpha are stored down to alpha / RESERVE, so that alpha can be lowered without the model."""
 
 LEAST = -745.0
 """Natural logarithm below which a probability is zero in double precision."""
 
 MOST_RESERVED = 64
-"""Children remembered below one node."""
+"""Most children below alpha that one node stores."""
 
 Growth = Literal["path", "token"]
 
@@ -38,7 +38,8 @@ ALPHA_HELP = (
 
 
 class Kind(IntEnum):
-    """What a node is. Leaves are ENDED (end token or stop text), CUT (no child reaches alpha) and LONG (the limit)."""
+    """The kind of a node. Leaves are ENDED (end token or stop text), CUT (no child reaches alpha) and LONG (the
+    limit)."""
 
     FRONTIER = 0
     INNER = 1
@@ -143,7 +144,7 @@ class Tree:
         self._waiting: list[tuple[float, int]] = [(0.0, ROOT)]
 
     def put(self, nodes: list[Node]) -> None:
-        """Takes nodes of an earlier growth in place of its own; those without a distribution wait for it again."""
+        """Replaces the nodes by those of an earlier growth; nodes without a distribution wait for it again."""
         self.nodes = nodes
         self._waiting = [(-n.path, at) for at, n in enumerate(nodes) if n.kind is Kind.FRONTIER]
         heapq.heapify(self._waiting)
@@ -152,15 +153,15 @@ class Tree:
 
     @property
     def next_path(self) -> float | None:
-        """Path log-probability of what `take` would name; None when the tree is grown."""
+        """Returns the path log-probability of the node that `take` would return; None when no node waits."""
         return -self._waiting[0][0] if self._waiting else None
 
     def take(self) -> int | None:
-        """The most probable node whose distribution is wanted; of equal ones the oldest."""
+        """Removes and returns the most probable waiting node, the oldest on a tie; None when no node waits."""
         return heapq.heappop(self._waiting)[1] if self._waiting else None
 
     def give_back(self, node_id: int) -> None:
-        """Puts a node that was taken and not read among the waiting ones again."""
+        """Makes a node wait again that was taken but not read."""
         heapq.heappush(self._waiting, (-self.nodes[node_id].path, node_id))
 
     def expand(self, node_id: int, distribution: LogProbs) -> list[int]:
@@ -187,7 +188,7 @@ class Tree:
             node_id, [(int(token), float(distribution[token])) for token in order]
         )
         inside = np.array([self.nodes[child].token for child in node.children], dtype=np.int64)
-        # What is left out is all less what is in, so that the vocabulary is gone through once.
+        # The pruned part is the total minus the kept part, so one pass over the vocabulary is enough.
         left = max(0.0, float(odds.sum() - odds[inside].sum()))
         surprise = float(terms.sum() - terms[inside].sum())
         self._leave_out(node, left, surprise)
@@ -196,13 +197,13 @@ class Tree:
     def expand_listed(
         self, node_id: int, listed: Sequence[tuple[int, float]], vocabulary: int
     ) -> list[int]:
-        """As `expand`, where only the most probable tokens are known: the mass of the others is pruned.
+        """Works as `expand` when only the most probable tokens are known; the mass of all others counts as pruned.
 
-        Entropies take it as spread evenly over the rest of the vocabulary, so they are upper bounds.
+        Entropies assume that this mass is spread evenly over the other tokens, so they are upper bounds.
 
         Args:
             listed: Tokens with their natural log-probabilities.
-            vocabulary: Tokens that there are, at most.
+            vocabulary: Upper bound of the vocabulary size.
         """
         node = self.nodes[node_id]
         # A server rounds, so the listed probabilities may sum to a millionth above 1.
@@ -230,11 +231,11 @@ class Tree:
 
     @property
     def _lowest(self) -> float:
-        """Path log-probability down to which children are remembered."""
+        """Returns the least path log-probability of a stored child."""
         return max(self._floor - math.log(RESERVE), LEAST)
 
     def _take_in(self, node_id: int, near: Sequence[tuple[int, float]]) -> list[int]:
-        """Adds the children that reach the limit and remembers the nearest others.
+        """Adds the children that reach alpha and stores the most probable others in `reserve`.
 
         Args:
             near: Tokens with their log-probabilities, most probable first.
@@ -322,7 +323,7 @@ class Tree:
     # Reading
 
     def account(self) -> Account:
-        """How the probability divides at this moment."""
+        """Returns the current division of the probability."""
         covered = math.fsum(node.mass for node in self.nodes if node.kind in LEAVES)
         pruned = math.fsum(node.pruned for node in self.nodes if node.kind is Kind.INNER)
         unexpanded = math.fsum(node.mass for node in self.nodes if node.kind is Kind.FRONTIER)

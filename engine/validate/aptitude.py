@@ -31,8 +31,8 @@ class Aptitude:
     """Means over the instructions of a task, under one condition and for one model; all but the counts in 0 to 100.
 
     Attributes:
-        runs: Conversations, all instructions together.
-        fewest: Runs of the instruction that has fewest; from one, unreliability is 0 and says nothing.
+        runs: Number of conversations over all instructions.
+        fewest: Least number of runs of an instruction; with one run, unreliability is always 0.
     """
 
     task: str
@@ -47,7 +47,7 @@ class Aptitude:
 
 
 def aptitudes(scored: Iterable[Scored]) -> list[Aptitude]:
-    """A row for each task, condition and model, in that order."""
+    """Returns a row for each task, condition and model, sorted in that order."""
     groups: dict[tuple[str, str, str], dict[str, list[float]]] = defaultdict(
         lambda: defaultdict(list)
     )

@@ -1,4 +1,4 @@
-"""Several scorings of the same conversations in the truncation test, and compared with truth."""
+"""Compares several scorings of the same conversations: in the truncation test, and with truth."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from engine.validate.truncation import cut_at
 F1 = NAMES.index("f1")
 
 Values = Mapping[int, Mapping[int, float | None]]
-"""For each conversation the value after each message that is a boundary, rising; None: no honest number."""
+"""Conversation id -> index of the boundary message, ascending -> normalised score; None where it is unscored."""
 
 CLAIMS = ("not complete", "reward 0", "reward below 1")
-"""Of `engine.validate.truths.CLAIMS` those that a low value at the end should go with."""
+"""The claims of `engine.validate.truths.CLAIMS` that a low value at the end should predict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a conversation ends and where it was cut: indices of messages; `cut` is None where nothing can be cut."""
+    """Message indices of the last boundary and of the cut; `cut` is None when the conversation cannot be cut."""
 
     last: int
     cut: int | None
 
 
 def places(ways: Mapping[str, Values], names: Mapping[int, str], seed: int) -> dict[int, Place]:
-    """The conversations that every way has an honest number for at their end and, where they can be cut, at the cut.
+    """Returns the places to compare, for the conversations that every scoring scored at the end and at the cut.
 
     Args:
-        ways: At least one, by name.
-        names: The id in the source of each conversation that is asked for.
-        seed: Of the cuts.
+        ways: The scorings by name, at least one.
+        names: The id in the source of each conversation to test.
+        seed: Seed of the cuts.
     """
     found = {}
     for key, name in names.items():
         curves = [way.get(key, {}) for way in ways.values()]
-        # Logs scored before a boundary was known have fewer of them; what is cut must be the same for all.
+        # Older scorings may have fewer boundaries, and the cut must be the same for all scorings.
         shared = [message for message in curves[0] if all(message in one for one in curves)]
         if not shared or any(max(one) != shared[-1] for one in curves):
             continue
@@ -56,19 +56,20 @@ def places(ways: Mapping[str, Values], names: Mapping[int, str], seed: int) -> d
 
 
 def cut_test(way: Values, where: Mapping[int, Place], threshold: float) -> Classification:
-    """How well a scoring separates whole conversations from cut ones.
+    """Measures how well a scoring separates whole conversations from cut ones.
 
     Args:
-        where: As `places` gives them, of this way among others.
+        where: Result of `places` for scorings that include this one.
 
     Raises:
-        ValueError: None of them can be cut.
+        ValueError: No conversation can be cut.
     """
     return classify(*pairs(way, where), threshold)
 
 
 def pairs(way: Values, where: Mapping[int, Place]) -> tuple[list[float], list[bool], list[int]]:
-    """Values of whole conversations, then of cut ones; whether each is of a whole one; and its conversation."""
+    """Returns three parallel lists: the values of all whole and then all cut conversations, whether each is of a whole
+    one, and the id of its conversation."""
     cut = {key: place for key, place in where.items() if place.cut is not None}
     values = [_value(way, key, place.last) for key, place in cut.items()]
     values += [_value(way, key, place.cut) for key, place in cut.items() if place.cut is not None]
@@ -78,8 +79,8 @@ def pairs(way: Values, where: Mapping[int, Place]) -> tuple[list[float], list[bo
 def cut_contrasts(
     ways: Mapping[str, Values], where: Mapping[int, Place], threshold: float
 ) -> tuple[Contrast, ...]:
-    """Every two ways against each other in the truncation test, by AUROC (DeLong's test) and by F1 (resampled), all
-    corrected together."""
+    """Tests every two scorings against each other in the truncation test: AUROC by DeLong's test and F1 by bootstrap.
+    Holm's correction covers all of them."""
     values = {name: pairs(way, where) for name, way in ways.items()}
     drawn = {name: draw(*one, threshold) for name, one in values.items()}
     placed = {name: placements(*one) for name, one in values.items()}
@@ -99,12 +100,12 @@ def cut_contrasts(
 def truth_tables(
     ways: Mapping[str, Values], where: Mapping[int, Place], truth: Mapping[int, Mapping[str, Any]]
 ) -> tuple[TruthTable, ...]:
-    """A table for each of `CLAIMS` that is known of some conversation; a claim that has the same answers as an earlier
-    one is left out.
+    """Returns a table for each of `CLAIMS` that is decided for some conversation, except claims that have the same
+    answers as an earlier one.
 
     Args:
-        where: As `places` gives them.
-        truth: What is known of the conversations that are asked for.
+        where: Result of `places`.
+        truth: Truth of the conversations to test, by id.
     """
     about = {key: truths.of_conversation(one) for key, one in truth.items()}
     found: list[TruthTable] = []
@@ -131,7 +132,8 @@ def truth_tables(
 def _against(
     low: Mapping[str, list[float]], holds: list[bool]
 ) -> tuple[tuple[TruthRow, ...], tuple[Contrast, ...]]:
-    """Rows of values that should be high where a claim holds, and every two of them by AUROC."""
+    """Returns a row for each scoring, whose values should be high where the claim holds, and a contrast by AUROC for
+    every two scorings."""
     drawn = {name: draw(values, holds) for name, values in low.items()}
     placed = {name: placements(values, holds) for name, values in low.items()}
     rows = []

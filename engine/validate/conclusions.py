@@ -1,4 +1,4 @@
-"""Conclusions of tables as sentences, including that no difference is significant."""
+"""Formats the conclusions of tables as sentences; also says when no difference is significant."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from engine.validate.tables import ClaimTable, Ranked
 
 
 def of_claim(table: ClaimTable) -> list[str]:
-    """A sentence on each measure of the tree, after one on all of them.
+    """Returns a sentence on all measures of the tree together, then one for each measure.
 
-    Each measure is held against the plain figure that has the largest area, which is the hardest to beat; the
-    correction counts the contrasts with all of them.
+    Each measure is compared with the baseline that has the largest area under the ROC curve; the correction counts the
+    contrasts with all baselines.
     """
     if not table.contrasts:
         return []
@@ -34,7 +34,7 @@ def of_claim(table: ClaimTable) -> list[str]:
 
 
 def against_chance(table: ClaimTable) -> str:
-    """Which figures are above and below chance."""
+    """Says which figures are significantly above and below chance."""
     above = [row.figure for row in table.rows if row.corrected < LEVEL and row.area.value > 0.5]
     below = [row.figure for row in table.rows if row.corrected < LEVEL and row.area.value < 0.5]
     if not above and not below:
@@ -50,7 +50,7 @@ def is_significant(contrast: Contrast) -> bool:
 
 
 def format_contrast(contrast: Contrast, interval: str = "") -> str:
-    """`leaves .63 (.50 to .73) against length .61: no difference can be told, n = 100 (...)`."""
+    """Formats a contrast: `leaves .63 (.50 to .73) against length .61: no difference can be told, n = 100 (...)`."""
     off = contrast.difference
     metric = "" if contrast.figure == "AUROC" else f"{contrast.figure} of "
     named = f"{metric}{contrast.one} {figure(contrast.first)}{interval}"
@@ -66,21 +66,21 @@ def format_contrast(contrast: Contrast, interval: str = "") -> str:
 
 
 def pairwise(contrasts: Sequence[Contrast]) -> list[str]:
-    """A sentence on each contrast, significant ones first."""
+    """Returns a sentence for each contrast, significant ones first."""
     return [
         format_contrast(one) for one in sorted(contrasts, key=lambda one: not is_significant(one))
     ]
 
 
 def format_p(p: float) -> str:
-    """`p = .31`, `p = .031`, `p < .001`."""
+    """Formats a p value: `p = .31`, `p = .031`, `p < .001`."""
     if p < 0.001:
         return "p < .001"
     return f"p = {p:.3f}".replace("0.", ".", 1) if p < 0.1 else f"p = {figure(p)}"
 
 
 def signed(value: float) -> str:
-    """A difference with two digits and its sign, `+.12`, `-.05`; without one where it rounds to nothing."""
+    """Formats a difference with two digits and its sign, `+.12`, `-.05`; without a sign when it rounds to 0."""
     text = figure(value)
     return f"+{text}" if value > 0 and text != ".00" else text
 

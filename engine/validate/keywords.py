@@ -1,4 +1,4 @@
-"""The simplest baseline for completeness: whether the last words sound like an end. A metric has to do better."""
+"""The keyword baseline for completeness: patterns in the last words of a conversation, without a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from engine.conversation import LogPiece
 
 TAIL = 400
-"""Characters at the end of a step in which words are looked for."""
+"""Number of characters at the end of a step that are searched."""
 
 
 def _any_of(*patterns: str) -> re.Pattern[str]:
@@ -21,7 +21,7 @@ _USER = _any_of(
     r"\bthat(?:'?s| is| was| will be| would be|'?ll be) (?:all|it|everything)\b",
     r"\bno(?:pe)?,? that'?s\b|\bnothing (?:else|more)\b|\b(?:i'?m|we'?re) (?:all set|done|good)\b",
 )
-"""Words of a user who leaves."""
+"""Farewells and thanks of a user."""
 
 _FAREWELL = _any_of(
     r"\b(?:good ?)?bye\b|\btake care\b|\bdrive safe|\bsafe travels\b",
@@ -31,7 +31,7 @@ _FAREWELL = _any_of(
     r"(?:day|time|night|evening|weekend|trip|stay|flight|ride|meal|journey|one)\b",
     r"\b(?:further|more|other|else)\b[^.?!\n]*\bfeel free to\b",
 )
-"""Words of an assistant who sees the user off."""
+"""Farewells of an assistant."""
 
 _DONE = _any_of(
     r"\b(?:now|successfully|been) (?:\w+ ){0,2}(?:reserved|booked|cancell?ed)\b",
@@ -39,16 +39,16 @@ _DONE = _any_of(
     r"\bclick\[buy now\]|\b(?:finish|submit|answer)[\[(]|^action:\s*(?:finish|submit|answer|done)\b",
     r"\"name\": \"(?:transfer_to_human_agents|finish|submit|done)\"",
 )
-"""Last words of an assistant, last actions of an agent."""
+"""Words of an assistant, or actions of an agent, that say the task is done."""
 
 _ANYTHING_ELSE = _any_of(r"\b(?:anything|something) (?:else|more)\b")
 
 
 def sounds_complete(steps: Sequence[LogPiece]) -> bool:
-    """Whether a log, up to the place that is asked about, sounds as if it ended there.
+    """Whether the end of a log looks like the end of a conversation.
 
-    It does when the assistant sees the user off, says that it is done or acts as agents do at the end, or when the user
-    took leave just before and is asked nothing but whether there is anything else.
+    True when the last assistant step has a farewell or says that the task is done, or when the user said goodbye or
+    thanks just before and the assistant asks nothing except whether there is anything else.
 
     Not covered: what the leak guard keeps from the model, such as actions that only end an episode; languages other
     than English.

@@ -1,9 +1,9 @@
 """Predictors of profile fields from a user's words, for `engine.validate.profile_prediction`.
 
-The linear way is TF-IDF with least squares and a penalty (ridge regression on one column an answer), the largest value
-being the guess. Words and pairs of words are counted, or runs of one to three signs where the texts are in a script
-without spaces. It is solved by the cosines between texts, which gives the same weights as by the terms and costs one
-system of equations for all fields together.
+The linear predictor is ridge regression on TF-IDF vectors with one target column for each answer; the answer with the
+largest value is the guess. Terms are words and pairs of words, or runs of one to three characters for scripts without
+spaces. The regression is solved in its dual form, from the cosines between texts, so that all fields share one system
+of equations.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.text import CJK
-from engine.validate.profile_prediction import Question, Split, UserText, Way, answers_to
+from engine.validate.profile_prediction import Predictor, Question, Split, UserText, answers_to
 
 MOST_TERMS = 50_000
 MOST_TEXTS = 5_000
-"""Texts that the linear way learns from; of more a sample."""
+"""Most training texts of the linear predictor; it draws a sample from more."""
 PENALTY = 1.0
-"""On large weights, with rows of length 1; chosen once, on nothing of what is guessed."""
+"""Ridge penalty, for rows of length 1. Fixed in advance, not tuned on the data that is predicted."""
 NEIGHBOURS = 10
 _LONGEST = 20_000
-"""Characters of a text that are read."""
+"""Characters of a text that the linear predictor reads."""
 
 Floats = npt.NDArray[np.float64]
 Vectors = npt.NDArray[np.float32]
 Vectorise = Callable[[Sequence[str], Sequence[str]], tuple[Vectors, Vectors]]
-"""Rows of length 1 for the texts that are learnt from and for those that are guessed."""
+"""Takes training and test texts; returns their unit vectors, shape (texts, dimensions) each."""
 
 
-def most_frequent(spoken: Sequence[UserText]) -> Way:
-    """The answer that most of the conversations have that are learnt from; of equal ones the first."""
+def most_frequent(spoken: Sequence[UserText]) -> Predictor:
+    """Returns the baseline predictor: the most frequent answer of the training conversations, the first one on a
+    tie."""
 
     def guess(split: Split, questions: Sequence[Question]) -> list[list[str]]:
         return [
@@ -46,11 +47,11 @@ def most_frequent(spoken: Sequence[UserText]) -> Way:
     return guess
 
 
-def linear(spoken: Sequence[UserText]) -> Way:
-    """TF-IDF and ridge regression."""
+def linear(spoken: Sequence[UserText]) -> Predictor:
+    """Returns the linear predictor: ridge regression on TF-IDF vectors."""
 
     def guess(split: Split, questions: Sequence[Question]) -> list[list[str]]:
-        # imported here because it takes a second and only this way needs it
+        # imported here because the import takes a second and only this predictor needs it
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         train = split.train
@@ -78,8 +79,9 @@ def linear(spoken: Sequence[UserText]) -> Way:
     return guess
 
 
-def nearest(spoken: Sequence[UserText], vectorise: Vectorise, count: int = NEIGHBOURS) -> Way:
-    """The answer with the largest sum of cosines among the nearest conversations that are learnt from."""
+def nearest(spoken: Sequence[UserText], vectorise: Vectorise, count: int = NEIGHBOURS) -> Predictor:
+    """Returns a nearest-neighbour predictor: the answer with the largest sum of cosine similarities among the `count`
+    nearest training conversations."""
 
     def guess(split: Split, questions: Sequence[Question]) -> list[list[str]]:
         known, asked = vectorise(
@@ -97,23 +99,23 @@ def nearest(spoken: Sequence[UserText], vectorise: Vectorise, count: int = NEIGH
 
 
 def is_signs(texts: Sequence[str]) -> bool:
-    """Whether most letters of some texts are signs of a script without spaces between words."""
+    """Whether most letters of the texts belong to a script without spaces between words."""
     sample = "".join(text[:1_000] for text in texts[:200])
     return len(re.findall(f"[{CJK}]", sample)) > len(re.findall("[A-Za-z]", sample))
 
 
 def _table(spoken: Sequence[UserText], at: Sequence[int], question: Question) -> Floats:
-    """A row for each conversation, a 1 for each answer that is right; zeros where the field is not known."""
+    """Returns one-hot right answers, shape (conversations, answers); a row of zeros where the field is unknown."""
     right = [answers_to(question, spoken[one].traits) for one in at]
     return np.array([[answer in one for answer in question.answers] for one in right], float)
 
 
 def _ridge(known: Floats, asked: Floats, targets: Floats) -> Floats:
-    """Values of the targets for what is asked about.
+    """Returns the predicted target values of the test rows, shape (test rows, targets).
 
     Args:
-        known: Products of the rows that are learnt from, with each other.
-        asked: Products of what is asked about with them.
+        known: Inner products of the training rows with each other.
+        asked: Inner products of the test rows with the training rows.
     """
     means = targets.mean(axis=0)
     weights = np.linalg.solve(known + PENALTY * np.eye(len(known)), targets - means)

@@ -1,9 +1,8 @@
 """Prediction of a user's profile from their words, field by field.
 
-In every field one answer is guessed, the likeliest, and it is right where the person has it: in fields with one answer
-that is accuracy as usual, in fields with several it says whether the best guess is one of them. Only answers are asked
-for that tell people apart: enough of the people one learns from have them, and enough have not. Whoever has none of
-these counts as having `OTHERS`.
+A predictor guesses one answer for each field. The guess is right when the person has that answer; in fields with
+several answers, when it is one of them. Only answers that at least `FEWEST` training people have, and at least `FEWEST`
+have not, may be guessed. A person with none of these has the answer `OTHERS`.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from engine.records.interval import Interval
 from engine.validate.traits import FIELDS, SINGLE, Traits
 
 OTHERS = "Others"
-"""What an answer is called that too few people have."""
+"""Stands for all answers that too few people have."""
 FEWEST = 5
-"""People who have an answer, and people who have not, for it to be asked for."""
+"""Least number of people with an answer, and without it, for the answer to be a choice."""
 FOLDS = 5
 DRAWS = 2_000
 SEED = 20_240_917
@@ -35,7 +34,7 @@ class UserText:
     """The words of one user in one conversation, with the user's profile.
 
     Attributes:
-        person: Equal for conversations of the same person.
+        person: Key of the person; equal for conversations of the same person.
     """
 
     text: str
@@ -45,7 +44,7 @@ class UserText:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A field, and the answers that may be guessed; `OTHERS` is the last one."""
+    """A field with its choices; `OTHERS` is the last one."""
 
     field: str
     answers: tuple[str, ...]
@@ -61,14 +60,15 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class PredictionRow:
-    """How well one way predicts one field.
+    """How well one predictor predicts one field.
 
     Attributes:
-        answers: To choose from.
-        conversations, people: Predicted, and of how many people.
-        accuracy: Share of conversations whose guess is right, with an interval by resampling people.
-        f1: Mean F1 over the answers that occur; None in fields with several answers a person.
-        gain: Accuracy beyond that of the first way, on the same conversations.
+        way: Name of the predictor.
+        answers: Number of choices.
+        conversations, people: Number of test conversations, and of the people in them.
+        accuracy: Share of conversations with a right guess; 95% interval by resampling people.
+        f1: Mean F1 over the answers that occur; None in fields with several answers for a person.
+        gain: Accuracy minus that of the first predictor, on the same conversations.
     """
 
     field: str
@@ -81,15 +81,16 @@ class PredictionRow:
     gain: Interval
 
 
-Way = Callable[[Split, Sequence[Question]], Sequence[Sequence[str]]]
-"""Guesses: for each question, an answer for each of the split's test conversations; "" guesses nothing."""
+Predictor = Callable[[Split, Sequence[Question]], Sequence[Sequence[str]]]
+"""Learns from the training part of a split; returns, for each question, a guess for each test conversation; "" is
+none."""
 
 
 def splits_by_person(people: Sequence[str], folds: int = FOLDS, seed: int = 0) -> list[Split]:
-    """Every conversation is predicted once, by what was learnt from other people.
+    """Returns cross-validation splits in which every conversation is tested once and no person is in both parts.
 
-    By person and not by conversation, because one person has many conversations: who has learnt from some of them
-    knows the others by their words, whatever the field, and the figures would say how well people are recognised.
+    Splitting by conversation would leak: a predictor could recognise a person by their words from their other
+    conversations and know every field.
     """
     names = sorted(set(people))
     Random(seed).shuffle(names)
@@ -104,7 +105,7 @@ def splits_by_person(people: Sequence[str], folds: int = FOLDS, seed: int = 0) -
 
 
 def questions_for(spoken: Sequence[UserText], asked: Sequence[UserText]) -> list[Question]:
-    """The fields and answers that can be learnt from `spoken` and occur in `asked`."""
+    """Returns the fields and answers that can be learnt from `spoken` and occur in `asked`."""
     people = {one.person: one.traits for one in spoken}
     found: list[Question] = []
     for name in FIELDS:
@@ -121,23 +122,27 @@ def questions_for(spoken: Sequence[UserText], asked: Sequence[UserText]) -> list
 
 
 def answers_to(question: Question, traits: Traits) -> frozenset[str]:
-    """The right answers for a person; none where the field is not known."""
+    """Returns the right answers for a person; empty when the field is unknown."""
     answers = traits.get(question.field)
     if answers is None:
         return frozenset()
     return answers & frozenset(question.answers) or frozenset([OTHERS])
 
 
-def identify(
+def evaluate_predictors(
     spoken: Sequence[UserText],
     splits: Sequence[Split],
-    ways: Mapping[str, Way],
+    ways: Mapping[str, Predictor],
     questions: Sequence[Question],
 ) -> list[PredictionRow]:
-    """A row for each field and way; gains are counted against the first of `ways`.
+    """Evaluates predictors on the test parts of the splits.
 
     Args:
-        spoken: Conversations that splits are indices of.
+        spoken: The conversations that the splits index.
+        ways: Predictors by name; gains are relative to the first.
+
+    Returns:
+        A row for each field and predictor.
     """
     tallies = {(one.field, way): _Tally() for one in questions for way in ways}
     for split in splits:
@@ -160,7 +165,8 @@ def identify(
 
 @dataclass(slots=True)
 class _Tally:
-    """Whether each conversation was guessed right; pairs of right answer and guess where there is one right answer."""
+    """Results by conversation: whether the guess is right, and counts of (right answer, guess) in single-answer
+    fields."""
 
     right: dict[int, bool] = field(default_factory=dict)
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)

@@ -1,4 +1,4 @@
-"""Tables: each figure against each claim, and the figures against each other."""
+"""Tables of how well each figure (tree measure or baseline) predicts each claim, and of the figures' correlations."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from engine.validate.uncertainty import FIGURES, PLAIN, Case, Figure
 _AP, _KEPT, _RATIO = (NAMES.index(one) for one in NAMES[1:])
 
 OnStep = Callable[[str], None]
-"""Called with what is computed next; may raise to stop it."""
+"""Called with the name of each step before it is computed; may raise to cancel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """How well one figure finds what a claim holds for.
+    """How well one figure predicts a claim.
 
     Attributes:
-        positives, negatives: Cases that have the figure, by whether the claim holds.
-        area: P(the figure is higher where the claim holds).
-        average_precision: Chance gives `positives / (positives + negatives)`.
-        kept_accuracy: Share of cases for which the claim fails among the k surest, averaged over all k; chance gives
-            `negatives / (positives + negatives)`.
-        rejection_ratio: How far `kept_accuracy` lies from chance (0) to the best order (1).
-        p: Two-sided, of the hypothesis that the area is one half.
-        corrected: The same after Holm's correction for the figures of the table.
+        positives, negatives: Number of cases with the figure for which the claim holds, and does not hold.
+        area: Area under the ROC curve: P(the figure is higher where the claim holds).
+        average_precision: At chance level `positives / (positives + negatives)`.
+        kept_accuracy: Share of negatives among the k cases with the lowest figure, averaged over all k; at chance
+            level `negatives / (positives + negatives)`.
+        rejection_ratio: `kept_accuracy` on a scale from chance (0) to the perfect order (1).
+        p: Two-sided p value of the hypothesis that the area is 0.5.
+        corrected: `p` after Holm's correction over the figures of the table.
     """
 
     figure: str
@@ -53,12 +53,12 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class ClaimTable:
-    """All figures against one claim.
+    """All figures as predictors of one claim.
 
     Attributes:
-        holds, fails: Cases for which it is known.
-        rows: By figure; empty where the claim is the same for all.
-        contrasts: Each measure of the tree against each plain figure, by area.
+        holds, fails: Number of cases for which the claim holds, and does not hold.
+        rows: One for each figure; empty when the claim has one value for all.
+        contrasts: Each measure of the tree against each baseline of `PLAIN`, by area.
     """
 
     claim: str
@@ -70,7 +70,7 @@ class ClaimTable:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two figures and how they go together."""
+    """Two figures and their correlation."""
 
     first: str
     second: str
@@ -80,8 +80,8 @@ class Pair:
 def claim_tables(
     cases: Sequence[Case], claims: Sequence[str], on_step: OnStep = lambda step: None
 ) -> list[ClaimTable]:
-    """A table for each of the claims that is known of some case; a claim that has the same answers as an earlier one is
-    left out."""
+    """Returns a table for each claim that is decided for some case, except claims that have the same answers as an
+    earlier one."""
     tables = []
     seen: list[list[bool | None]] = []
     for claim in claims:
@@ -90,13 +90,13 @@ def claim_tables(
         if not holds + fails or answers in seen:
             continue
         seen.append(answers)
-        about = _About([case for case in cases if claim in case.claims], claim, on_step)
+        about = _ClaimCases([case for case in cases if claim in case.claims], claim, on_step)
         tables.append(ClaimTable(claim, holds, fails, about.rows(), about.contrasts()))
     return tables
 
 
-class _About:
-    """Cases for which one claim is known; what several rows need is computed once."""
+class _ClaimCases:
+    """The cases for which one claim is decided; caches what several rows need."""
 
     def __init__(self, cases: Sequence[Case], claim: str, on_step: OnStep) -> None:
         self._claim, self._on_step = claim, on_step
@@ -114,7 +114,7 @@ class _About:
         self._placed: dict[tuple[str, bytes], Placements] = {}
 
     def rows(self) -> tuple[Ranked, ...]:
-        """One for each figure that is known of both kinds."""
+        """Returns a row for each figure that both classes have."""
         found = [self._row(name) for name in self._values if self._usable(self._there[name])]
         fixed = holm([one.p for one in found])
         return tuple(
@@ -122,7 +122,7 @@ class _About:
         )
 
     def contrasts(self) -> tuple[Contrast, ...]:
-        """Each measure against each plain figure of the same kind, over the cases that have both."""
+        """Returns contrasts of each measure with each baseline of the same summary, over the cases that have both."""
         found = [
             self._contrast(name, other)
             for name in self._values
@@ -201,7 +201,7 @@ class _About:
 
 
 def pairs(cases: Sequence[Case]) -> list[Pair]:
-    """Every two figures that both vary, over the cases that have both."""
+    """Returns the correlation of every two figures that both vary, over the cases that have both."""
     found = []
     for first, second in combinations(cases[0].figures if cases else (), 2):
         both = [

@@ -1,6 +1,6 @@
-"""The profile of the user of a conversation: fields with their answers, whatever the schema.
+"""Reads the profile of a conversation's user, as fields with answers, from the schemas of RecLLMSim.
 
-Three ways of saying it are read. Simulated users: `profile_mapped`, closed answers in English and Chinese, or else
+Three forms are read. Simulated users: `profile_mapped`, closed answers in English and Chinese, or else
 `preference`, numbered lines of free words. Real people: `profile`, closed answers in Chinese.
 """
 
@@ -27,51 +27,51 @@ FIELDS = {
 SINGLE = ("Gender", "Age", "Occupation")
 """Fields with one answer; the others have any number."""
 AGES = (25, 35, 45, 55)
-"""Where a new group of ages begins."""
+"""Lower ends of the age groups."""
 
 Traits = Mapping[str, frozenset[str]]
-"""By field, the answers."""
+"""Field -> answers."""
 Names = Mapping[str, Mapping[str, str]]
-"""By field, Chinese answers to English ones."""
+"""Field -> Chinese answer -> English answer."""
 
 _LINE = re.compile(r"\s*\d+\.\s*([^:：]+)[:：]\s*(.*)")
 _AND = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
 
 
 def names_in(truths: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """The Chinese answers that profiles in both languages have, with their English ones."""
+    """Collects the English names of Chinese answers from profiles that have both languages."""
     found: dict[str, dict[str, str]] = {}
     for truth in truths:
         mapped = truth.get("profile_mapped")
-        for field, said in mapped.items() if isinstance(mapped, Mapping) else ():
-            for one in said if isinstance(said, list) else [said]:
+        for field, stated in mapped.items() if isinstance(mapped, Mapping) else ():
+            for one in stated if isinstance(stated, list) else [stated]:
                 if isinstance(one, Mapping) and {"en", "zh"} <= set(one):
                     found.setdefault(str(field), {})[str(one["zh"])] = str(one["en"])
     return found
 
 
 def traits_of(truth: Mapping[str, Any], names: Names) -> dict[str, frozenset[str]]:
-    """The answers of a person in English, by field; fields of which nothing is known are absent.
+    """Returns a person's answers in English by field; unknown fields are absent.
 
     Args:
-        names: For answers in Chinese; one that is not there stays as it is.
+        names: English names of Chinese answers; an answer without one is kept in Chinese.
     """
     mapped, profile = truth.get("profile_mapped"), truth.get("profile")
     if isinstance(mapped, Mapping):
-        said = {field: _words(mapped.get(field)) for field in FIELDS}
+        stated = {field: _words(mapped.get(field)) for field in FIELDS}
     elif isinstance(profile, Mapping):
-        said = {
+        stated = {
             field: [names.get(field, {}).get(word, word) for word in _words(profile.get(name))]
             for field, name in FIELDS.items()
         }
     else:
-        said = _lines(truth.get("preference"))
-    found = {field: frozenset(_tidy(field, words)) for field, words in said.items()}
+        stated = _lines(truth.get("preference"))
+    found = {field: frozenset(_tidy(field, words)) for field, words in stated.items()}
     return {field: words for field, words in found.items() if words}
 
 
 def person_of(truth: Mapping[str, Any]) -> str:
-    """The same text for conversations of the same person, as far as profiles tell people apart."""
+    """Returns a key of the person, made from the profile; people with equal profiles share it."""
     profile = truth.get("profile")
     if isinstance(profile, Mapping):
         kept: Any = {key: value for key, value in profile.items() if key != "complete_tid"}
@@ -81,21 +81,21 @@ def person_of(truth: Mapping[str, Any]) -> str:
 
 
 def age_group(age: int) -> str:
-    """`25 to 34`."""
+    """Returns the name of the age group: `25 to 34`."""
     if age < AGES[0]:
         return f"under {AGES[0]}"
     at = max(start for start in AGES if start <= age)
     return f"{at} and over" if at == AGES[-1] else f"{at} to {AGES[AGES.index(at) + 1] - 1}"
 
 
-def _words(said: Any) -> list[str]:
-    """Answers in English where both languages are there, else as they are."""
-    parts = said if isinstance(said, list) else [] if said is None else [said]
+def _words(stated: Any) -> list[str]:
+    """Returns the English answers where both languages are given, else the answers as they are."""
+    parts = stated if isinstance(stated, list) else [] if stated is None else [stated]
     return [str(one.get("en", "")) if isinstance(one, Mapping) else str(one) for one in parts]
 
 
 def _lines(text: Any) -> dict[str, list[str]]:
-    """Free words, taken apart at commas and `and` where a field has many answers."""
+    """Reads numbered lines as answers by field; splits at commas and `and` in fields with several answers."""
     found: dict[str, list[str]] = {}
     for line in text.splitlines() if isinstance(text, str) else ():
         matched = _LINE.match(line)

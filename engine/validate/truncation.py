@@ -1,10 +1,10 @@
 """The truncation test: whole conversations against the same ones cut off, so that no labels are needed.
 
-A conversation of n turns stands for a complete one as it is, and for an incomplete one cut after a random turn k < n.
-One pass gives both values, because the tokens of a prefix of a log are a prefix of its tokens.
+A whole conversation of n turns is the complete example; the same one cut after a random turn k < n is the incomplete
+one. One pass gives both values, because the tokens of a prefix of a log are a prefix of its tokens.
 
-Not covered: conversations that broke off or failed stand for complete ones too. The test says whether a value knows
-where these conversations end, not whether anybody got what they wanted.
+Limit: conversations that broke off or failed count as complete too. The test measures whether a score recognises where
+conversations end, not whether users reached their goals.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Pair:
     """One conversation.
 
     Attributes:
-        whole: Value at its last boundary.
-        cut: Value at the boundary after which it was cut.
+        whole: Score at its last boundary.
+        cut: Score at the boundary after which it was cut.
     """
 
     conversation: str
@@ -33,8 +33,8 @@ class Truncation:
     """All pairs.
 
     Attributes:
-        single: Conversations with one boundary or none, which cannot be cut.
-        unread: Conversations without an honest number at one of the two places.
+        single: Number of conversations with at most one boundary, which cannot be cut.
+        unread: Number of conversations that are unscored at one of the two places.
     """
 
     pairs: tuple[Pair, ...]
@@ -43,29 +43,32 @@ class Truncation:
 
     @property
     def values(self) -> list[float]:
-        """The values of all whole conversations, then of all cut ones."""
+        """Scores of all whole conversations, then of all cut ones."""
         return [pair.whole for pair in self.pairs] + [pair.cut for pair in self.pairs]
 
     @property
     def complete(self) -> list[bool]:
-        """For each value whether it is of a whole conversation."""
+        """For each score of `values`, whether it is of a whole conversation."""
         return [True] * len(self.pairs) + [False] * len(self.pairs)
 
     @property
     def groups(self) -> list[int]:
-        """For each value the number of its conversation."""
+        """For each score of `values`, the index of its conversation."""
         return 2 * list(range(len(self.pairs)))
 
 
 def cut_at(seed: int, conversation: str, boundaries: int) -> int | None:
-    """Which boundary a conversation is cut after, from 0 and before the last; None where there is no other.
+    """Draws the boundary after which a conversation is cut.
 
-    A turn holds at most one boundary (in a log of one turn a step does), so this draws a turn among those that end
-    where a conversation can end; all are as likely. It depends on the arguments alone: whoever scored the conversation,
-    it is cut in the same place.
+    All boundaries but the last are equally likely. A turn has at most one boundary (in a log of one turn a step does),
+    so this draws a turn. The result depends on the arguments alone, so all scorings of a conversation cut it alike.
 
     Args:
         conversation: Its id in the source.
+        boundaries: Number of boundaries of the conversation.
+
+    Returns:
+        The index of the boundary; None with fewer than two.
     """
     if boundaries < 2:
         return None
@@ -77,8 +80,8 @@ def truncate(curves: Mapping[str, Sequence[float | None]], seed: int) -> Truncat
     """Cuts each conversation once.
 
     Args:
-        curves: For each conversation `p_end / (p_end + p_continue)` at every boundary, in order; None where there is
-            no honest number.
+        curves: For each conversation the normalised score at every boundary, in order; None where it is unscored.
+        seed: Seed of the cuts.
     """
     pairs = []
     single = unread = 0

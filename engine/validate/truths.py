@@ -1,4 +1,4 @@
-"""Truth as yes-or-no claims: `yes` where something went wrong, so that a certain model would be a mistake."""
+"""Turns truth into yes-or-no claims. `yes` means that something went wrong, where the model should be uncertain."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CLAIMS: Mapping[str, str] = {
     "hallucinated": "this answer holds something made up, against not",
     "not satisfied": "the user rated this answer 3 or less of 5, against more",
 }
-"""Name of each claim, and which conversations count as yes and which as no; all others are left out."""
+"""Name of each claim, and what counts as yes and as no; other conversations are left out."""
 
 OF_AN_ANSWER = frozenset({"hallucinated", "not satisfied"})
 """Claims about one answer; the others are about a whole conversation."""
 
 SATISFIED = 4
-"""Rating of an answer from which its user is asked for no reason: the least that counts as satisfied."""
+"""Least rating that counts as satisfied: RecLLMSim asks users for a reason only below it."""
 
 _ANSWERABILITY: Mapping[str, Mapping[str, bool]] = {
     "ANSWERABLE": {_EITHER: False, "unanswerable": False, "underspecified": False},
@@ -34,7 +34,7 @@ _ANSWERABILITY: Mapping[str, Mapping[str, bool]] = {
 
 
 def of_conversation(truth: Mapping[str, Any]) -> dict[str, bool]:
-    """The claims about a conversation that its truth decides."""
+    """Returns the claims about a conversation that its truth decides."""
     found: dict[str, bool] = {}
     reward, success = truth.get("reward"), truth.get("success")
     if _is_number(reward):
@@ -50,15 +50,16 @@ def of_conversation(truth: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def judges_answers(truth: Mapping[str, Any]) -> bool:
-    """Whether single answers were judged, so that their order matters."""
+    """Whether truth has judgements of single answers."""
     return any(isinstance(truth.get(name), list) for name in _OF_ANSWERS)
 
 
 def of_answers(truth: Mapping[str, Any], answers: int) -> list[dict[str, bool]]:
-    """The claims about each of a conversation's assistant messages, in order.
+    """Returns the claims about each of a conversation's assistant messages, in order.
 
     Args:
-        answers: How many there are; judgements of another number belong to nobody knows which.
+        answers: Number of assistant messages. A list of judgements of another length is ignored, since it is unknown
+            which answers it is about.
     """
     found: list[dict[str, bool]] = [{} for _ in range(answers)]
     for name, read in _OF_ANSWERS.items():
@@ -81,7 +82,7 @@ _OF_ANSWERS: Mapping[str, Callable[[Any], dict[str, bool]]] = {
     "hallucination": _hallucinated,
     "satisfaction": _not_satisfied,
 }
-"""Truths with a value for each answer, and what they claim of it."""
+"""Fields of truth with a value for each answer, and the claim made from a value."""
 
 
 def _is_number(value: Any) -> TypeGuard[int | float]:

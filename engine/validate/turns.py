@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 SINGLE = ("reward", "complete")
-"""Truths with one value a conversation, beside the ratings; `complete` counts as 1 or 0."""
+"""Fields of truth with one value for each conversation, in addition to the ratings; `complete` counts as 1 or 0."""
 OF_ANSWERS = "satisfaction"
-"""A truth with a value for each answer; its mean over the answers that have one is the value of the conversation."""
+"""Field of truth with a value for each answer; a conversation's value is the mean over the answers that have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class TurnRow:
-    """All conversations of so many turns, and the mean of each figure that any of them has."""
+    """The conversations with one number of turns, and the mean of each figure that any of them has."""
 
     turns: int
     conversations: int
@@ -31,11 +31,10 @@ class TurnRow:
 
 
 def by_turns(conversations: Iterable[tuple[int, Mapping[str, Any] | None]]) -> list[TurnRow]:
-    """A row for each number of turns that occurs, rising.
+    """Returns a row for each number of turns that occurs, ascending.
 
     Args:
-        conversations: Turns and truth of each. Turns are times that the user spoke, as the data set counts them: what
-            an assistant says before is none.
+        conversations: Number of turns and truth of each conversation. A turn is a user message, as in RecLLMSim.
     """
     counts: dict[int, int] = defaultdict(int)
     found: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -57,7 +56,7 @@ def by_turns(conversations: Iterable[tuple[int, Mapping[str, Any] | None]]) -> l
 
 
 def figures(truth: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers that a truth holds: ratings by their names, and the fields `SINGLE` and `OF_ANSWERS`."""
+    """Returns the numbers in a truth: ratings by name, and the fields `SINGLE` and `OF_ANSWERS`."""
     rating = truth.get("rating")
     named = dict(rating) if isinstance(rating, Mapping) else {}
     named |= {name: truth[name] for name in SINGLE if name in truth}

@@ -41,14 +41,14 @@ BASELINES: Mapping[str, str] = {
     "fork_entropy": "bits of the one distribution at the first fork",
     "answer_tokens": "tokens of the recorded answer that were scored",
 }
-"""What needs no tree, or little of it; a measure is worth something only beside them."""
+"""All baselines: figures that need no tree, or little of it. A measure is useful only if it beats them."""
 
 SUMMARIES: Mapping[str, str] = {
     "": "",
     "mean": "; mean over the trees of a conversation",
     "most": "; most of them",
 }
-"""How a figure of several trees is summed up for their conversation: the end of its name, and what that means."""
+"""How the figures of several trees are summarised for a conversation: the suffix of the name, and its meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +65,17 @@ class Figure:
 
     @property
     def name(self) -> str:
-        """`leaves`, `leaves mean`."""
+        """The name with its summary: `leaves`, `leaves mean`."""
         return f"{self.base} {self.summary}".strip()
 
     @property
     def means(self) -> str:
-        """What it is."""
+        """A description of the figure."""
         return {**MEASURES, **BASELINES}[self.base] + SUMMARIES[self.summary]
 
     @property
     def is_measure(self) -> bool:
-        """Whether it is a measure of trees, and no baseline."""
+        """Whether it is a tree measure, not a baseline."""
         return self.base in MEASURES
 
 
@@ -88,12 +88,12 @@ FIGURES: Mapping[str, Figure] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
-    """What of a tree its measures do not tell.
+class TreeLogProbs:
+    """Log-probabilities of one tree, from which baselines are computed.
 
     Attributes:
         leaves: Natural log-probabilities of its leaves.
-        answer: Natural log-probabilities of the recorded answer's tokens; empty where they were not kept.
+        answer: Natural log-probabilities of the recorded answer's tokens; empty when not stored.
     """
 
     leaves: Sequence[float]
@@ -105,8 +105,8 @@ class Case:
     """One row of data: a tree, or all trees of a conversation.
 
     Attributes:
-        figures: By name; None where the tree has no such figure.
-        claims: Name of a claim and whether it holds, as `engine.validate.truths` reads them.
+        figures: Figures by name; None where the tree has none.
+        claims: Whether each claim of `engine.validate.truths` holds, by name.
     """
 
     conversation: int
@@ -114,8 +114,8 @@ class Case:
     claims: Mapping[str, bool] = field(default_factory=dict)
 
 
-def figures_of(row: TreeRow, length: int, inside: Inside) -> dict[str, float | None]:
-    """All measures and baselines of one tree; `length` in characters."""
+def figures_of(row: TreeRow, length: int, inside: TreeLogProbs) -> dict[str, float | None]:
+    """Returns all measures and baselines of one tree by name; `length` is in characters."""
     perplexity = None
     if row.answer_log_prob is not None and row.answer_tokens:
         perplexity = math.exp(min(-row.answer_log_prob / row.answer_tokens, _MOST))
@@ -139,28 +139,28 @@ def figures_of(row: TreeRow, length: int, inside: Inside) -> dict[str, float | N
 
 
 _MOST = 700.0
-"""Logarithm up to which a perplexity is a number in double precision."""
+"""Greatest logarithm of a perplexity that is finite in double precision."""
 
 
 def predictive_entropy(leaves: Sequence[float]) -> float | None:
-    """Predictive entropy in bits, by the formula at `PLAIN`; None without a leaf.
+    """Returns the predictive entropy in bits, by the formula at `PLAIN`; None without leaves.
 
     Args:
-        leaves: Natural log-probabilities.
+        leaves: Natural log-probabilities of the leaves.
     """
     if not leaves:
         return None
-    most = max(leaves)  # so that improbable leaves do not all become 0
+    most = max(leaves)  # subtracted so that the exponentials do not all underflow to 0
     odds = [math.exp(one - most) for one in leaves]
     bits = math.fsum(-p * one for p, one in zip(odds, leaves, strict=True)) / math.log(2)
     return bits / math.fsum(odds)
 
 
 def by_conversation(cases: Sequence[Case], claims: Mapping[int, Mapping[str, bool]]) -> list[Case]:
-    """One case for each conversation, with the claims about it.
+    """Returns one case for each conversation, with the claims about it.
 
-    Where some conversation has several trees, `NAME mean` and `NAME most` stand for each figure but the length; where
-    each has a single one the figures are as they were.
+    If any conversation has several trees, each figure but the length becomes `NAME mean` and `NAME most`; otherwise the
+    figures are unchanged.
     """
     gathered: dict[int, list[Case]] = {}
     for case in cases:

@@ -95,8 +95,8 @@ def headline(row: PullRow) -> Content:
         parts.append(
             f" · {row.rate / 1e6:,.1f} MB/s · {number_format.duration(row.seconds_left)} left"
         )
-    if row.said:
-        parts.append((f" · {one_line(row.said, 80)}", "$tone-muted"))
+    if row.redirect:
+        parts.append((f" · {one_line(row.redirect, 80)}", "$tone-muted"))
     return Content.assemble(*parts)
 
 

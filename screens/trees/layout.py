@@ -75,7 +75,7 @@ class TreeLayout:
         for below in children:
             below.sort(key=lambda node: (-columns.path[node], node))
         self._children = children
-        self._said = frozenset(columns.said)
+        self._said = frozenset(columns.recorded)
         self.segments: list[Segment] = []
         self._number()
 
@@ -108,7 +108,7 @@ class TreeLayout:
             if parent >= 0:
                 ends[parent] = max(ends[parent], ends[number])
                 leaves[parent] += leaves[number]
-        last_said = columns.said[-1] if columns.said else -1
+        last_said = columns.recorded[-1] if columns.recorded else -1
         for number, (nodes, parent, depth, text) in enumerate(drafts):
             last = nodes[-1]
             self.segments.append(

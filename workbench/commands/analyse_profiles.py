@@ -17,7 +17,7 @@ from engine.services.workspace import Workspace
 from engine.store.project import Project
 from engine.text import one_line
 from engine.validate.learners import Vectorise, linear, most_frequent, nearest
-from engine.validate.profile_prediction import PredictionRow, Question, Way, identify, questions_for
+from engine.validate.profile_prediction import PredictionRow, Question, Predictor, evaluate_predictors, questions_for
 from workbench.commands.analyse import aligned
 from workbench.commands.narration import Result, tell
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
@@ -87,12 +87,12 @@ def profiles(arguments: argparse.Namespace) -> int:
         if arguments.test is None
         else f"Learnt from {Path(arguments.project).name}, predicted in {home.name}."
     )
-    found = identify(asked.spoken, asked.splits, ways, questions)
+    found = evaluate_predictors(asked.spoken, asked.splits, ways, questions)
     Result(_table(found), _as_json(found, questions, asked)).print(arguments.json)
     return code
 
 
-def _ways(asked: PredictionTask, embedder: str) -> dict[str, Way]:
+def _ways(asked: PredictionTask, embedder: str) -> dict[str, Predictor]:
     return {
         FREQUENT: most_frequent(asked.spoken),
         "linear": linear(asked.spoken),

@@ -22,7 +22,7 @@ from engine.model.hub.pulls import (
 )
 from engine.model.hub.repositories import HubRepository, look_at, search
 from engine.model.recommended import RecommendedSet, recommended_sets, set_for
-from engine.services.models.memory import room
+from engine.services.models.memory import machine_memory
 from engine.services.models.pulls import Rate
 from engine.services.models.service import hub_of
 from engine.text import one_line
@@ -154,7 +154,7 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
 
 
 def _files(found: HubRepository, as_json: bool) -> int:
-    there = room()
+    there = machine_memory()
     if as_json:
         files = [{"name": f.name, "bytes": f.size, "parts": len(f.parts)} for f in found.files]
         show(
@@ -185,7 +185,7 @@ def _files(found: HubRepository, as_json: bool) -> int:
 
 def _recommended(as_json: bool) -> int:
     sets = recommended_sets(folders.config_dir())
-    there = room()
+    there = machine_memory()
     here = set_for(sets, max(there.gpu_free, there.system or 0) or None)
     if as_json:
         show({"recommended": [{**asdict(one), "here": one is here} for one in sets]})

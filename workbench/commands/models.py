@@ -16,7 +16,7 @@ from engine.model.http.fleet import Prices
 from engine.model.hub.pulls import unfinished
 from engine.services.models import checking
 from engine.services.models.adding import add_file
-from engine.services.models.endpoints import described, endpoint_summary
+from engine.services.models.endpoints import endpoint_json, endpoint_summary
 from engine.services.models.facts import (
     AdapterFacts,
     ModelFacts,
@@ -25,7 +25,7 @@ from engine.services.models.facts import (
     ggufs_in,
     model_facts,
 )
-from engine.services.models.memory import Room, room
+from engine.services.models.memory import MachineMemory, machine_memory
 from engine.services.models.pulls import Pulls
 from engine.services.models.tuning import sample_text
 from engine.text import one_line
@@ -208,7 +208,7 @@ def _show_entries(
     as_json: bool,
     endpoints: Sequence[EndpointEntry] = (),
 ) -> None:
-    there = room()
+    there = machine_memory()
     models = [model_facts(catalog, one, there) for one in entries if isinstance(one, ModelEntry)]
     adapters = [adapter_facts(catalog, one) for one in entries if isinstance(one, AdapterEntry)]
     pulls = Pulls(catalog.data).rows() if len(entries) > 1 else []
@@ -221,7 +221,7 @@ def _show_entries(
                     {"name": p.name, "repository": p.repository, "done": p.done, "total": p.total}
                     for p in pulls
                 ],
-                "endpoints": [described(endpoint) for endpoint in endpoints],
+                "endpoints": [endpoint_json(endpoint) for endpoint in endpoints],
             }
         )
         return
@@ -271,7 +271,7 @@ def _summary(model: ModelFacts) -> str:
     return ", ".join(parts)
 
 
-def _described(catalog: Catalog, model: ModelFacts, there: Room) -> dict[str, Any]:
+def _described(catalog: Catalog, model: ModelFacts, there: MachineMemory) -> dict[str, Any]:
     entry, manifest, takes = model.entry, model.manifest, model.takes
     plan = takes.plan if takes else None
     return {

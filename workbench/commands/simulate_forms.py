@@ -21,7 +21,7 @@ from engine.services.simulation.forms import (
 )
 from engine.services.simulation.simulations import ProjectSimulations, Simulation
 from engine.services.workspace import Workspace
-from engine.simulate.forms.asking import Rules
+from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import VARIANTS
 from engine.simulate.forms.table import FormRow, table_of

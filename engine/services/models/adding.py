@@ -16,11 +16,11 @@ from engine.worker.client import ModelProcess
 ENOUGH_CONTEXT = 256
 """Context in tokens for the test whether a file can be loaded."""
 
-Tell = Callable[[str], None]
+Narrate = Callable[[str], None]
 
 
 def add_file(
-    catalog: Catalog, path: Path, name: str | None, tell: Tell
+    catalog: Catalog, path: Path, name: str | None, narrate: Narrate
 ) -> ModelEntry | AdapterEntry:
     """Adds a model or an adapter, or the adapter of a training run's directory.
 
@@ -30,31 +30,31 @@ def add_file(
         UsageError: There is no such file, or the name is taken.
     """
     if path.is_dir() or is_adapter(read_gguf(path)):
-        return _add_adapter(catalog, path, name, tell)
+        return _add_adapter(catalog, path, name, narrate)
     process = ModelProcess(folders.log_dir() / "model.log")
     try:
         need = process.memory(path, LoadOptions())
         facts = process.load(path, LoadOptions(context=ENOUGH_CONTEXT))
     finally:
         process.close()
-    tell(
+    narrate(
         f"{facts['name']}: {facts['architecture']}, {facts['vocabulary']:,} tokens of vocabulary,"
         f" takes {(need['weights'] + need['cache']) / 1e9:.1f} GB of memory."
     )
     return catalog.add(path, name)
 
 
-def _add_adapter(catalog: Catalog, path: Path, name: str | None, tell: Tell) -> AdapterEntry:
+def _add_adapter(catalog: Catalog, path: Path, name: str | None, narrate: Narrate) -> AdapterEntry:
     """Adds an adapter after it was loaded on a base that it fits, where one is known."""
     path = catalog.adapter_path(path)
     base = base_for(catalog, path)
     if base is None:
-        tell("No model of the catalogue is its base; add that with `workbench models add` too.")
+        narrate("No model of the catalogue is its base; add that with `workbench models add` too.")
         return catalog.add_adapter(path, name)
     process = ModelProcess(folders.log_dir() / "model.log")
     try:
         process.load(base.path, LoadOptions(context=ENOUGH_CONTEXT), path)
     finally:
         process.close()
-    tell(f"An adapter for {base.name}.")
+    narrate(f"An adapter for {base.name}.")
     return catalog.add_adapter(path, name)

@@ -65,7 +65,7 @@ class Endpoints:
         """Whether a name stands for endpoints.
 
         Raises:
-            UsageError: It does, and an adapter is asked for beside it.
+            UsageError: It does, and an adapter is given too.
         """
         if not self.book.named(words):
             return False
@@ -133,12 +133,12 @@ class Endpoints:
 def endpoint_summary(entry: EndpointEntry) -> str:
     """One line on an endpoint: its URL and which work it can do."""
     can = entry.can
-    words = [entry.url, can.server if can.server != "unknown" else "", *(what_for(can))]
+    words = [entry.url, can.server if can.server != "unknown" else "", *(work_lines(can))]
     return ", ".join(one_line(word, 160) for word in words if word)
 
 
-def what_for(can: Capabilities) -> list[str]:
-    """The work that an endpoint can do, and for other work the reason why it cannot."""
+def work_lines(can: Capabilities) -> list[str]:
+    """Returns one line with the work that an endpoint can do, and one for each other kind of work with the reason."""
     summary, judge, base, merge = (
         parse_prompt(name, prompt_text(name)) for name in ("summary", "judge", "base", "merge")
     )
@@ -156,6 +156,6 @@ def what_for(can: Capabilities) -> list[str]:
     return found + [f"no {what}: {reason}" for what, reason in asked.items() if reason]
 
 
-def described(entry: EndpointEntry) -> dict[str, Any]:
-    """An endpoint as JSON values; its key appears only as the name of the variable."""
+def endpoint_json(entry: EndpointEntry) -> dict[str, Any]:
+    """Returns an endpoint as JSON values; of its key only the name of the environment variable."""
     return {"name": entry.name, "origin": "endpoint", **entry.as_params()}

@@ -12,7 +12,7 @@ from engine.model.adapter_files import refuse_other_base
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
 from engine.model.gguf_file import GgufFile, read_gguf
 from engine.model.manifest import Manifest, read_manifest
-from engine.services.models.memory import Footprint, Room, footprint
+from engine.services.models.memory import Footprint, MachineMemory, footprint
 
 BUILT_IN_LICENCE = "apache-2.0"
 """Licence of the default model and of the adapters that come with the program."""
@@ -58,7 +58,7 @@ class ModelFacts:
         return str(self.entry.tuning["chosen"]) if self.entry.tuning else ""
 
 
-def model_facts(catalog: Catalog, entry: ModelEntry, there: Room) -> ModelFacts:
+def model_facts(catalog: Catalog, entry: ModelEntry, machine: MachineMemory) -> ModelFacts:
     """Reads the header of a model. A broken file does not raise: `problem` says what is wrong."""
     manifest = read_manifest(entry.path) if entry.origin == "pulled" else None
     try:
@@ -69,7 +69,7 @@ def model_facts(catalog: Catalog, entry: ModelEntry, there: Room) -> ModelFacts:
         size = entry.path.stat().st_size if entry.path.is_file() else None
         problem = "its file is gone" if size is None else error.message
         return ModelFacts(entry, size, manifest=manifest, problem=problem)
-    takes = footprint(header, there, runnable.options)
+    takes = footprint(header, machine, runnable.options)
     return ModelFacts(entry, shipped.size, header, takes, runnable.tokens_per_s, manifest)
 
 

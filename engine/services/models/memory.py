@@ -12,7 +12,7 @@ from engine.worker.gpu import free_gpu
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class MachineMemory:
     """The memory of this machine.
 
     Attributes:
@@ -26,14 +26,14 @@ class Room:
     gpu_free: int = 0
 
 
-def room() -> Room:
+def machine_memory() -> MachineMemory:
     """The memory of this machine. Asks the driver of a GPU, where there is one."""
     try:
         system = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
         system = None
     gpu = free_gpu()
-    return Room(system) if gpu is None else Room(system, gpu.name, gpu.free)
+    return MachineMemory(system) if gpu is None else MachineMemory(system, gpu.name, gpu.free)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,11 @@ class Footprint:
     fits: bool | None
 
 
-def footprint(file: GgufFile, there: Room, options: LoadOptions | None = None) -> Footprint:
+def footprint(
+    file: GgufFile, machine: MachineMemory, options: LoadOptions | None = None
+) -> Footprint:
     """The memory that a file would need when it is loaded."""
     need = estimate(file, options)
-    plan = plan_layers(file, there.gpu_free, options) if there.gpu else None
+    plan = plan_layers(file, machine.gpu_free, options) if machine.gpu else None
     left = need.total - (plan.used if plan else 0)
-    return Footprint(need, plan, None if there.system is None else left <= there.system)
+    return Footprint(need, plan, None if machine.system is None else left <= machine.system)

@@ -61,7 +61,7 @@ class PullRow:
         done, total: Bytes; of the file that is checked while the state is `checking`.
         rate: Bytes a second over the recent past; None before two measurements.
         seconds_left: At that rate.
-        said: The host that the download comes from, if it is not the hub itself.
+        redirect: `from HOST` when the hub sends the download on to another host; else empty.
         problem, hint: Why it failed and what to do; empty otherwise.
     """
 
@@ -73,7 +73,7 @@ class PullRow:
     total: int
     rate: float | None = None
     seconds_left: float | None = None
-    said: str = ""
+    redirect: str = ""
     problem: str = ""
     hint: str = ""
 
@@ -114,7 +114,7 @@ class HubPage:
         files: Models, smallest first.
         left_out: Number of other GGUF files, which cannot be pulled.
         page: URL of its web page.
-        room: Free bytes on the disk that pulls are written to.
+        room: Free bytes on the disk that holds pulled files.
     """
 
     name: str

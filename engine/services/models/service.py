@@ -17,10 +17,10 @@ from engine.model.manifest import PULLED
 from engine.model.recommended import recommended_sets, set_for
 from engine.records.models import WORKS, Work
 from engine.services.models import checking
-from engine.services.models.endpoints import endpoint_summary, what_for
+from engine.services.models.endpoints import endpoint_summary, work_lines
 from engine.services.models.facts import ModelFacts, adapter_facts, find, ggufs_in, model_facts
 from engine.services.models.in_use import ModelsInUse
-from engine.services.models.memory import Room, room
+from engine.services.models.memory import MachineMemory, machine_memory
 from engine.services.models.pulls import Pulls
 from engine.services.models.records import (
     Fact,
@@ -70,8 +70,10 @@ class ModelService:
 
     def rows(self) -> list[ModelRow]:
         """Models, the built-in one first, then endpoints, then adapters."""
-        there = room()
-        models = [_model_row(model_facts(self._catalog, e, there)) for e in self._catalog.entries()]
+        machine = machine_memory()
+        models = [
+            _model_row(model_facts(self._catalog, e, machine)) for e in self._catalog.entries()
+        ]
         endpoints = [
             ModelRow(entry.name, "endpoint", "endpoint", entry.url, note=endpoint_summary(entry))
             for entry in self._endpoints()
@@ -90,8 +92,8 @@ class ModelService:
         entry = find(self._catalog, name)
         if isinstance(entry, AdapterEntry):
             return _known_of_adapter(self._catalog, entry)
-        there = room()
-        return [*used, *_known(self._catalog, model_facts(self._catalog, entry, there), there)]
+        machine = machine_memory()
+        return [*used, *_known(self._catalog, model_facts(self._catalog, entry, machine), machine)]
 
     def use(self, name: str, works: Sequence[Work]) -> None:
         """Makes the project use a model for these kinds of work when a run names none.
@@ -182,8 +184,8 @@ class ModelService:
     def recommended(self) -> list[Recommendation]:
         """The recommended models, those for the smallest machines first."""
         sets = recommended_sets(self._config)
-        there = room()
-        here = set_for(sets, max(there.gpu_free, there.system or 0) or None)
+        machine = machine_memory()
+        here = set_for(sets, max(machine.gpu_free, machine.system or 0) or None)
         return [
             Recommendation(
                 one.memory,
@@ -207,14 +209,14 @@ class ModelService:
     def look_at(self, repository: str) -> HubPage:
         """The models of a repository of the hub."""
         hub = hub_from_environment()
-        found, there = look_at(hub, repository), room()
+        found, machine = look_at(hub, repository), machine_memory()
         return HubPage(
             name=found.name,
             revision=found.revision,
             licence=found.licence,
             gated=found.gated,
             files=tuple(
-                HubFileRow(file.name, file.size, len(file.parts), _fits(file.size, there))
+                HubFileRow(file.name, file.size, len(file.parts), _fits(file.size, machine))
                 for file in found.files
             ),
             left_out=found.left_out,
@@ -258,8 +260,8 @@ def hub_of(url: str) -> Hub:
     return today if today.url == url else Hub(url)
 
 
-def _fits(size: int, there: Room) -> bool | None:
-    return None if there.system is None else size <= there.system + there.gpu_free
+def _fits(size: int, machine: MachineMemory) -> bool | None:
+    return None if machine.system is None else size <= machine.system + machine.gpu_free
 
 
 def _model_row(facts: ModelFacts) -> ModelRow:
@@ -280,7 +282,7 @@ def _model_row(facts: ModelFacts) -> ModelRow:
     )
 
 
-def _known(catalog: Catalog, facts: ModelFacts, there: Room) -> list[Fact]:
+def _known(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
     entry, known = facts.entry, [Fact("file", str(facts.entry.path))]
     if facts.problem:
         return [Fact("problem", facts.problem), *known]
@@ -318,7 +320,7 @@ def _known(catalog: Catalog, facts: ModelFacts, there: Room) -> list[Fact]:
                 Fact(
                     "GPU",
                     f"{plan.layers} of {plan.of} layers, {plan.used / 1e9:.1f} of {plan.free / 1e9:.1f} GB that are"
-                    f" free on {there.gpu}",
+                    f" free on {machine.gpu}",
                 )
             )
     tuning = entry.tuning
@@ -354,4 +356,4 @@ def _known_of_endpoint(entry: EndpointEntry) -> list[Fact]:
     if entry.prices is not None:
         read, written = entry.prices.read, entry.prices.written
         known.append(Fact("prices", f"{read:g} read, {written:g} written, for a million tokens"))
-    return known + [Fact("work", said) for said in what_for(entry.can)]
+    return known + [Fact("work", said) for said in work_lines(entry.can)]

@@ -1,4 +1,4 @@
-"""A model's guesses at profiles, as one of the ways of predicting them."""
+"""Predicts profile fields by asking a language model, as a simulation whose results make a predictor."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from engine.records.simulation import PlayRow
 from engine.services.profiles.user_texts import PredictionTask
 from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
-from engine.simulate.recsim.guessing import Guess
-from engine.validate.profile_prediction import OTHERS, Question, Split, Way
+from engine.simulate.recsim.guessing import GuessingScenario
+from engine.validate.profile_prediction import OTHERS, Predictor, Question, Split
 from engine.validate.traits import SINGLE
 
 KIND = "profiles"
@@ -22,27 +22,29 @@ def guessing_simulation(
     questions: Sequence[Question],
     options: SimulationOptions,
 ) -> Simulation:
-    """What guesses the fields of everybody who is predicted; the project is theirs.
+    """Returns the simulation that guesses the fields of every test conversation of a task.
 
     Raises:
-        UsageError: A model cannot be had.
+        UsageError: A model does not exist or cannot be used.
     """
     texts = simulations.texts(KIND)
     choices = {one.field: _choices(one) for one in questions}
     guesses = [
-        Guess(asked.ids[at], asked.spoken[at].text, choices, frozenset(SINGLE), texts, options.seed)
+        GuessingScenario(
+            asked.ids[at], asked.spoken[at].text, choices, frozenset(SINGLE), texts, options.seed
+        )
         for at in asked.predicted
     ]
 
-    def scenarios(labels: Mapping[Role, str]) -> list[Guess]:
+    def scenarios(labels: Mapping[Role, str]) -> list[GuessingScenario]:
         return guesses
 
     params = {"choices": choices, "seed": options.seed}
     return simulations.simulation(KIND, scenarios, params, {"judge": BY_SCHEMA}, options, texts)
 
 
-def guessed(asked: PredictionTask, rows: Sequence[PlayRow]) -> Way:
-    """The first answer that a model named, and `OTHERS` where it named none."""
+def guessed(asked: PredictionTask, rows: Sequence[PlayRow]) -> Predictor:
+    """Returns the predictor that takes the first answer that the model named, or `OTHERS` when it named none."""
     said = {int(row.result["conversation"]): row.result["guessed"] for row in rows}
 
     def guess(split: Split, questions: Sequence[Question]) -> list[list[str]]:
@@ -55,7 +57,8 @@ def guessed(asked: PredictionTask, rows: Sequence[PlayRow]) -> Way:
 
 
 def _choices(question: Question) -> list[str]:
-    """What may be named; where any number may be, `OTHERS` is to name none."""
+    """Returns the choices of a question; without `OTHERS` in fields with several answers, where naming none means
+    it."""
     return [*(question.answers if question.field in SINGLE else question.answers[:-1])]
 
 

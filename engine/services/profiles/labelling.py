@@ -1,4 +1,4 @@
-"""Labels of how users ask, given by a model, and their agreement with imported labels."""
+"""Labels the strategies of users with a model, and measures the agreement with imported labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.model.chat import Role
 from engine.records.simulation import PlayRow
 from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
-from engine.simulate.recsim.behaviour import RUNS, SCHEMAS, TEMPERATURE, Label, Reading
+from engine.simulate.recsim.behaviour import RUNS, SCHEMAS, TEMPERATURE, Label, LabellingScenario
 from engine.store import conversations
 from engine.store.project import Project
 from engine.store.sql import snapshot
@@ -27,15 +27,15 @@ _PEOPLE = {
     "strategy_V3": "strategy_human_V3",
 }
 _FINAL_V3 = "user_strategy"
-"""The truth that holds the published vote of the third schema by itself."""
+"""Field of truth that holds the published majority label of the third schema."""
 
 Given = Mapping[int, Label]
-"""A label by conversation."""
+"""Conversation id -> label."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgreementRow:
-    """Two labellers on one label.
+    """Agreement of two labellers on one label.
 
     Attributes:
         one, other: `model`, `published` or `people`.
@@ -50,12 +50,12 @@ class AgreementRow:
 
 @dataclass(frozen=True, slots=True)
 class LabelRow:
-    """The labels that the model gave all conversations.
+    """Counts of the labels that the model gave.
 
     Attributes:
-        labelled: Conversations with a label, of `asked`.
-        counts: By label, in the order of the schema.
-        unanimous: Share of those with all runs in which all said the same; None where there are none.
+        labelled: Number of conversations with a label, out of `asked`.
+        counts: Number of conversations by label, in the order of the schema.
+        unanimous: Share of the conversations with all runs in which all runs agree; None without such conversations.
     """
 
     schema: str
@@ -66,15 +66,15 @@ class LabelRow:
     unanimous: float | None
 
 
-def readings(
+def labelling_scenarios(
     project: Project,
     wanted: Filter,
     texts: Mapping[str, str],
     schemas: Sequence[str],
     options: SimulationOptions,
-) -> list[Reading]:
-    """The conversations to label: those that match and in which a user speaks."""
-    found: list[Reading] = []
+) -> list[LabellingScenario]:
+    """Returns a scenario for each matching conversation that has a user message."""
+    found: list[LabellingScenario] = []
     warmth = TEMPERATURE if options.temperature is None else options.temperature
     with project.reading() as conn, snapshot(conn):
         ids = conversations.ids(conn, ListQuery(wanted))
@@ -85,7 +85,9 @@ def readings(
                 continue
             language = "zh" if is_signs(said) else "en"
             found.append(
-                Reading(key, turns, language, texts, tuple(schemas), RUNS, warmth, options.seed)
+                LabellingScenario(
+                    key, turns, language, texts, tuple(schemas), RUNS, warmth, options.seed
+                )
             )
             if len(found) == options.limit:
                 break
@@ -99,15 +101,15 @@ def behaviour_simulation(
     schemas: Sequence[str],
     options: SimulationOptions,
 ) -> Simulation:
-    """What labels the users of a project.
+    """Returns the simulation that labels the users of the matching conversations.
 
     Raises:
-        UsageError: A model cannot be had.
+        UsageError: A model does not exist or cannot be used.
     """
     texts = simulations.texts(KIND)
-    found = readings(project, wanted, texts, schemas, options)
+    found = labelling_scenarios(project, wanted, texts, schemas, options)
 
-    def scenarios(labels: Mapping[Role, str]) -> list[Reading]:
+    def scenarios(labels: Mapping[Role, str]) -> list[LabellingScenario]:
         return found
 
     warmth = TEMPERATURE if options.temperature is None else options.temperature
@@ -116,7 +118,7 @@ def behaviour_simulation(
 
 
 def label_rows(rows: Sequence[PlayRow], schemas: Sequence[str]) -> list[LabelRow]:
-    """How often each label was given."""
+    """Counts how often the model gave each label."""
     return [
         _label_row([row.result["labels"][schema] for row in rows], schema, name)
         for schema in schemas
@@ -141,10 +143,10 @@ def _label_row(labelled: Sequence[Mapping[str, Any]], schema: str, name: str) ->
 def agreement_rows(
     rows: Sequence[PlayRow], truths: Mapping[int, Mapping[str, Any]], schemas: Sequence[str]
 ) -> list[AgreementRow]:
-    """The model against the published labels and against people's, and these against each other.
+    """Measures the agreement of the model, the published labels and people's labels with each other.
 
     Args:
-        truths: By conversation; of those that were labelled.
+        truths: Truth of the labelled conversations by id.
     """
     found: list[AgreementRow] = []
     for schema in schemas:
@@ -178,7 +180,8 @@ def _given(
     name: str,
     labels: Sequence[Label],
 ) -> Given:
-    """The label by conversation, out of the first field that has one; what is no label of the schema is none."""
+    """Returns the label by conversation from the first field that has one; skips values that the schema does not
+    have."""
     found: dict[int, Label] = {}
     for key, truth in truths.items():
         for field in fields:

@@ -1,4 +1,4 @@
-"""The words and profiles of users, from one project or two."""
+"""Collects the words and profiles of users as a prediction task, from one project or two."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from engine.validate.profile_prediction import Split, UserText, splits_by_person
 from engine.validate.traits import Names, names_in, person_of, traits_of
 
 TRANSLATED = "content_zh"
-"""Under this name simulated conversations carry each message in Chinese."""
+"""Field of simulated conversations that holds the Chinese translation of each message."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionTask:
-    """Conversations to learn from and to predict.
+    """Conversations with splits into training and test parts.
 
     Attributes:
-        ids: In their projects, in the order of `spoken`.
-        splits: Indices of `spoken`.
-        notes: What a person should know of how it was made.
+        spoken: The words and profile of each conversation's user.
+        ids: Conversation ids in their project, in the order of `spoken`.
+        splits: Training and test parts as indices of `spoken`.
+        notes: Sentences to show with the results, for example on translations.
     """
 
     spoken: tuple[UserText, ...]
@@ -39,15 +40,15 @@ class PredictionTask:
 
     @property
     def predicted(self) -> list[int]:
-        """Indices of everything that is predicted, rising."""
+        """Indices of all test conversations, ascending."""
         return sorted(at for split in self.splits for at in split.test)
 
 
 def within(project: Project, wanted: Filter, *, seed: int, limit: int | None) -> PredictionTask:
-    """One project: each conversation is predicted by what was learnt from other people.
+    """Returns a task in one project: cross-validation in which no person is in both parts.
 
     Raises:
-        UsageError: Too few people.
+        UsageError: Fewer than two people have a profile.
     """
     found = _read(project, wanted)
     names = _names([truth for _, _, truth in found])
@@ -65,12 +66,12 @@ def within(project: Project, wanted: Filter, *, seed: int, limit: int | None) ->
 def across(
     project: Project, other: Project, wanted: Filter, *, seed: int, limit: int | None
 ) -> PredictionTask:
-    """Two projects: learnt from one, predicted in the other.
+    """Returns a task over two projects: trains on one and tests on the other.
 
-    Where the other one is in Chinese and the first is not, the Chinese translation of the first is learnt from.
+    If only the test project is in Chinese, the training texts are the Chinese translations of the first project.
 
     Raises:
-        UsageError: One of them knows nobody's profile.
+        UsageError: One of the projects has no profiles.
     """
     train, test = _read(project, wanted), _read(other, Filter())
     if not train or not test:
@@ -101,7 +102,7 @@ def across(
 
 
 def _read(project: Project, wanted: Filter) -> list[tuple[int, Conversation, dict[str, Any]]]:
-    """Id, conversation and truth of everything of which a profile is known."""
+    """Returns id, conversation and truth of every matching conversation with a profile."""
     with project.reading() as conn, snapshot(conn):
         ids = conversations.ids(conn, ListQuery(wanted))
         return [
@@ -112,7 +113,7 @@ def _read(project: Project, wanted: Filter) -> list[tuple[int, Conversation, dic
 
 
 def _names(truths: Sequence[Mapping[str, Any]]) -> Names:
-    """Chinese answers in English: the closed ones, and those that come with profiles in both languages."""
+    """Returns English names of Chinese answers: the closed vocabulary, and those from profiles in both languages."""
     known = {field: {zh: en for en, zh in words.items()} for field, words in vocabulary().items()}
     for field, words in names_in(truths).items():
         known[field] = {**known.get(field, {}), **words}
@@ -128,7 +129,7 @@ def _spoken(
 
 
 def _translations(one: Conversation, truth: Mapping[str, Any]) -> list[str]:
-    """The user's words in Chinese; empty unless all of them were translated."""
+    """Returns the user's messages in Chinese; [] unless all of them are translated."""
     others = truth.get("messages")
     if not isinstance(others, list) or len(others) != len(one.messages):
         return []
@@ -141,7 +142,7 @@ def _translations(one: Conversation, truth: Mapping[str, Any]) -> list[str]:
 
 
 def _limited(splits: Sequence[Split], limit: int | None, seed: int) -> tuple[Split, ...]:
-    """Splits that predict only so many, drawn by the seed."""
+    """Returns splits with at most `limit` test conversations, drawn with the seed."""
     every = sorted(at for one in splits for at in one.test)
     if limit is None or limit >= len(every):
         return tuple(splits)

@@ -49,7 +49,8 @@ def estimate_scoring(
     """Counts the work that is left and divides it by the speed measured on this machine.
 
     Args:
-        measured: Gets the speed on a long text, and its tokens, of a model that has none yet and needs one.
+        measured: Called with a model, its speed on a long text in tokens a second and the text's tokens, after that
+            speed had to be measured.
 
     Returns:
         An estimate whose speed and seconds are None when the model's speed was never measured here.

@@ -39,7 +39,7 @@ class ScoringRuns:
         self._models, self._tuning = models, tuning
 
     def run(self, request: ScoringRequest) -> ScoringRun:
-        """A scoring run: tuning if the model never was tuned, scores, remaining tasks.
+        """Returns the scoring run of a request: tuning if the model was never tuned here, scores, remaining tasks.
 
         Raises:
             ModelFileError: The model or its adapter cannot be read.
@@ -72,7 +72,7 @@ class ScoringRuns:
         return ScoringRun(model, question, scoring, stages)
 
     def estimate(self, run: ScoringRun) -> Estimate:
-        """What a scoring run would cost; see `estimate_scoring`."""
+        """Estimates the cost of a scoring run; see `estimate_scoring`."""
         return estimate_scoring(self._project, self._process, run, self._catalog.record_long_speed)
 
     def _held_out(self, run: str | None) -> frozenset[str] | None:

@@ -14,7 +14,7 @@ from engine.model.interface import Sampling
 from engine.records.simulation import PlayRow, TranscriptLine
 from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
-from engine.simulate.forms.asking import Rules
+from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.form import TOPICS, Form, form_of_file, known_form
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.profiles import Profile, known_profiles, profiles_of_file

@@ -17,7 +17,7 @@ from engine.services.simulation.live import live_line
 from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.records import AskedField, LiveLine, SessionState
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
-from engine.simulate.forms.asking import Rules, RunOver
+from engine.simulate.forms.form_session import Rules, RunOver
 from engine.simulate.forms.form import Form, fields_under
 from engine.simulate.forms.modules import QUESTION
 from engine.simulate.forms.profiles import known_profiles

@@ -15,9 +15,9 @@ from engine.simulate.recsim.play import (
     ASSISTANT_TOKENS,
     MAX_TURNS,
     USER_TOKENS,
-    Meeting,
+    RecSimScenario,
     Setting,
-    meetings,
+    recsim_scenarios,
 )
 
 KIND = "recsim"
@@ -61,9 +61,9 @@ def recsim_simulation(
     )
     if options.temperature is not None:
         setting = replace(setting, temperature=options.temperature)
-    met = meetings(setting, choice.tasks, options.runs, profiles(), situations())[: options.limit]
+    met = recsim_scenarios(setting, choice.tasks, options.runs, profiles(), situations())[: options.limit]
 
-    def scenarios(labels: Mapping[Role, str]) -> list[Meeting]:
+    def scenarios(labels: Mapping[Role, str]) -> list[RecSimScenario]:
         return met
 
     asks: dict[Role, Sampling] = {"assistant": Sampling(), "user": Sampling()}

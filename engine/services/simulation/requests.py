@@ -25,7 +25,7 @@ from engine.services.simulation.sharded import (
     sharded_simulation,
 )
 from engine.services.simulation.simulations import ProjectSimulations, Simulation
-from engine.simulate.forms.asking import Drawn, Rules
+from engine.simulate.forms.form_session import ProfileScope, Rules
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import VARIANTS, Variant
 from engine.simulate.recsim.people import TASKS, Language
@@ -56,7 +56,7 @@ def simulation_of(
     )
     if request.kind == "forms":
         forms = tuple(one if one in TOPICS else _path(one) for one in request.forms)
-        rules = Rules(temperature=request.temperature or 0.0, profile=cast(Drawn, request.profile))
+        rules = Rules(temperature=request.temperature or 0.0, profile=cast(ProfileScope, request.profile))
         variants = cast("tuple[Variant, ...]", request.variants)
         asked = load_forms(forms or tuple(TOPICS))
         choice = FormsChoice(asked, load_profiles(None), variants or VARIANTS, rules)

@@ -34,7 +34,7 @@ from engine.services.simulation.simulations import ProjectSimulations, Simulatio
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import VARIANTS, Variant
 from engine.simulate.recsim.people import LANGUAGES, TASKS
-from engine.simulate.sharded.instruction import COME_ALONG
+from engine.simulate.sharded.instruction import BUNDLED
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, CONDITIONS
 from engine.store import settings
 from engine.store.project import Project
@@ -81,7 +81,7 @@ class SimulationService:
             last = None
         return SimulationOffers(
             tuple(self._models()),
-            tuple(COME_ALONG),
+            tuple(BUNDLED),
             ALL_CONDITIONS,
             CONDITIONS,
             tuple(TOPICS.items()),

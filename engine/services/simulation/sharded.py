@@ -20,9 +20,9 @@ from engine.services.line_files import write_file
 from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 from engine.simulate.sharded.instruction import (
-    COME_ALONG,
+    BUNDLED,
     Instruction,
-    instructions_that_come_along,
+    bundled_instructions,
     read_instructions,
     records,
 )
@@ -134,8 +134,8 @@ def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Ins
     Raises:
         UsageError: There is no such file, or it holds no instructions that may be played.
     """
-    if words in COME_ALONG:
-        return instructions_that_come_along(words), f"instructions_{words}.json"
+    if words in BUNDLED:
+        return bundled_instructions(words), f"instructions_{words}.json"
     found = read_instructions(_read(Path(words)))
     states = ("approved", "proposed") if unapproved else ("approved",)
     allowed = [one for one in found if state_of(one) in states]
@@ -306,5 +306,5 @@ def _read(path: Path) -> str:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise UsageError(
             f"The instructions {path} cannot be read: {reason}.",
-            f"Instructions that come along: {', '.join(COME_ALONG)}.",
+            f"Instructions that come along: {', '.join(BUNDLED)}.",
         ) from None

@@ -63,7 +63,7 @@ class Machine:
 
     Attributes:
         device: `CPU`, or the name of the GPU.
-        memory: Its memory in bytes; None where the system does not say.
+        memory: Its memory in bytes; None when the system does not report it.
     """
 
     device: str

@@ -1,4 +1,4 @@
-"""The state, curves and failure of a run, read from its event file; each time only what was written since."""
+"""Reads the state, curves and failure of a training run from its event file, incrementally."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _TERMINATED = (-15, 143)
 
 @dataclass(slots=True)
 class _Events:
-    """What the events read so far add up to.
+    """The state accumulated from the events read so far.
 
     Attributes:
-        offset, file: How far which file was read; the file as device and inode.
+        offset, file: Bytes read so far, and the file they were read from, as (device, inode).
         decisive: The newest event that says how the run ended, if no process is alive.
         ending: The event `done` or `error` of the last process.
         past_seconds: Running time of earlier processes.

@@ -1,4 +1,4 @@
-"""From a request to a run that can be created: its config, its data, and what it would cost."""
+"""Plans a training run from a request: config, data, and estimate of memory and time."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Survey:
 
 
 class TrainingPlanner:
-    """Plans the runs of one project. What it read of the conversations is kept until the matching ids change."""
+    """Plans the runs of one project. Caches what it read of the conversations until the matching ids change."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class TrainingPlanner:
         """Reads nothing yet.
 
         Args:
-            histories: The runs of the project, which tell speed and tokens per character.
+            histories: Returns the runs of the project, from which speed and tokens per character are taken.
             machine: The machine that runs train on.
             count: Counts tokens; by a model process where None.
         """
@@ -94,7 +94,7 @@ class TrainingPlanner:
             whole: Read every conversation, as a run must, instead of a part.
 
         Raises:
-            UsageError: The request cannot be met.
+            UsageError: The request cannot be fulfilled.
             ModelFileError: The base cannot be read.
         """
         base = base_for(self._catalog, request.base)

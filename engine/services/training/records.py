@@ -126,7 +126,7 @@ class TrainingRun:
 
     @property
     def phase(self) -> str:
-        """What a run does beside its steps: `starting`, `validating`, `stopping` or `finishing`; else empty."""
+        """The phase outside training steps: `starting`, `validating`, `stopping` or `finishing`; else empty."""
         if self.stopping:
             return "stopping"
         if self.to_validate:
@@ -160,7 +160,7 @@ class ValidPoint:
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """What the model writes at one boundary of a held-out conversation.
+    """The model's output at one boundary of a held-out conversation.
 
     Attributes:
         step: Optimiser step of the model; 0 before training.
@@ -168,7 +168,7 @@ class SampleRow:
         text: The last words before the boundary.
         ends: Whether the conversation ends there.
         p_end, p_continue: Probability of the end token, and of a next step.
-        says: What the model writes there.
+        says: Text that the model generates there.
     """
 
     step: int

@@ -14,7 +14,7 @@ from engine.trees.tree import Tree
 
 
 def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:
-    """One tree with its measures and its answers; without a tree `reason` says why."""
+    """Returns one tree with its measures and answers as JSON values; without a tree, `reason` says why."""
     fork = None
     if row.fork_depth is not None:
         fork = {"depth": row.fork_depth, "entropy": row.fork_entropy}
@@ -42,14 +42,14 @@ def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:
 
 
 def stored_tree_line(name: str, row: TreeRow, frame: Mapping[str, Any] | None) -> dict[str, Any]:
-    """As `tree_line`, for a stored tree; `frame` is None where there is no tree."""
+    """Returns `tree_line` for a stored tree; `frame` is None when there is no tree."""
     return tree_line(name, row, None if frame is None else restore(TreeRecord.from_frame(frame)))
 
 
 def meanings_line(
-    told: Sequence[Answer], found: Meanings, threshold: float, by: str
+    answers: Sequence[Answer], found: Meanings, threshold: float, by: str
 ) -> dict[str, Any]:
-    """Answers by meaning: the groups with their texts, and the entropies in bits."""
+    """Returns the answers grouped by meaning as JSON values: texts by group, and the entropies in bits."""
     return {
         "threshold": threshold,
         "by": by,
@@ -57,7 +57,7 @@ def meanings_line(
         "entropy_low": found.entropy_low,
         "entropy_high": found.entropy_high,
         "groups": [
-            {"probability": group.probability, "texts": [told[at].text for at in group.answers]}
+            {"probability": group.probability, "texts": [answers[at].text for at in group.answers]}
             for group in found.groups
         ],
     }

@@ -15,7 +15,7 @@ from engine.trees.measures import Answer, answers
 from engine.trees.tree import Tree
 
 KEPT = 4
-"""Lists of answers whose vectors are kept, so that another threshold needs no new vectors."""
+"""Number of lists of answers whose vectors are cached, so that another threshold needs no new vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class TextComparison:
 
 @cache
 def best_comparison() -> TextComparison:
-    """MiniLM where the extra `embed` is installed, else the spelling of the texts."""
+    """Returns MiniLM when the extra `embed` is installed, else a comparison by spelling."""
     try:
         return TextComparison("all-MiniLM-L6-v2", embedder_for("minilm").embed)
     except UsageError:
@@ -38,7 +38,7 @@ def best_comparison() -> TextComparison:
 
 
 class AnswerMeanings:
-    """Puts the answers of trees together by meaning; any thread may ask."""
+    """Groups the answers of trees by meaning. Thread-safe."""
 
     def __init__(self, comparison: Callable[[], TextComparison] = best_comparison) -> None:
         self._comparison = comparison
@@ -47,11 +47,11 @@ class AnswerMeanings:
 
     @property
     def by(self) -> str:
-        """What compares the texts, in a few words."""
+        """Name of the comparison, in a few words."""
         return self._comparison().name
 
     def of(self, tree: Tree, threshold: float) -> tuple[list[Answer], Meanings]:
-        """The answers of a tree, most probable first, and their groups.
+        """Returns the answers of a tree, most probable first, and their groups.
 
         Raises:
             UsageError: The threshold is not in (0, 1].

@@ -44,7 +44,7 @@ class NodeColumns:
         path: Natural log-probability of the path from the root.
         below: Probability of all leaves at or below the node.
         entropy: Bits of the distribution of the next token; None where it was not read.
-        said: Ids of the nodes on the recorded answer's path, from the first token; empty without one.
+        recorded: Ids of the nodes on the recorded answer's path, from the first token; empty without one.
     """
 
     parent: Sequence[int]
@@ -55,13 +55,13 @@ class NodeColumns:
     below: Sequence[float]
     kind: Sequence[NodeKind]
     entropy: Sequence[float | None]
-    said: Sequence[int] = ()
+    recorded: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """Leaves of equal text: the text without a stop text, their probability, how many they are, and of the most
-    probable one its node and kind. `group` is the number of its group of equal meaning, where it was asked for."""
+    """Leaves of equal text: the text without stop text, their total probability and number, and the node and kind of
+    the most probable one. `group` is the number of the group of equal meaning; None when not computed."""
 
     text: str
     probability: float
@@ -77,9 +77,9 @@ class GroupedAnswers:
 
     Attributes:
         answers: Group by group, the most probable group first and numbered 0, in each the most probable answer first.
-        threshold: Similarity from which on two answers mean the same.
-        entropy_low, entropy_high: Bits of the distribution over meanings, between which it lies.
-        by: The comparison that was used, in a few words.
+        threshold: Least similarity of two answers of equal meaning.
+        entropy_low, entropy_high: Bounds of the entropy over meanings, in bits.
+        by: Name of the comparison that was used.
     """
 
     answers: Sequence[AnswerRow]

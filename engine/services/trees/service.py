@@ -59,7 +59,7 @@ class TreeService:
         runner: JobRunner,
         changed: Callable[[], None],
     ) -> None:
-        """`changed` is called when other trees are shown."""
+        """`changed` is called when another configuration of trees is selected."""
         self._project, self._process, self._runs = project, process, runs
         self._runner, self._changed = runner, changed
         self._kept: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
@@ -69,7 +69,7 @@ class TreeService:
     # Reading
 
     def items(self, query: ListQuery) -> list[TreeItem]:
-        """The trees that are shown, of the conversations that match, by conversation and step."""
+        """Returns the trees of the selected configuration for the matching conversations, by conversation and step."""
         with self._project.reading() as conn:
             rows = trees.measures(conn)
             if query.filter:
@@ -89,13 +89,14 @@ class TreeService:
             return [row.step for row in trees.trees(conn, conversation_id) if row.reason is None]
 
     def turns(self, conversation_id: int, config_hash: str | None = None) -> list[TreeRow]:
-        """Quick. The measures of a conversation's trees, by step, under the configuration that is shown or another."""
+        """Quick. Returns the measures of a conversation's trees by step, of the selected configuration or a given
+        one."""
         with self._project.reading() as conn:
             rows = trees.trees(conn, conversation_id, config_hash)
         return [row for row in rows if row.reason is None]
 
     def open(self, conversation_id: int, step: int, config_hash: str | None = None) -> OpenTree:
-        """One tree, under the configuration that is shown or another; raises UsageError when there is none."""
+        """Returns one tree of the selected configuration or a given one; raises UsageError when there is none."""
         with self._project.reading() as conn:
             row = _row(trees.trees(conn, conversation_id, config_hash), step)
             found = conversations.rows(conn, [conversation_id])
@@ -112,9 +113,9 @@ class TreeService:
     ) -> GroupedAnswers:
         """The complete answers of a tree grouped by meaning; raises UsageError where texts cannot be compared."""
         tree, _ = self._find(conversation_id, step, config_hash)
-        told, found = self._meanings.of(tree, threshold)
+        answers_by_p, found = self._meanings.of(tree, threshold)
         rows = [
-            answer_row(told[at], number)
+            answer_row(answers_by_p[at], number)
             for number, group in enumerate(found.groups)
             for at in group.answers
         ]
@@ -149,12 +150,12 @@ class TreeService:
         ]
 
     def shown(self) -> str | None:
-        """Quick. Config hash of the trees that are shown; None before any was grown."""
+        """Quick. Returns the config hash of the selected trees; None before any was grown."""
         with self._project.reading() as conn:
             return trees.chosen(conn)
 
     def show(self, config_hash: str) -> None:
-        """Shows the trees of another configuration; raises ProjectReadOnly."""
+        """Selects the configuration whose trees are shown; raises ProjectReadOnly."""
         self._project.write(lambda conn: trees.choose(conn, config_hash))
         self._changed()
 
@@ -183,8 +184,8 @@ class TreeService:
     # Work
 
     def estimate(self, request: TreeRequest) -> Estimate:
-        """How many conversations a run would still grow trees of, and how long that takes where it is known: as long
-        as the trees that were grown in the same way before.
+        """Estimates how many conversations a run would still grow trees for, and how long that takes: at the speed of
+        earlier trees of the same configuration, None without any.
 
         Raises:
             UsageError: There is no such model or adapter, or it cannot grow trees this way.
@@ -212,7 +213,7 @@ class TreeService:
         self, item: TreeItem, alpha: float, model: str | None, adapter: str | None
     ) -> TreeRequest:
         """A request for the trees of one conversation with another model, adapter or alpha, to be compared with a tree.
-        All else is the tree's own, and the trees that are shown stay what they are.
+        All other options are the tree's own, and the selected configuration does not change.
 
         Raises:
             UsageError: Alpha is not in (0, 1], or the run of the tree is not recorded.
@@ -231,13 +232,13 @@ class TreeService:
         )
 
     def grow_on(self, item: TreeItem, node: int | None, alpha: float | None) -> int:
-        """Grows a tree on in the background: below a node to a lower alpha, or everywhere to its own.
+        """Continues to grow a tree in the background: below a node to a lower alpha, or everywhere to its own alpha.
 
         Returns:
             The job id.
 
         Raises:
-            UsageError: The model that it was grown with is not here.
+            UsageError: The model that it was grown with is not in the catalogue.
         """
         row = item.row
         model = self._runs.model_of(self._run(row))
@@ -287,14 +288,14 @@ def answer_row(answer: Answer, group: int | None = None) -> AnswerRow:
 def columns(tree: Tree, answer: Sequence[int]) -> NodeColumns:
     """The columns of a tree, and the path of the recorded answer's tokens as far as it is in the tree."""
     nodes = tree.nodes
-    said: list[int] = []
+    recorded: list[int] = []
     at = ROOT
     for token in answer:
         found = [child for child in nodes[at].children if nodes[child].token == token]
         if not found:
             break
         at = found[0]
-        said.append(at)
+        recorded.append(at)
     return NodeColumns(
         parent=[n.parent for n in nodes],
         token=[n.token for n in nodes],
@@ -304,5 +305,5 @@ def columns(tree: Tree, answer: Sequence[int]) -> NodeColumns:
         below=subtree_mass(tree),
         kind=[KINDS[n.kind] for n in nodes],
         entropy=[n.entropy for n in nodes],
-        said=said,
+        recorded=recorded,
     )

@@ -1,4 +1,4 @@
-"""Calibration of one project: reads verdicts and scores, calibrates, and keeps the decision rule in step."""
+"""Calibrates the decision rule of a project from its verdicts and scores."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from engine.store.saved import SavedStore
 from engine.store.sql import snapshot
 
 EVERY = 10
-"""New verdicts after which a calibrated threshold is calibrated again."""
+"""Number of new verdicts after which a calibrated threshold is calibrated again."""
 LAST = "calibration"
 """The setting with the number of verdicts behind the calibrated threshold."""
 
-OWN_ERRORS = ("state", "p", "verdict")
+FIELDS_BY_SCORE = ("state", "p", "verdict")
 """Filters by these fields select by score or verdict, where the error rates of the sample do not apply."""
 CHOSEN_BY_SCORE = "the filter goes by the score"
 
@@ -44,19 +44,19 @@ class _Judged:
 
 
 class CalibrationService:
-    """Calibrates the scores of one project against the verdicts, and keeps its decision rule in step."""
+    """Calibrates the scores of one project against its verdicts, and updates its decision rule."""
 
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
-        """`changed` is called when another decision rule is in force."""
+        """`changed` is called when the decision rule changes."""
         self._project = project
         self._changed = changed
 
     def report(self, query: ListQuery | None = None) -> CalibrationReport:
-        """Everything the verdicts say; the rate is that of what `query` matches. Reads all scores and draws bootstrap
-        samples, so it takes its time.
+        """Returns thresholds, metrics and agreement from the verdicts, and the completion rate of the matching
+        conversations. Slow: reads all scores and draws bootstrap samples.
 
         Raises:
-            WorkbenchError: The filter cannot be asked of the project.
+            WorkbenchError: The project cannot evaluate the filter.
         """
         saved = SavedStore(self._project).filters()
         with self._project.reading() as conn, snapshot(conn):
@@ -76,7 +76,7 @@ class CalibrationService:
             def rate(wanted: ListQuery) -> CompletionRate:
                 matching = np.asarray(conversations.ids(conn, wanted), np.int64)
                 inside = _member(scored, matching)
-                if any(wanted.filter.of(field) for field in OWN_ERRORS):
+                if any(wanted.filter.of(field) for field in FIELDS_BY_SCORE):
                     apparent = float(above[inside].mean()) if inside.any() else None
                     return CompletionRate(
                         len(matching), int(inside.sum()), apparent, None, CHOSEN_BY_SCORE
@@ -103,15 +103,16 @@ class CalibrationService:
             )
 
     def agreements(self) -> tuple[Agreement, Agreement]:
-        """The verdicts against the model, and against those given again blind."""
+        """Returns the agreement of the verdicts with the model, and with their blind repeats."""
         with self._project.reading() as conn, snapshot(conn):
             return _with_model(conn, settings.rule(conn)), _with_itself(conn)
 
     def refresh(self) -> DecisionRule | None:
-        """Puts a calibrated threshold in force when one is due, and returns the rule if it changed.
+        """Recalibrates the threshold if it is due; returns the new rule, or None if it did not change.
 
-        To be called after verdicts changed. One is due when there are enough verdicts for the first time, `EVERY`
-        more than last time, or fewer; with too few the default comes back. A threshold that a person chose stays.
+        Call it after verdicts change. Calibration is due when there are enough verdicts for the first time, `EVERY`
+        more than last time, or fewer than last time; with too few the default rule returns. A threshold that a person
+        chose is never changed.
         """
         if self._project.read_only is not None:
             return None
@@ -124,7 +125,7 @@ class CalibrationService:
         return new
 
     def pin(self, threshold: float | None) -> DecisionRule:
-        """Puts a threshold in force until None frees it; returns the rule then in force.
+        """Fixes the threshold, or returns to calibration with None; returns the resulting rule.
 
         Raises:
             ProjectReadOnly: The project cannot be written.
@@ -145,7 +146,7 @@ class CalibrationService:
 
 
 def _rule(threshold: float, source: RuleSource) -> DecisionRule:
-    """A rule whose band does not swallow one of its sides."""
+    """Returns a rule with the band narrowed where it would leave no room below or above it."""
     band = min(DecisionRule().band, threshold / 2, (1 - threshold) / 2)
     return DecisionRule(threshold, band, source)
 
@@ -171,7 +172,7 @@ def _due(conn: sqlite3.Connection) -> bool:
 
 
 def _recalibrate(conn: sqlite3.Connection) -> DecisionRule | None:
-    """Calibrates a rule that nobody pinned and puts the result in force; it, if it is another."""
+    """Calibrates and stores the rule unless a person pinned it; returns it if it changed, else None."""
     rule = settings.rule(conn)
     judged = _judged(conn)
     new = DecisionRule()
@@ -209,7 +210,7 @@ def _filter_rates(
 
 
 def _with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
-    """Verdicts complete or incomplete against what the rule decided; borderline and unscored are no decision."""
+    """Compares the verdicts complete and incomplete with the rule's decisions, without borderline and unscored ones."""
     pairs = [
         (str(verdict), str(rule.state(score)))
         for _, verdict, score in verdicts.judged_pairs(conn)

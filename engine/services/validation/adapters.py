@@ -1,4 +1,4 @@
-"""How the adapters that scores were made with were trained."""
+"""Looks up how the adapters behind a project's scores were trained."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from engine.store.scores import ScoreConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Taught:
-    """How an adapter came to be.
+class AdapterOrigin:
+    """How an adapter was trained.
 
     Attributes:
-        recipe: Empty where nobody says.
-        conversations: How many it was trained on.
-        cut: How many of them were cut off for an experiment.
+        recipe: The training recipe; empty when neither the catalogue nor a run records it.
+        conversations: Number of training conversations; None when unknown.
+        cut: Number of those that were cut off for an experiment (`--contaminate`); None when unknown.
     """
 
     recipe: str = ""
@@ -30,19 +30,19 @@ class Taught:
     cut: int | None = None
 
 
-def taught(
+def adapter_origins(
     conn: sqlite3.Connection,
     catalog: Catalog,
     configs: Sequence[ScoreConfig],
     trained: Mapping[str, RunDirectory],
-) -> dict[str, Taught]:
-    """The origin of the adapter of each configuration that has one, by the hash of the configuration.
+) -> dict[str, AdapterOrigin]:
+    """Returns the origin of each configuration's adapter, by config hash; configurations without an adapter are absent.
 
-    The file is found by what it held when it was used, wherever it lies; where it is gone, a run of that name still
-    knows its recipe.
+    An adapter file is recognised by its SHA-256 at the time of use, wherever it is now. If no file matches, the recipe
+    comes from the training run of the same name.
 
     Args:
-        trained: The project's own training runs by name.
+        trained: The project's training runs by name.
     """
     used = {
         run.config_hash: run.fingerprints.get("adapter_sha256")
@@ -54,11 +54,13 @@ def taught(
             continue
         entry = _entry(catalog, used.get(config.config_hash))
         if entry is not None:
-            found[config.config_hash] = Taught(entry.made_of.recipe, entry.conversations, entry.cut)
+            found[config.config_hash] = AdapterOrigin(
+                entry.made_of.recipe, entry.conversations, entry.cut
+            )
         elif config.adapter in trained:
             with contextlib.suppress(ConfigError):
                 recipe = TrainConfig.load(trained[config.adapter].config).recipe
-                found[config.config_hash] = Taught(recipe)
+                found[config.config_hash] = AdapterOrigin(recipe)
     return found
 
 

@@ -1,4 +1,4 @@
-"""All metrics of a project compared with all that is known of its conversations, and what is missing for more."""
+"""Compares all metrics of a project with its truth, and lists what is missing for further comparisons."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TRUTH = "Truth comes with the import, in the field `truth` of a record."
 
 @dataclass(frozen=True, slots=True)
 class AllMetrics:
-    """The result of each metric; None where there is nothing to compare it with."""
+    """The validation of each metric; None when there is no truth or no result to compare."""
 
     goals: GoalValidation | None
     completeness: CompletenessTable | None
@@ -37,10 +37,10 @@ class AllMetrics:
 def validate_all(
     project: Project, catalog: Catalog, query: ListQuery, on_step: OnStep = lambda step: None
 ) -> AllMetrics:
-    """Compares every metric with what is known.
+    """Compares every metric of a project with its truth.
 
     Args:
-        on_step: Called with what is computed next; may raise to stop it.
+        on_step: Called with the name of each step before it is computed; may raise to cancel.
     """
     missing: list[Missing] = []
 
@@ -67,7 +67,7 @@ def validate_all(
 
 
 def tables(found: AllMetrics) -> tuple[ReportTable, ...]:
-    """All tables that have rows."""
+    """Returns all report tables that have rows."""
     made: list[ReportTable] = []
     if found.goals is not None:
         made.append(goals_report.table(found.goals))
@@ -79,7 +79,7 @@ def tables(found: AllMetrics) -> tuple[ReportTable, ...]:
 
 
 def lines_of(found: AllMetrics) -> list[str]:
-    """As text, with an empty line between metrics; none where no metric has a result."""
+    """Formats the results as lines of text, with an empty line between metrics; [] when no metric has a result."""
     parts = []
     if found.goals is not None:
         parts.append(goals_report.lines_of(found.goals))
@@ -91,7 +91,7 @@ def lines_of(found: AllMetrics) -> list[str]:
 
 
 def as_json(found: AllMetrics) -> dict[str, Any]:
-    """As JSON: the result of each metric, and `missing`."""
+    """Returns the result of each metric, and `missing`, as JSON values."""
     results: dict[str, Any] = {}
     if found.goals is not None:
         results |= goals_report.as_json(found.goals)

@@ -1,4 +1,4 @@
-"""What the truncation test, and truth where there is any, say of the completeness scores of a project."""
+"""Validates the completeness scores of a project: with the truncation test and, where there is any, with truth."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.records.scores import Mode
 from engine.records.validation import CompletenessTable, TruncationRow
 from engine.run_directory.events import RunDirectory
 from engine.services.training.run_files import all_runs, held_out_by, manifest_of, run_named
-from engine.services.validation.adapters import Taught, taught
+from engine.services.validation.adapters import AdapterOrigin, adapter_origins
 from engine.store import conversations, imports, scores
 from engine.store.project import Project
 from engine.store.scores import ScoreConfig
@@ -37,8 +37,8 @@ from engine.validate.tables import OnStep
 
 KEYWORDS = "keyword rule"
 LEAST_SHARE = 0.5
-"""Scores that cover less than this share of what the best covered ones do have no row: the conversations that all rows
-share would be too few."""
+"""Least coverage of a row, relative to the scores with the best coverage. Scores below it get no row: the test uses
+only conversations that all rows cover, and these would be too few."""
 
 _IN_WORDS = {"no-end-tag": "without an end tag"}
 _ORDER: Sequence[Mode] = ("base", "judge", "tuned")
@@ -46,14 +46,14 @@ _ORDER: Sequence[Mode] = ("base", "judge", "tuned")
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Conversations by id with their ids in the source, and how many an adapter in question was trained on."""
+    """The conversations to test: their ids in the source by id, and how many were left out as training data."""
 
     names: Mapping[int, str]
     trained: int
 
 
 def only_run(project: Path) -> str | None:
-    """The name of a project's training run where it has exactly one."""
+    """Returns the name of a project's only training run; None when it has none or several."""
     found = all_runs(project)
     return found[0].path.name if len(found) == 1 else None
 
@@ -71,22 +71,23 @@ def completeness_table(
     same_kind: bool = False,
     on_step: OnStep = lambda step: None,
 ) -> CompletenessTable:
-    """Cuts the same conversations for all scores of the project, and measures how well each separates whole from cut.
+    """Runs the truncation test on the same conversations and cuts for every configuration of scores.
 
-    What an adapter with a row was trained on is left out, whichever run made it.
+    Leaves out the training conversations of every adapter that has a row.
 
     Args:
-        catalog: Knows adapters by name and by what they hold, and how they came to be.
-        run: Only the conversations that this training run held out; None: all.
-        query: Only what it matches, in its order; None: all in id order.
-        mode, adapter: Only rows of these, beside the keyword rule; an adapter by its name, its file or its run.
-        seed: Of the cuts.
-        limit: Only the first so many of them.
+        catalog: Resolves adapters by name or checksum, and records how they were trained.
+        run: Training run whose held-out conversations are tested; None tests all conversations.
+        query: Filter and order of the conversations; None takes all in id order.
+        mode, adapter: Restrict the rows to these; the keyword rule always has a row. An adapter is named by its name,
+            its file or its run.
+        seed: Seed of the random cuts.
+        limit: Test at most this many conversations; None tests all.
         same_kind: Cut only after a step of the kind (assistant or tool) that the conversation ends with.
-        on_step: Called with what is computed next; may raise to stop it.
+        on_step: Called with the name of each step before it is computed; may raise to cancel.
 
     Raises:
-        UsageError: There is no such run, there are no such scores, or nothing can be cut.
+        UsageError: The run or the scores do not exist, or no conversation can be cut.
     """
     runs = {one.path.name: one for one in all_runs(Path(project.path))}
     held_out = None if run is None else held_out_by(run_named(Path(project.path), run))
@@ -103,7 +104,7 @@ def completeness_table(
             config.config_hash: scores.values(conn, config.config_hash, keys) for config in configs
         }
         kept, left_out = _covered(configs, found)
-        origins = taught(conn, catalog, configs, runs)
+        origins = adapter_origins(conn, catalog, configs, runs)
         titles = _titles(configs, origins)
         ways: dict[str, Values] = {titles[c.config_hash]: found[c.config_hash] for c in kept}
         if not ways:
@@ -145,7 +146,7 @@ def completeness_table(
 
 
 def _called(catalog: Catalog, adapter: str) -> str:
-    """What scores call an adapter; one that is gone may have left scores under the name it is asked by."""
+    """Returns the name under which scores record an adapter; the given name when the catalogue has no such adapter."""
     try:
         return adapter_name(catalog.adapter_path(adapter))
     except UsageError:
@@ -195,14 +196,14 @@ def _asked(
 def _covered(
     configs: Sequence[ScoreConfig], found: Mapping[str, Values]
 ) -> tuple[list[ScoreConfig], list[ScoreConfig]]:
-    """The scores that have a row, and those that cover too little."""
+    """Returns the configurations that get a row, and those whose coverage is below `LEAST_SHARE`."""
     most = max(len(one) for one in found.values())
     kept = [c for c in configs if most and len(found[c.config_hash]) >= LEAST_SHARE * most]
     return kept, [config for config in configs if config not in kept]
 
 
-def _titles(configs: Sequence[ScoreConfig], origins: Mapping[str, Taught]) -> dict[str, str]:
-    """Titles of configurations: mode and recipe, and as much more as is needed to distinguish them."""
+def _titles(configs: Sequence[ScoreConfig], origins: Mapping[str, AdapterOrigin]) -> dict[str, str]:
+    """Returns a title for each config hash: mode and recipe, then model and hash where needed to tell titles apart."""
     titles = {config.config_hash: _title(config, origins) for config in configs}
     more = {c.config_hash: (f", {c.model}", f", {c.config_hash[:8]}") for c in configs}
     for nth in range(2):
@@ -213,18 +214,18 @@ def _titles(configs: Sequence[ScoreConfig], origins: Mapping[str, Taught]) -> di
     return titles
 
 
-def _title(config: ScoreConfig, origins: Mapping[str, Taught]) -> str:
+def _title(config: ScoreConfig, origins: Mapping[str, AdapterOrigin]) -> str:
     if config.mode != "tuned":
         return config.mode
     if config.adapter is None:
         return "tuned, no adapter"
-    recipe = origins.get(config.config_hash, Taught()).recipe
+    recipe = origins.get(config.config_hash, AdapterOrigin()).recipe
     words = ["tuned", _IN_WORDS.get(recipe, recipe), f"({config.adapter})"]
     return " ".join(filter(None, words))
 
 
 def _of_one_kind(conn: sqlite3.Connection, ways: Mapping[str, Values]) -> dict[str, Values]:
-    """The values after messages of the role that each conversation's last boundary has."""
+    """Keeps only the values after messages of the same role as the message at the conversation's last boundary."""
     keys = sorted(set().union(*ways.values()))
     kinds: dict[int, list[Role]] = {}
     for page in id_pages(conn, keys):
@@ -262,14 +263,14 @@ def _row(
     way: Values,
     where: Mapping[int, Place],
     config: ScoreConfig | None,
-    origins: Mapping[str, Taught],
+    origins: Mapping[str, AdapterOrigin],
 ) -> TruncationRow:
     found = cut_test(way, where, THRESHOLD)
     values, whole, _ = pairs(way, where)
     told, at = roc(values, whole), reliability(values, whole)
     if config is None:
         return TruncationRow(title, "keywords", len(way), found, roc=told, reliability=at)
-    origin = origins.get(config.config_hash, Taught())
+    origin = origins.get(config.config_hash, AdapterOrigin())
     return TruncationRow(
         title,
         "scores",

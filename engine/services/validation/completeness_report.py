@@ -49,12 +49,12 @@ _TRUTH_LAYOUT = (TextColumn("AUROC", 7, 12), TextColumn("AP", 5, 12))
 
 
 def kept_accuracy_plot(right: float) -> Plot:
-    """The accuracy of what is kept against the share rejected; `right` is the accuracy without rejection."""
+    """Returns the axes of the accuracy-rejection curve; `right` is the accuracy without rejection."""
     return Plot("right among those kept", "rejected", ((0.0, right), (1.0, right)))
 
 
 def tables(found: CompletenessTable) -> list[ReportTable]:
-    """The truncation test, then one table for each claim; without rows where a claim is the same for all."""
+    """Returns the table of the truncation test, then one for each claim; no rows when a claim has one value for all."""
     return [_truncation_table(found), *(_truth_table(one) for one in found.truths)]
 
 
@@ -124,7 +124,7 @@ def _truth_table(table: TruthTable) -> ReportTable:
 
 
 def notes(found: CompletenessTable) -> list[str]:
-    """Notes on what the table covers and leaves out."""
+    """Returns sentences on which conversations and scores the table covers and leaves out."""
     lines = []
     if found.run is None:
         lines.append(
@@ -142,7 +142,7 @@ def notes(found: CompletenessTable) -> list[str]:
 
 
 def lines_of(found: CompletenessTable) -> list[str]:
-    """As text."""
+    """Formats the tables and conclusions as lines of text."""
     cut, *against = tables(found)
     width = max(len(_CUT), *(len(one_line(row.name, LONGEST_NAME)) for row in found.rows))
     lines = [
@@ -165,7 +165,7 @@ def lines_of(found: CompletenessTable) -> list[str]:
 
 
 def as_json(found: CompletenessTable) -> dict[str, Any]:
-    """As JSON: intervals in `ci`, from low to high."""
+    """Returns the tables as JSON values; `ci` holds an interval as [low, high]."""
     cut, *against = tables(found)
     return {
         "completeness": {

@@ -1,4 +1,4 @@
-"""Contrasts between rows, as sentences and as JSON."""
+"""Formats contrasts (tests of the difference between two rows) as sentences and as JSON."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _LONGEST = 400
 
 
 def contrasts_about(name: str, contrasts: Sequence[Contrast]) -> tuple[str, ...]:
-    """A sentence on each contrast in which the row of this name takes part."""
+    """Returns a sentence for each contrast that involves the row of this name."""
     mine = [one for one in contrasts if name in (one.one, one.other)]
     return tuple(one_line(sentence, _LONGEST) for sentence in conclusions.pairwise(mine))
 
 
 def contrasts_json(contrasts: Sequence[Contrast]) -> dict[str, Any]:
-    """`contrasts`, each with its interval in `ci`, and `conclusions`, a sentence on each."""
+    """Returns `contrasts`, each with its interval in `ci`, and `conclusions`, a sentence for each."""
     return {
         "contrasts": [
             {

@@ -1,4 +1,4 @@
-"""The clustering that is shown compared with gold goals, before and after merging, and the project's other ones."""
+"""Compares the clustering in use, before and after merging, and the other clusterings with gold goals."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ BEFORE, NOW = "as clustered", "as it stands"
 
 @dataclass(frozen=True, slots=True)
 class GoalValidation:
-    """Groups against gold goals.
+    """Agreement of a project's groups with gold goals.
 
     Attributes:
-        embedder: What made the vectors, as it was asked for.
-        asked: Conversations asked for that have a gold goal.
-        n: Those of them that the clustering knows.
-        goals: Different gold goals among those.
-        outside: Of those, how many are in no group as it stands.
-        rows: By name: the clusters before any merge, and the groups as they stand.
-        others: Other clusterings of the project before any merge, over the same conversations.
-        contrasts: The groups as they stand against the clusters, and the clusters against the others.
+        embedder: Name of the embedder, as the user gave it.
+        asked: Number of matching conversations that have a gold goal.
+        n: Number of those that are in the clustering.
+        goals: Number of distinct gold goals among the `n`.
+        outside: Number of the `n` that are in no current group.
+        rows: Agreement of the clusters before any merge (`BEFORE`) and of the current groups (`NOW`).
+        others: Agreement of the project's other clusterings before any merge, over the same conversations.
+        contrasts: Current groups against the clusters, and the clusters against the other clusterings.
     """
 
     embedder: str
@@ -53,10 +53,10 @@ class GoalValidation:
 
 
 def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
-    """Reads the clustering that is shown, and truth, and compares them.
+    """Compares the clustering in use with the gold goals of the matching conversations.
 
     Raises:
-        UsageError: Nothing was clustered, nothing that was has a gold goal, or all has the same one.
+        UsageError: There is no clustering, no clustered conversation has a gold goal, or all have the same one.
     """
     with project.reading() as conn, snapshot(conn):
         stored = stored_clustering(conn, None)
@@ -92,7 +92,9 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
             "Import conversations with other goals, or look at them without --filter.",
         )
     ways: dict[str, Labels] = {}
-    if all(key in before for key in known):  # not where some were assigned later
+    if all(
+        key in before for key in known
+    ):  # false where conversations were assigned after clustering
         ways[BEFORE] = _labels(before, known)
     ways[NOW] = _labels(now, known)
     more = {

@@ -31,7 +31,7 @@ _LAYOUT = (
 
 
 def table(found: GoalValidation) -> ReportTable:
-    """A row for each clustering."""
+    """Returns a table with a row for each clustering."""
 
     def row(name: str, one: GoldAgreement) -> ReportRow:
         return ReportRow(
@@ -56,7 +56,7 @@ def table(found: GoalValidation) -> ReportTable:
 
 
 def lines_of(found: GoalValidation) -> list[str]:
-    """As text."""
+    """Formats the table and conclusions as lines of text."""
     made = table(found)
     return [
         f"{'goals':<15}{made.notes[0]}",
@@ -68,7 +68,7 @@ def lines_of(found: GoalValidation) -> list[str]:
 
 
 def as_json(found: GoalValidation) -> dict[str, Any]:
-    """As JSON. `nmi` is the V-measure under its other name."""
+    """Returns the result as JSON values. `nmi` is the V-measure: the two are equal with the arithmetic mean."""
     made = table(found)
     rows = [row_as_json(made, row) for row in made.rows]
     facts = {key: getattr(found, key) for key in ("embedder", "asked", "n", "goals", "outside")}

@@ -1,4 +1,4 @@
-"""A validation table as a picture: each figure with its interval, row by row or against how adapters were trained."""
+"""Draws the validation of completeness scores: metrics with intervals, by row or by size of the training set."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STYLE = {
 
 @dataclass(frozen=True, slots=True)
 class _Panel:
-    """One figure of every row, by the row's name."""
+    """One metric of all rows: its interval by the row's name."""
 
     title: str
     figure: str
@@ -42,22 +42,23 @@ class _Panel:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """Rows that differ in what the x axis shows alone."""
+    """Rows that differ only in the quantity on the x axis; each is (x, row)."""
 
     name: str
     rows: tuple[tuple[float, TruncationRow], ...]
 
 
 def draw(table: CompletenessTable, path: Path, against: Against = "rows") -> None:
-    """Writes a picture.
+    """Draws the table into a picture file.
 
     Args:
-        path: Ends with `.svg` or `.png`; replaced where it exists.
-        against: `rows`: one under the other. `conversations`, `cut`: by how many conversations an adapter was trained
-            on, or what share of them was cut; rows without such a number are lines from side to side.
+        path: Ends with `.svg` or `.png`; an existing file is replaced.
+        against: `rows` lists the rows one under the other. `conversations` and `cut` put the number of training
+            conversations, or the share of them that was cut, on the x axis; rows without that number become
+            horizontal lines.
 
     Raises:
-        UsageError: It ends otherwise, no two rows differ in what is asked for, or matplotlib is not installed.
+        UsageError: The path has another ending, no two rows differ in `against` alone, or matplotlib is not installed.
         ProjectError: The file cannot be written.
     """
     if path.suffix.lower() not in ENDINGS:
@@ -183,7 +184,7 @@ def _by_lines(
 
 
 def _lines(rows: Sequence[TruncationRow], against: Against) -> list[_Line]:
-    """Rows in groups that differ in what is asked for alone; groups of one are left out."""
+    """Groups the rows that differ only in `against`; leaves out groups of one row."""
     value, rest = (
         (_conversations, _share) if against == "conversations" else (_share, _conversations)
     )

@@ -1,4 +1,4 @@
-"""What the validation of metrics hands out, and how it is watched."""
+"""The report of a validation, and the progress of one that is running."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from engine.records.validation import Missing
 
 @dataclass(slots=True)
 class ValidationProgress:
-    """A validation that runs in another thread.
+    """Progress of a validation that runs in another thread.
 
     Attributes:
-        step: What is computed now.
-        cancelled: Set by the one who watches: the validation ends with `Cancelled` at its next step.
+        step: Name of the step that is being computed.
+        cancelled: Set to True by the caller to make the validation raise `Cancelled` at its next step.
     """
 
     step: str = ""
@@ -23,7 +23,7 @@ class ValidationProgress:
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """All tables, and what is missing for more; `text` is the same as one JSON document."""
+    """All tables, and what is missing for further ones; `text` holds the report as one JSON document."""
 
     tables: tuple[ReportTable, ...]
     missing: tuple[Missing, ...]

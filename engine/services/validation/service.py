@@ -14,18 +14,18 @@ from engine.text import as_json
 
 
 class ValidationService:
-    """Compares every metric of the project with all that is known of its conversations; only this reads truth."""
+    """Compares every metric of the project with truth. No other service reads truth."""
 
     def __init__(self, project: Project, catalog: Catalog) -> None:
         self._project, self._catalog = project, catalog
 
     def report(self, progress: ValidationProgress) -> ValidationReport:
-        """Computes all tables, which takes seconds.
+        """Computes all tables; takes seconds.
 
         Raises:
             Cancelled: `progress.cancelled` was set.
         """
-        # imported here because they bring much that no other screen needs
+        # imported here because these imports are slow and no other screen needs them
         from engine.services.validation import all_metrics
 
         def on_step(step: str) -> None:

@@ -17,12 +17,12 @@ from engine.store.trees import TreeConfig
 from engine.trees.record import leaf_log_probs
 from engine.validate import truths
 from engine.validate.tables import ClaimTable, OnStep, Pair, claim_tables, pairs
-from engine.validate.uncertainty import Case, Inside, by_conversation, figures_of
+from engine.validate.uncertainty import Case, TreeLogProbs, by_conversation, figures_of
 
 SHORT_HASH = 12
-"""Characters of a config hash that are printed; so many or more name it."""
+"""Characters of a config hash that are printed; a prefix of this length or more identifies it."""
 ROWS_AT_ONCE = 500
-TOLD_EVERY = 100
+STEP_EVERY = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class TreeValidation:
     """The trees of one configuration, compared with truth.
 
     Attributes:
-        wanted: Conversations that were asked for.
-        conversations: Those among them that have a tree.
-        grown: Trees.
-        leaves: Their median; 0 without any.
-        known: For each claim the conversations or answers for which it is known, with a tree or without.
-        tables: For each claim that is known of something with a tree.
-        pairs: How the figures of conversations go together.
-        unkept: Trees of early project files, in which the probabilities of the recorded answer's tokens are not kept.
+        wanted: Number of matching conversations.
+        conversations: Number of those that have a tree.
+        grown: Number of trees.
+        leaves: Median number of leaves; 0 without trees.
+        known: For each claim, the number of conversations or answers whose truth decides it, with or without a tree.
+        tables: One for each claim that is decided for something with a tree.
+        pairs: Correlations between the measures of conversations.
+        unkept: Number of trees from early project files, which lack the probabilities of the recorded answer's tokens.
     """
 
     config: TreeConfig
@@ -57,14 +57,14 @@ def tree_validation(
     config_hash: str | None = None,
     on_step: OnStep = lambda step: None,
 ) -> TreeValidation:
-    """Reads trees and truth, and compares them.
+    """Compares the tree measures of the matching conversations with truth.
 
     Args:
-        config_hash: Or its beginning; None: the trees that are shown.
-        on_step: Called with what is computed next; may raise to stop it.
+        config_hash: Config hash of the trees, or a prefix of it; None takes the configuration in use.
+        on_step: Called with the name of each step before it is computed; may raise to cancel.
 
     Raises:
-        UsageError: There are no trees, or none of this configuration.
+        UsageError: There are no trees, or not exactly one configuration has this prefix.
     """
     with project.reading() as conn:
         config = _config([one for one, _ in trees.configs(conn)], config_hash or trees.chosen(conn))
@@ -78,12 +78,12 @@ def tree_validation(
         lengths = _lengths(project, sorted({row.conversation_id for row in rows}))
         insides = []
         for number, row in enumerate(rows):
-            if number % TOLD_EVERY == 0:
+            if number % STEP_EVERY == 0:
                 on_step(f"tree {number:,} of {len(rows):,}")
             frame = trees.frame(conn, row.conversation_id, row.step, config.config_hash)
             insides.append(_inside(frame))
     about = {key: truths.of_conversation(truth) for key, truth in known}
-    of_steps, said, answers = _of_steps(project, dict(known))
+    of_steps, answer_chars, answers = _of_steps(project, dict(known))
     at_answers = config.place != "end"
     cases = [
         Case(
@@ -94,7 +94,9 @@ def tree_validation(
         for row, inside in zip(rows, insides, strict=True)
     ]
     single = [
-        replace(case, figures={**case.figures, "length": said[row.conversation_id, row.step]})
+        replace(
+            case, figures={**case.figures, "length": answer_chars[row.conversation_id, row.step]}
+        )
         for case, row in zip(cases, rows, strict=True)
         if case.claims
     ]
@@ -121,10 +123,10 @@ def tree_validation(
     )
 
 
-def _inside(frame: Mapping[str, Any] | None) -> Inside:
+def _inside(frame: Mapping[str, Any] | None) -> TreeLogProbs:
     if frame is None:
-        return Inside(())
-    return Inside(leaf_log_probs(frame["columns"]), frame.get("answer_log_probs", ()))
+        return TreeLogProbs(())
+    return TreeLogProbs(leaf_log_probs(frame["columns"]), frame.get("answer_log_probs", ()))
 
 
 def _config(configs: Sequence[TreeConfig], wanted: str | None) -> TreeConfig:
@@ -151,7 +153,8 @@ def _lengths(project: Project, keys: Sequence[int]) -> dict[int, int]:
 def _of_steps(
     project: Project, known: Mapping[int, Mapping[str, Any]]
 ) -> tuple[dict[tuple[int, int], dict[str, bool]], dict[tuple[int, int], int], dict[str, int]]:
-    """The claims about each assistant step and its characters, and how many answers there are for each claim."""
+    """Returns the claims and the length in characters of each assistant step, by (conversation, step), and the number
+    of answers for each claim."""
     found: dict[tuple[int, int], dict[str, bool]] = {}
     lengths: dict[tuple[int, int], int] = {}
     counts: Counter[str] = Counter()
@@ -160,8 +163,8 @@ def _of_steps(
         with project.reading() as conn:
             page = conversations.conversations_for(conn, judged[at : at + ROWS_AT_ONCE])
         for key, messages in page:
-            said = [n for n, message in enumerate(messages) if message.role == "assistant"]
-            claims = dict(zip(said, truths.of_answers(known[key], len(said)), strict=True))
+            answers = [n for n, message in enumerate(messages) if message.role == "assistant"]
+            claims = dict(zip(answers, truths.of_answers(known[key], len(answers)), strict=True))
             for one in claims.values():
                 counts.update(one.keys())
             for piece in render_log(messages):
@@ -172,7 +175,7 @@ def _of_steps(
 
 
 def config_name(config: TreeConfig) -> str:
-    """The title of a configuration, with the beginning of its hash."""
+    """Returns the title of a configuration, which begins with its shortened hash."""
     return (
         f"{config.config_hash[:SHORT_HASH]} (alpha {config.alpha:g}, {config.mode}, {config.place},"
         f" {config.model}{f' with {config.adapter}' if config.adapter else ''})"

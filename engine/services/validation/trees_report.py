@@ -19,7 +19,7 @@ _LAYOUT = tuple(TextColumn(title, 6, 13) for title in ("AUROC", "AP", "kept", "P
 
 
 def tables(found: TreeValidation) -> list[ReportTable]:
-    """A table for each claim; without rows where a claim is the same for all."""
+    """Returns a table for each claim; no rows when a claim has one value for all."""
     return [_table(found, one) for one in found.tables]
 
 
@@ -69,7 +69,7 @@ def _row(row: Ranked, table: ClaimTable) -> ReportRow:
 
 
 def _conclusions(table: ClaimTable) -> tuple[str, ...]:
-    """One on chance, one on all measures together, then one on each measure."""
+    """Returns sentences: one on chance, one on all measures together, then one for each measure."""
     if not table.rows:
         return ()
     return (conclusions.against_chance(table), *conclusions.of_claim(table))
@@ -80,7 +80,7 @@ def _unit(table: ClaimTable) -> str:
 
 
 def without_truth(found: TreeValidation) -> str:
-    """Why there is no table."""
+    """Explains why there is no table."""
     if found.known:
         return "What is known of these conversations concerns none that has a tree."
     return (
@@ -90,7 +90,7 @@ def without_truth(found: TreeValidation) -> str:
 
 
 def lines_of(found: TreeValidation) -> list[str]:
-    """As text."""
+    """Formats the tables, conclusions and correlations as lines of text."""
     lines = [
         f"trees          {config_name(found.config)}",
         f"               {found.grown:,} trees of {found.conversations:,} conversations,"
@@ -121,7 +121,8 @@ def _table_lines(table: ReportTable) -> list[str]:
 
 
 def _is_printed(pair: Pair) -> bool:
-    """With the length, or of the two figures that Soroka et al. compare; `--json` has all."""
+    """Whether the text report has this correlation: one with the length, or of the two measures that Soroka et al.
+    compare. `--json` has all."""
     names = {FIGURES[name].base for name in (pair.first, pair.second)}
     return "length" in names or names == {"leaves", "-max_logprob"}
 
@@ -133,7 +134,7 @@ def _row_as_json(table: ReportTable, row: ReportRow) -> dict[str, Any]:
 
 
 def as_json(found: TreeValidation) -> dict[str, Any]:
-    """As JSON."""
+    """Returns the tables and correlations as JSON values."""
     return {
         "trees": {
             **asdict(found.config),

@@ -149,20 +149,20 @@ class _Requests(Trip):
     def seats(self) -> Part:
         script, rng = self.script, self.script.rng
         kind = rng.choice(("window", "aisle"))
-        wish = f"{rng.randint(4, 31)}{rng.choice('AF' if kind == 'window' else 'CD')}"
+        seat = f"{rng.randint(4, 31)}{rng.choice('AF' if kind == 'window' else 'CD')}"
 
         def run() -> None:
             self.open()
             script.call(
                 "assign_seat",
                 {"booking": self.code, "prefer": kind},
-                {"seat": wish},
+                {"seat": seat},
             )
-            self.seat = wish
+            self.seat = seat
             script.report(
                 "{Seat|You have|I put you in} $seat{ now|}, {by the $kind|on the $kind}{.|, at "
                 "no charge.| in place of the old one.}",
-                seat=wish,
+                seat=seat,
                 kind=kind,
             )
 

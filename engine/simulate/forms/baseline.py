@@ -1,4 +1,5 @@
-"""Filling a form by one prompt for all: it asks, then says what to make of each answer, and fills the whole form."""
+"""The baseline of form filling: one model with the whole dialogue asks questions, chooses actions and fills the
+form."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from engine.model.chat import Call, ChatMessage, Completion
-from engine.simulate.forms.asking import Asking, FormSession, Module, RunOver, understood
 from engine.simulate.forms.form import copy_answers, fields
+from engine.simulate.forms.form_session import FormSession, Module, ObjectReply, RunOver, understood
 from engine.simulate.forms.replies import (
     TEXT,
     alike,
@@ -21,10 +22,10 @@ from engine.simulate.forms.replies import (
 from engine.simulate.prompt_files import filled
 
 BAD_IN_A_ROW = 10
-"""So many outputs in a row that follow no instruction end a run."""
+"""Number of consecutive unusable replies that end a run."""
 
 CHARS_PER_TOKEN = 4
-"""By which the history is measured: a play knows no tokeniser."""
+"""Assumed for the length of the history, since a play has no tokeniser."""
 
 FOLLOW_UP, FILL, STOP = "follow_up", "fill_form", "stop"
 
@@ -43,77 +44,77 @@ FORM = Module("form_filling", "baseline-fill", r"\{.*\}", 2048)
 
 @dataclass(slots=True)
 class BaselineRun:
-    """A form on its way.
+    """A baseline run in progress.
 
     Attributes:
         content: The form with the answers so far.
-        history: Prompts and replies so far, without the user's: an answer is part of a prompt.
+        history: Prompts and replies of the model so far; the user's answers are parts of prompts.
     """
 
-    desk: FormSession
+    session: FormSession
     content: dict[str, Any]
     history: list[ChatMessage] = field(default_factory=list)
 
     def fill(self) -> Generator[Call, Completion, str]:
-        """Fills the form; returns what the run ended by: `stop`, `filled`, `turns` or `bad outputs`."""
+        """Fills the form; returns how the run ended: `stop`, `filled`, `turns` or `bad outputs`."""
         try:
             while open_form := self._open():
                 shown = {"FORM": dumped(open_form)}
-                reply = yield from self._told(QUESTION, shown, _question(), _asks)
+                reply = yield from self._ask(QUESTION, shown, _question(), _asks)
                 action = yield from self._answered(reply["question"])
                 if action == STOP:
                     return "stop"
                 schema, fits = section_schema(open_form), partial(alike, section=open_form)
-                reply = yield from self._told(FORM, shown, schema, fits)
+                reply = yield from self._ask(FORM, shown, schema, fits)
                 copy_answers(reply, self.content)
             return "filled"
         except RunOver as over:
             return over.reason
 
     def _answered(self, question: str) -> Generator[Call, Completion, str]:
-        """Asks until there is something to do with the answer."""
+        """Asks the question and follow-ups until the model chooses another action; returns that action."""
         while True:
-            answer = yield from self.desk.answer(question)
+            answer = yield from self.session.answer(question)
             schema = object_schema({"next action": one_of((FOLLOW_UP, FILL, STOP))})
-            reply = yield from self._told(ACTION, {"ANSWER": answer}, schema, lambda it: True)
+            reply = yield from self._ask(ACTION, {"ANSWER": answer}, schema, lambda it: True)
             if reply["next action"] != FOLLOW_UP:
                 return str(reply["next action"])
-            reply = yield from self._told(NEXT_QUESTION, {}, _question(), _asks)
+            reply = yield from self._ask(NEXT_QUESTION, {}, _question(), _asks)
             question = reply["question"]
 
     def _open(self) -> dict[str, Any]:
-        """The top-level labels under which a field has no answer yet, with their fields."""
+        """Returns the top-level labels under which a field has no answer yet, with their content."""
         return {
             label: node
             for label, node in self.content.items()
             if isinstance(node, dict) and any(one.answer is None for one in fields(node))
         }
 
-    def _told(
+    def _ask(
         self,
         module: Module,
         values: Mapping[str, str],
         schema: str,
         fits: Callable[[dict[str, Any]], bool],
-    ) -> Asking:
-        desk = self.desk
-        prompt = ChatMessage("user", filled(desk.texts[module.wording], values).strip())
-        temperature = desk.rules.temperature
+    ) -> ObjectReply:
+        session = self.session
+        prompt = ChatMessage("user", filled(session.texts[module.wording], values).strip())
+        temperature = session.rules.temperature
         for _ in range(BAD_IN_A_ROW):
             messages = (ChatMessage("system", ""), *self._kept(len(prompt.content)), prompt)
-            said = yield from desk.say(module, messages, schema, temperature)
-            found = understood(module, said.text, fits)
+            completion = yield from session.say(module, messages, schema, temperature)
+            found = understood(module, completion.text, fits)
             if found is not None:
                 self.history += [prompt, ChatMessage("assistant", dumped(found))]
-                desk.note(module.name, dumped(found))
+                session.note(module.name, dumped(found))
                 return found
-            desk.again[module.name] += 1
-            temperature = desk.rules.high
+            session.again[module.name] += 1
+            temperature = session.rules.high
         raise RunOver("bad outputs")
 
     def _kept(self, taken: int) -> list[ChatMessage]:
-        """The end of the history that fits beside a prompt, from a prompt on."""
-        room = self.desk.rules.history_tokens * CHARS_PER_TOKEN - taken
+        """Returns the end of the history that fits together with a prompt; begins with a prompt."""
+        room = self.session.rules.history_tokens * CHARS_PER_TOKEN - taken
         kept: list[ChatMessage] = []
         for prompt, reply in zip(self.history[-2::-2], self.history[::-2], strict=True):
             room -= len(prompt.content) + len(reply.content)

@@ -1,4 +1,4 @@
-"""Whether what was filled is right, where it is known what the person would have said."""
+"""Compares a filled form with the known answers of the user's profile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from engine.simulate.forms.form import Path, fields
 
 ENOUGH_WORDS = 0.75
-"""Share of the words of a known answer that a free text must hold."""
+"""Least share of the words of a known answer that a free text must contain."""
 
 _WORD = re.compile(r"\w+")
 
@@ -17,11 +17,11 @@ _WORD = re.compile(r"\w+")
 def right_fields(
     filled: Mapping[str, Any], known: Mapping[Path, str | Sequence[str]]
 ) -> tuple[int, int]:
-    """Fields that are right, and fields that are judged: those with a known answer, unless both leave them empty.
+    """Returns the number of right fields and of judged fields: fields with a known answer, unless both are empty.
 
-    Upper and lower case and punctuation do not count. A field with options is right with the option, or with exactly
-    the options, that the person would choose. A free text is right with all numbers of the known answer and at least
-    three quarters of its words; where the person would leave the field empty, with nothing.
+    Case and punctuation are ignored. A field with options is right if it has exactly the options of the profile. A free
+    text is right if it has all numbers and at least `ENOUGH_WORDS` of the words of the known answer; if that is empty,
+    the field must be empty too.
     """
     judged = [
         (one, known[one.path])

@@ -22,19 +22,19 @@ TOPICS = {
     "med": "confidential medical history",
     "inv": "invention disclosure",
 }
-"""The forms of Hakimov et al. (2024), each with what its users are told that it is about."""
+"""The forms of Hakimov et al. (2024), each with the topic that is given to its users."""
 
 DEEPEST = 20
-"""Sections within sections; a form that a person could fill has far fewer."""
+"""Greatest nesting depth of sections, far more than real forms have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field with where it stands.
+    """One field with its path.
 
     Attributes:
-        type: For people; only `multi-choice` changes what an answer is: a list of options.
-        options: The only answers that are allowed; empty for a field of free text.
+        type: Description for people; only `multi-choice` has an effect: the answer is a list of options.
+        options: The allowed answers; empty for a field of free text.
     """
 
     path: Path
@@ -46,7 +46,7 @@ class Field:
 
     @property
     def filled(self) -> bool:
-        """Whether there is an answer; the empty text says that an optional field was left empty."""
+        """Whether there is an answer; the empty text marks an optional field that was left empty on purpose."""
         return self.answer is not None and self.answer != ""
 
 
@@ -65,14 +65,14 @@ class Form:
 
     @property
     def key(self) -> str:
-        """The name; of a form that a person brings, with a digest, for two files may have one name."""
+        """The name; for a form from a user's file with a digest of its content, since two files may have one name."""
         if self.name in TOPICS:
             return self.name
         text = json.dumps(self.content, ensure_ascii=True)
         return f"{self.name}-{hashlib.sha256(text.encode('ascii')).hexdigest()[:8]}"
 
     def blank(self) -> dict[str, Any]:
-        """A copy of the content to write answers into, all of them null."""
+        """Returns a copy of the content with all answers null."""
         copy = deepcopy(dict(self.content))
         for node in field_nodes(copy):
             node["answer"] = None
@@ -85,7 +85,7 @@ def is_field(node: Any) -> bool:
 
 
 def fields(node: Mapping[str, Any], above: Path = ()) -> Iterator[Field]:
-    """The fields of a section, or of the field itself, in order."""
+    """Yields the fields of a section, or the field itself, in order."""
     if is_field(node):
         yield Field(
             above,
@@ -107,7 +107,7 @@ def fields_under(content: Mapping[str, Any], labels: Collection[str]) -> list[Fi
 
 
 def field_nodes(node: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The field objects themselves, to be written to."""
+    """Yields the field objects themselves, so that answers can be written to them."""
     for child in node.values():
         if is_field(child):
             yield child
@@ -116,7 +116,7 @@ def field_nodes(node: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def node_at(content: Mapping[str, Any], path: Path) -> dict[str, Any] | None:
-    """The object at a path, or None where there is none."""
+    """Returns the object at a path; None if there is none."""
     node: Any = content
     for label in path:
         node = node.get(label) if isinstance(node, dict) and not is_field(node) else None
@@ -124,7 +124,7 @@ def node_at(content: Mapping[str, Any], path: Path) -> dict[str, Any] | None:
 
 
 def copy_answers(given: Mapping[str, Any], into: dict[str, Any]) -> None:
-    """Writes the answers of a filled section into a form, at the same labels; null leaves what stands there."""
+    """Writes the answers of a filled section into a form, at the same labels; null leaves the existing answer."""
     for label, node in given.items():
         target = into.get(label)
         if not isinstance(target, dict) or not isinstance(node, dict):
@@ -136,10 +136,10 @@ def copy_answers(given: Mapping[str, Any], into: dict[str, Any]) -> None:
 
 
 def read_form(name: str, topic: str, value: Any) -> Form:
-    """A form out of parsed JSON.
+    """Reads a form from parsed JSON.
 
     Raises:
-        UsageError: It is none; the message says at which label.
+        UsageError: The value is not a form; the message names the label.
     """
     _check(value, (), DEEPEST)
     form = Form(name, topic, value)
@@ -149,16 +149,16 @@ def read_form(name: str, topic: str, value: Any) -> Form:
 
 
 def known_form(name: str) -> Form:
-    """One of the forms that come along, by its name in `TOPICS`."""
+    """Returns a bundled form by its name in `TOPICS`."""
     file = resources.files("engine.simulate.forms") / "blank" / f"{name}.json"
     return read_form(name, TOPICS[name], json.loads(file.read_text("utf-8")))
 
 
 def form_of_file(path: str, text: str) -> Form:
-    """A form that a person brings; the name of the file says what it is about.
+    """Reads a form from the text of a user's file; the file name gives its topic.
 
     Raises:
-        UsageError: The text is no form, or the file is named like one that comes along.
+        UsageError: The text is not a form, or the file has the name of a bundled form.
     """
     try:
         value = json.loads(text)

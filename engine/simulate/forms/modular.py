@@ -1,11 +1,11 @@
 """Filling a form by modules: a manager over chunks, a filler over the fields of one chunk, a parser over one answer.
 
-The flow is the source's with its habits. A chunk whose fields are answered and not validated counts as validated for
-the manager, whose words for a chunk the fillers never use; a field without required parts is answered as soon as
-anything was asked about its chunk; a label that the grouping leaves out is never asked for. Two things are added, or
-runs of weak models would not end: turns, decisions and further questions on one question are limited; a filler that
-asks where nothing is open validates instead; and it asks no more questions in one go than its chunk has fields, so that
-no chunk takes the turns of all.
+The flow is that of Hakimov et al. (2024), including its quirks. A chunk whose fields are answered and not validated
+counts as validated for the manager, whose words for a chunk the fillers never use; a field without required parts is
+answered as soon as anything was asked about its chunk; a label that the grouping leaves out is never asked for. Two
+things are added, or runs of weak models would not end: turns, decisions and further questions on one question are
+limited; a filler that asks where nothing is open validates instead; and it asks no more questions in one go than its
+chunk has fields, so that no chunk takes the turns of all.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 
 from engine.model.chat import Call, Completion
 from engine.simulate.forms import modules
-from engine.simulate.forms.asking import FormSession, RunOver
 from engine.simulate.forms.form import copy_answers, fields
+from engine.simulate.forms.form_session import FormSession, RunOver
 
 REMEMBERED = 6
-"""Last actions that a state shows, newest first."""
+"""Number of recent actions in a state, newest first."""
 
 DECISIONS_PER_TURN = 4
-"""A run ends after so many decisions of manager and fillers for each turn that it may have, and for one more."""
+"""A run ends after `DECISIONS_PER_TURN * (most turns + 1)` decisions of manager and fillers."""
 
 Filling = Generator[Call, Completion, None]
 
@@ -35,8 +35,8 @@ class Chunk:
 
     Attributes:
         states: By label: `empty`, `partially answered`, `answered` or `validated`.
-        information: What was taken from the answers so far.
-        visits: How often it was worked on.
+        information: Facts extracted from the answers so far.
+        visits: How often the manager chose it.
     """
 
     states: dict[str, str]
@@ -65,14 +65,14 @@ class Chunk:
 
 @dataclass(slots=True)
 class ModularRun:
-    """A form on its way.
+    """A modular run in progress.
 
     Attributes:
         content: The form with the answers so far.
         left_out: Labels that the grouping put into no chunk.
     """
 
-    desk: FormSession
+    session: FormSession
     content: dict[str, Any]
     chunks: dict[str, Chunk] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
@@ -87,11 +87,13 @@ class ModularRun:
         return {"chunks": self.states, "last action": self.last_action}
 
     def fill(self) -> Generator[Call, Completion, str]:
-        """Fills the form; returns what the run ended by: `stop`, `turns`, `decisions` or `unknown chunk`."""
+        """Fills the form; returns how the run ended: `stop`, `turns`, `decisions` or `unknown chunk`."""
         try:
             while True:
                 self._decide()
-                reply = yield from modules.next_of_manager(self.desk, self.shown, self._offered())
+                reply = yield from modules.next_of_manager(
+                    self.session, self.shown, self._offered()
+                )
                 action, name = reply["next action"], str(reply.get("chunk to work on"))
                 if action == modules.FILL_CHUNK and name not in self.chunks:
                     if self.chunks:
@@ -109,29 +111,29 @@ class ModularRun:
             return over.reason
 
     def _offered(self) -> list[str]:
-        """The chunks that are open, and of these the ones that were worked on least."""
+        """Returns the open chunks with the fewest visits."""
         open_ones = [name for name, state in self.states.items() if state in modules.OPEN_STATES]
         least = min((self.chunks[name].visits for name in open_ones), default=0)
         return [name for name in open_ones if self.chunks[name].visits == least]
 
     def _decide(self) -> None:
         self.decisions += 1
-        if self.decisions > DECISIONS_PER_TURN * (self.desk.most_turns + 1):
+        if self.decisions > DECISIONS_PER_TURN * (self.session.most_turns + 1):
             raise RunOver("decisions")
 
     def _form_chunks(self) -> Filling:
         summaries: dict[str, str] = {}
         for label, node in self.content.items():
             if isinstance(node, dict):
-                reply = yield from modules.summary_of(self.desk, label, node)
+                reply = yield from modules.summary_of(self.session, label, node)
                 summaries[label] = reply["summary"]
         groups: list[tuple[str, list[str]]] = []
         labels = list(summaries)
-        size = self.desk.rules.grouping_size
+        size = self.session.rules.grouping_size
         for start in range(0, len(labels), size):
             batch = {label: summaries[label] for label in labels[start : start + size]}
-            first = yield from modules.groups_of(self.desk, batch)
-            better = yield from modules.better_groups(self.desk, batch, first)
+            first = yield from modules.groups_of(self.session, batch)
+            better = yield from modules.better_groups(self.session, batch, first)
             names = {summary: label for label, summary in batch.items()}
             for name, members in better.items():
                 kept = [one if one in batch else names[one] for one in members]
@@ -154,7 +156,7 @@ class ModularRun:
                 break
             self._decide()
             asking = bool(open_ones) and left > 0
-            reply = yield from modules.next_of_filler(self.desk, chunk.shown, asking)
+            reply = yield from modules.next_of_filler(self.session, chunk.shown, asking)
             action = reply["next action"]
             if action == modules.ASK and not asking:
                 action = modules.VALIDATE
@@ -169,30 +171,30 @@ class ModularRun:
         _remember(chunk.last_action, modules.STOP)
 
     def _ask(self, chunk: Chunk, open_ones: Sequence[str]) -> Filling:
-        desk = self.desk
+        session = self.session
         section = {label: self.content[label] for label in open_ones}
-        reply = yield from modules.question_about(desk, section)
+        reply = yield from modules.question_about(session, section)
         question, targets = reply["question"], list(dict.fromkeys(reply["fields"]))
         chunk.last_question = question
-        answer = yield from desk.answer(question)
+        answer = yield from session.answer(question)
         dialogue = [{"Assistant": question}, {"User": answer}]
         while True:
-            reply = yield from modules.next_after_answer(desk, dialogue, targets, section)
+            reply = yield from modules.next_after_answer(session, dialogue, targets, section)
             if reply["next action"] == modules.EXTRACT:
                 break
             if reply["next action"] == modules.FOLLOW_UP:
-                reply = yield from modules.follow_up(desk, dialogue, targets, section)
+                reply = yield from modules.follow_up(session, dialogue, targets, section)
                 question = reply["question"]
             else:
-                reply = yield from modules.repeated(desk, dialogue, targets, section)
+                reply = yield from modules.repeated(session, dialogue, targets, section)
                 question = reply["new question"]
             chunk.last_question = question
-            answer = yield from desk.answer(question)
+            answer = yield from session.answer(question)
             dialogue += [{"Assistant": question}, {"User": answer}]
-        found = yield from modules.information_in(desk, dialogue, section)
+        found = yield from modules.information_in(session, dialogue, section)
         chunk.information |= found
         self.information |= found
-        filled = yield from modules.filled_section(desk, section, found, targets)
+        filled = yield from modules.filled_section(session, section, found, targets)
         copy_answers(filled, self.content)
         for label, state in chunk.states.items():
             if state != "validated":
@@ -200,7 +202,7 @@ class ModularRun:
 
     def _validate(self, chunk: Chunk) -> Filling:
         section = {label: self.content[label] for label in chunk.states}
-        corrected = yield from modules.validated_section(self.desk, section, chunk.information)
+        corrected = yield from modules.validated_section(self.session, section, chunk.information)
         copy_answers(corrected, self.content)
         for label, state in chunk.states.items():
             if state == "answered":
@@ -212,7 +214,7 @@ def _is_open(state: str) -> bool:
 
 
 def _state_of(node: Mapping[str, Any]) -> str:
-    """`answered` with an answer in all required fields, also where there are none of them."""
+    """Returns `answered` if all required fields have an answer, also if there are none."""
     required = [one for one in fields(node) if one.required]
     filled = sum(one.filled for one in required)
     if filled == len(required):
@@ -221,7 +223,7 @@ def _state_of(node: Mapping[str, Any]) -> str:
 
 
 def _named_apart(groups: Sequence[tuple[str, list[str]]]) -> dict[str, list[str]]:
-    """Groups by name; a name that several have is numbered, and these stand last."""
+    """Returns the groups by name; groups that share a name are numbered and come last."""
     often = Counter(name for name, _ in groups)
     apart = {name: members for name, members in groups if often[name] == 1}
     for name in often:

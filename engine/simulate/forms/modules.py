@@ -1,7 +1,7 @@
-"""The modules of form filling: what each is asked, what a reply must be, and what holds where it fails.
+"""The modules of form filling: the prompt, reply schema and fallback of each.
 
-Names, replies and fallbacks follow the source, with one mend: its fallback for a repeated question answers under a key
-that its caller does not read, and the run dies of it. Here it answers under the key that is read.
+Names, replies and fallbacks follow Hakimov et al. (2024), with one correction: their fallback for a repeated question
+uses a key that its caller does not read, so the run fails. Here it uses the key that is read.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from engine.simulate.forms.asking import Asking, FormSession, Module
 from engine.simulate.forms.form import Path, fields, node_at
+from engine.simulate.forms.form_session import FormSession, Module, ObjectReply
 from engine.simulate.forms.replies import (
     TEXT,
     alike,
@@ -29,14 +29,14 @@ ASK, VALIDATE = "question_generation", "fill_validation"
 EXTRACT, FOLLOW_UP, REPEAT = "information_extraction", "follow_up_question", "repeat_question"
 
 OPEN_STATES = ("empty", "partially filled")
-"""Of a chunk, as the manager sees it."""
+"""States in which the manager may work on a chunk."""
 
 LARGEST_GROUP = 5
 FALLBACK_GROUP = 4
 MOST_TARGETS = 8
-"""Fields that one question can say it is for."""
+"""Most fields that one question can name as its targets."""
 OPTIONS_MARK = " Your Options are : "
-"""Stands behind the label in a question that no model wrote."""
+"""Follows the label in a fallback question."""
 
 Dialogue = Sequence[Mapping[str, str]]
 Content = Mapping[str, Any]
@@ -90,10 +90,10 @@ MODULES = (
     FORM_FILLER,
     VALIDATOR,
 )
-"""All that may be dummies; the user is none of them."""
+"""The modules that may be dummies; all but the user."""
 
 
-def next_of_manager(desk: FormSession, state: Content, offered: Sequence[str]) -> Asking:
+def next_of_manager(session: FormSession, state: Content, offered: Sequence[str]) -> ObjectReply:
     """What to do next: `{"next action", "chunk to work on"}`. Filling a chunk names one; it may be one that is none.
 
     A reply that follows the schema does what the prompt says of each action: it splits the form at the very beginning,
@@ -117,12 +117,12 @@ def next_of_manager(desk: FormSession, state: Content, offered: Sequence[str]) -
     action = FILL_CHUNK if offered else STOP if chunks else FORM_CHUNKS
     names: Sequence[str | None] = offered or [None]
     schema = object_schema({"next action": one_of([action]), "chunk to work on": one_of(names)})
-    return desk.ask(MANAGER, {"STATE": dumped(state)}, schema, fits, fallback)
+    return session.ask(MANAGER, {"STATE": dumped(state)}, schema, fits, fallback)
 
 
-def summary_of(desk: FormSession, label: str, node: Content) -> Asking:
+def summary_of(session: FormSession, label: str, node: Content) -> ObjectReply:
     """One sentence on a top-level label: `{"summary"}`; its children's names where the module fails."""
-    return desk.ask(
+    return session.ask(
         EXTRACTOR_OF_QUESTIONS,
         {"SECTION": dumped({label: node})},
         object_schema({"summary": TEXT}),
@@ -131,7 +131,7 @@ def summary_of(desk: FormSession, label: str, node: Content) -> Asking:
     )
 
 
-def groups_of(desk: FormSession, summaries: Mapping[str, str]) -> Asking:
+def groups_of(session: FormSession, summaries: Mapping[str, str]) -> ObjectReply:
     """Labels by group; four a group where the module fails."""
     labels = list(summaries)
 
@@ -142,7 +142,7 @@ def groups_of(desk: FormSession, summaries: Mapping[str, str]) -> Asking:
             for number, start in enumerate(starts, 1)
         }
 
-    return desk.ask(
+    return session.ask(
         GROUPING,
         {"SUMMARIES": dumped(summaries)},
         groups_schema(labels, LARGEST_GROUP),
@@ -151,9 +151,11 @@ def groups_of(desk: FormSession, summaries: Mapping[str, str]) -> Asking:
     )
 
 
-def better_groups(desk: FormSession, summaries: Mapping[str, str], groups: Content) -> Asking:
+def better_groups(
+    session: FormSession, summaries: Mapping[str, str], groups: Content
+) -> ObjectReply:
     """A better grouping, or the same one; the same where the module fails."""
-    return desk.ask(
+    return session.ask(
         GROUPING_VALIDATOR,
         {"SUMMARIES": dumped(summaries), "GROUPING": dumped(groups)},
         groups_schema(list(summaries), LARGEST_GROUP),
@@ -162,16 +164,16 @@ def better_groups(desk: FormSession, summaries: Mapping[str, str], groups: Conte
     )
 
 
-def next_of_filler(desk: FormSession, state: Content, asking: bool) -> Asking:
+def next_of_filler(session: FormSession, state: Content, asking: bool) -> ObjectReply:
     """What to do next in a chunk: `{"next action"}`; to validate where the module fails and all fields are answered.
 
     A reply that follows the schema does what the prompt says of each action: it asks where a field is open, if
-    `asking` has a point, and validates where one is answered.
+    `asking` is set, and validates where one is answered.
     """
     found = set(state["fields"].values())
     answered = found <= {"answered", "validated"}
     actions = [*([ASK] if asking else []), *([VALIDATE] if "answered" in found else [])]
-    return desk.ask(
+    return session.ask(
         FILLER,
         {"STATE": dumped(state)},
         object_schema({"next action": one_of(actions)}),
@@ -180,7 +182,7 @@ def next_of_filler(desk: FormSession, state: Content, asking: bool) -> Asking:
     )
 
 
-def question_about(desk: FormSession, section: Content) -> Asking:
+def question_about(session: FormSession, section: Content) -> ObjectReply:
     """A question on the open fields of a chunk, with the labels it is for; the first label where the module fails."""
     labels = list(dict.fromkeys([*section, *(field.path[-1] for field in fields(section))]))
 
@@ -192,7 +194,7 @@ def question_about(desk: FormSession, section: Content) -> Asking:
         options = f"{OPTIONS_MARK}{list(unanswered.options)}" if unanswered.options else ""
         return {"question": f"{label}{options}", "fields": [label]}
 
-    return desk.ask(
+    return session.ask(
         QUESTION,
         {"FORM": dumped(section)},
         object_schema({"question": TEXT, "fields": some_of(labels, MOST_TARGETS)}),
@@ -202,29 +204,29 @@ def question_about(desk: FormSession, section: Content) -> Asking:
 
 
 def next_after_answer(
-    desk: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
-) -> Asking:
+    session: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
+) -> ObjectReply:
     """What to make of an answer: `{"next action"}`; to take the information where the module fails.
 
     After as many further questions as the rules allow, the information is taken as it is.
     """
     values = _dialogue_values(dialogue, targets, section)
-    return desk.ask(
+    return session.ask(
         PARSER,
         values,
         object_schema({"next action": one_of((EXTRACT, FOLLOW_UP, REPEAT))}),
         lambda reply: reply.get("next action") in (EXTRACT, FOLLOW_UP, REPEAT),
         lambda: {"next action": EXTRACT},
-        at_once=len(dialogue) // 2 > desk.rules.follow_ups,
+        at_once=len(dialogue) // 2 > session.rules.follow_ups,
     )
 
 
 def follow_up(
-    desk: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
-) -> Asking:
+    session: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
+) -> ObjectReply:
     """A new question that says what a valid answer is: `{"question"}`; the last one where the module fails."""
     values = _dialogue_values(dialogue, targets, section)
-    return desk.ask(
+    return session.ask(
         FOLLOW_UP_QUESTION,
         values,
         object_schema({"question": TEXT}),
@@ -234,11 +236,11 @@ def follow_up(
 
 
 def repeated(
-    desk: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
-) -> Asking:
+    session: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
+) -> ObjectReply:
     """The question once more, with what was wrong with the answer: `{"new question"}`."""
     values = _dialogue_values(dialogue, targets, section)
-    return desk.ask(
+    return session.ask(
         REPEATED_QUESTION,
         values,
         object_schema({"new question": TEXT}),
@@ -249,9 +251,9 @@ def repeated(
     )
 
 
-def information_in(desk: FormSession, dialogue: Dialogue, section: Content) -> Asking:
+def information_in(session: FormSession, dialogue: Dialogue, section: Content) -> ObjectReply:
     """Facts of a dialogue as texts by key; the keys of a schema are the labels. The last answer where it fails."""
-    return desk.ask(
+    return session.ask(
         EXTRACTOR,
         {"DIALOGUE": dumped(dialogue)},
         pairs_schema([joined(field.path) for field in fields(section)]),
@@ -261,15 +263,15 @@ def information_in(desk: FormSession, dialogue: Dialogue, section: Content) -> A
 
 
 def filled_section(
-    desk: FormSession, section: Content, information: Mapping[str, str], targets: Sequence[str]
-) -> Asking:
+    session: FormSession, section: Content, information: Mapping[str, str], targets: Sequence[str]
+) -> ObjectReply:
     """The section with answers; where the module fails, information is copied to the fields of the same name."""
     values = {
         "FORM": dumped(section),
         "INFORMATION": dumped(information),
         "FIELDS": dumped(targets),
     }
-    return desk.ask(
+    return session.ask(
         FORM_FILLER,
         values,
         section_schema(section),
@@ -279,10 +281,10 @@ def filled_section(
 
 
 def validated_section(
-    desk: FormSession, section: Content, information: Mapping[str, str]
-) -> Asking:
+    session: FormSession, section: Content, information: Mapping[str, str]
+) -> ObjectReply:
     """The section, corrected; as it is where the module fails."""
-    return desk.ask(
+    return session.ask(
         VALIDATOR,
         {"FORM": dumped(section), "INFORMATION": dumped(information)},
         section_schema(section),

@@ -1,4 +1,4 @@
-"""Who fills a form: a description that the model plays, and the answers that this person would give."""
+"""Profiles of simulated users: a description for the prompt, and the answers to forms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.errors import UsageError
 from engine.simulate.forms.form import Path
 
 FACTS = 10
-"""Facts that a simulated user is reminded of for one question, at most."""
+"""Most facts in the prompt of a simulated user for one question."""
 
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+")
@@ -26,9 +26,9 @@ class Profile:
     """One person.
 
     Attributes:
-        description: As in `Imagine you are ...`.
-        answers: By form: labels, nested as in the form, down to the answer: a text or a list of options; the empty
-            text where this person would leave the field empty.
+        description: Completes `Imagine you are ...`.
+        answers: Answers by form name, nested as in the form. An answer is a text or a list of options; the empty text
+            means that this person leaves the field empty.
     """
 
     name: str
@@ -36,12 +36,12 @@ class Profile:
     answers: Mapping[str, Mapping[str, Any]]
 
     def of_form(self, form: str) -> dict[Path, str | list[str]]:
-        """The answers of one form by path; empty where the profile says nothing about it."""
+        """Returns the answers to one form by path; {} if the profile has none."""
         return dict(_flat(self.answers.get(form, {}), ()))
 
 
 def known_profiles() -> tuple[Profile, ...]:
-    """The ten profiles that come along, by name."""
+    """Returns the ten bundled profiles, sorted by name."""
     folder = resources.files("engine.simulate.forms") / "people"
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     return tuple(
@@ -52,10 +52,10 @@ def known_profiles() -> tuple[Profile, ...]:
 
 
 def profiles_of_file(path: str, text: str) -> tuple[Profile, ...]:
-    """Profiles that a person brings: a JSON list of descriptions or of `{"description", "answers"}`.
+    """Reads profiles from a user's file: a JSON list of descriptions or of `{"description", "answers"}`.
 
     Raises:
-        UsageError: The text is none, or holds no profile.
+        UsageError: The text is not such a list, or is empty.
     """
     try:
         value = json.loads(text)
@@ -67,10 +67,10 @@ def profiles_of_file(path: str, text: str) -> tuple[Profile, ...]:
 
 
 def facts_for(question: str, answers: Mapping[Path, str | Sequence[str]]) -> list[str]:
-    """The facts that a question seems to be about, as lines, in order of the form.
+    """Returns the facts that a question seems to be about, as `label: answer` lines in order of the form.
 
-    A fact counts by the words that its label shares with the question, rare words more. The same rule holds whoever
-    asks: no user learns what a module means to ask for. Where no word is shared, the first facts are taken.
+    Ranks facts by the words that label and question share; rare words weigh more. If no word is shared, takes the first
+    facts. Uses the question alone, so that the user does not know which fields a module asks for.
     """
     labels = {
         path: " / ".join(one for one in path if not _NUMBER.fullmatch(one)) for path in answers
@@ -85,10 +85,10 @@ def facts_for(question: str, answers: Mapping[Path, str | Sequence[str]]) -> lis
     best = sorted(answers, key=lambda path: -weights[path])[:FACTS]
     if best and weights[best[0]]:
         best = [path for path in best if weights[path] * 3 >= weights[best[0]]]
-    return [f"{labels[path]}: {_said(answers[path])}" for path in answers if path in set(best)]
+    return [f"{labels[path]}: {_as_text(answers[path])}" for path in answers if path in set(best)]
 
 
-def _said(answer: str | Sequence[str]) -> str:
+def _as_text(answer: str | Sequence[str]) -> str:
     text = answer if isinstance(answer, str) else ", ".join(answer)
     return text or "(none)"
 

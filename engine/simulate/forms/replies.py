@@ -1,4 +1,4 @@
-"""What is made of a module's reply: the last object in it, and JSON schemas that a reply is asked for with."""
+"""Parses the replies of modules, and builds the JSON schemas that constrain them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from engine.simulate.forms.form import Field, fields, is_field
 
 JOINS_LINES = "; "
-"""Stands for a new line within a text of a reply."""
+"""Replaces a line break within a string of a reply."""
 
 TEXT_CHARS = 300
 """Longest text in a reply that follows a schema; a small model would write on until it is cut off."""
@@ -18,9 +18,9 @@ Schema = dict[str, Any]
 
 
 def last_object(reply: str) -> str | None:
-    """The last balanced `{...}` of a reply that stands in no other, or None.
+    """Returns the last outermost balanced `{...}` of a reply; None without one.
 
-    Braces within its texts do not count. New lines become "; " within a text and a space elsewhere.
+    Ignores braces within strings. Replaces line breaks by "; " within a string and by a space elsewhere.
     """
     found = None
     for begin, end in _balanced(reply):
@@ -29,7 +29,7 @@ def last_object(reply: str) -> str | None:
 
 
 def parsed(text: str) -> dict[str, Any] | None:
-    """A JSON object, or None where the text is none."""
+    """Parses a JSON object; returns None if the text is not one."""
     try:
         value = json.loads(text, strict=False)
     except (ValueError, RecursionError):
@@ -38,10 +38,9 @@ def parsed(text: str) -> dict[str, Any] | None:
 
 
 def alike(given: Any, section: Any) -> bool:
-    """Whether a returned section holds no label that the form lacks and values of the form's kinds.
+    """Whether a returned section has only labels of the form, with values of the right kinds.
 
-    An answer may be text, a number, a list of texts or null. What a section leaves out is not held against it: the
-    form is known.
+    An answer may be text, a number, a list of texts or null. Labels may be missing.
     """
     if not isinstance(given, dict) or not isinstance(section, dict):
         return isinstance(given, type(section))
@@ -56,50 +55,50 @@ def alike(given: Any, section: Any) -> bool:
 
 
 def section_schema(section: Mapping[str, Any]) -> str:
-    """What a filled section looks like: of each field the answer, within its options.
+    """Returns the JSON schema of a filled section: only the answer of each field, limited to its options.
 
-    The rest of a field is known, and a small model would spend most of its reply on repeating it.
+    The other keys of a field are left out, because a small model would spend most of its reply on them.
     """
     return _text(_section(section))
 
 
 def object_schema(properties: Mapping[str, Schema]) -> str:
-    """An object that has all of these properties and no other."""
+    """Returns the schema of an object with exactly these properties."""
     return _text(_object(properties))
 
 
 def pairs_schema(keys: Sequence[str]) -> str:
-    """An object of texts under some of these keys, in this order."""
+    """Returns the schema of an object of texts under some of these keys, in this order."""
     schema = _object(dict.fromkeys(keys, TEXT))
     del schema["required"]
     return _text(schema)
 
 
 def groups_schema(members: Sequence[str], largest: int) -> str:
-    """An object of lists of some of these texts, under any keys."""
+    """Returns the schema of an object of lists of some of these texts, under any keys."""
     group = {"type": "array", "items": one_of(members), "minItems": 1, "maxItems": largest}
     return _text({"type": "object", "additionalProperties": group})
 
 
 def one_of(values: Sequence[str | None]) -> Schema:
-    """One of these values."""
+    """Returns the schema of one of these values."""
     return {"enum": list(values)}
 
 
 def some_of(values: Sequence[str], most: int) -> Schema:
-    """A list of one to `most` of these texts."""
+    """Returns the schema of a list of one to `most` of these texts."""
     return {"type": "array", "items": one_of(values), "minItems": 1, "maxItems": most}
 
 
 _NAME = "free--text"
-"""No rule of a grammar that is made of labels has this name."""
+"""Name of the definition of a text; no grammar rule made from a label has this name."""
 
 TEXT: Schema = {"$ref": f"#/$defs/{_NAME}"}
 """A text of one to `TEXT_CHARS` characters, defined once however many there are."""
 
 
 def dumped(value: Any) -> str:
-    """JSON as the prompts show it."""
+    """Formats JSON as in the prompts."""
     return json.dumps(value, ensure_ascii=False)
 
 

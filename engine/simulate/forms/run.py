@@ -1,4 +1,4 @@
-"""One run of form filling: what it is played with, and the conversation and the figures that come of it."""
+"""One run of form filling as a scenario: its settings, and its result as conversation and scores."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any, Literal
 
-from engine.simulate.forms.asking import FormSession, Rules
 from engine.simulate.forms.baseline import BaselineRun
 from engine.simulate.forms.correctness import right_fields
 from engine.simulate.forms.form import Form, fields
+from engine.simulate.forms.form_session import FormSession, Rules
 from engine.simulate.forms.modular import ModularRun
 from engine.simulate.forms.profiles import Profile
 from engine.simulate.forms.scores import form_scores
@@ -27,11 +27,11 @@ class FormRun:
     """A form to be filled once.
 
     Attributes:
-        run: From 1; runs differ in what is drawn: profiles and seeds.
-        texts: The wordings, by name.
-        profiles: Who may answer, at least one.
-        person: A person answers. The calls of the user then carry the question and nothing else, and their replies
-            are taken as they are.
+        run: Number of the run, from 1; determines the drawn profiles and seeds.
+        texts: Prompt texts by name.
+        profiles: Profiles of the simulated user, at least one.
+        person: Whether a person answers. The user's calls then hold the question alone, and replies are used as they
+            are.
     """
 
     form: Form
@@ -45,12 +45,12 @@ class FormRun:
 
     @property
     def key(self) -> str:
-        """Names it among the runs of one simulation."""
+        """The name of the run, unique in its simulation."""
         return f"forms/{self.form.key}/{self.variant}/{self.run}"
 
     @property
     def expected(self) -> float:
-        """A reply for each field; of modules, more than one."""
+        """Rough number of replies: one for each field, more with modules."""
         each = 3.0 if self.variant == "modular" else 1.0
         return each * self._length
 
@@ -59,12 +59,12 @@ class FormRun:
         return sum(1 for _ in fields(self.form.content))
 
     def play(self) -> Play:
-        """A new play of it; its result holds the scores and the files of the run."""
+        """Returns a new play; its result has the scores and what the files of the run are made of."""
         rng = Random(f"{self.seed}/{self.form.key}/{self.run}")
         profiles = self.profiles
         if self.rules.profile == "run":
             profiles = (profiles[(self.run - 1) % len(profiles)],)
-        desk = FormSession(
+        session = FormSession(
             self.texts,
             self.rules,
             rng,
@@ -77,7 +77,7 @@ class FormRun:
         content = self.form.blank()
         of_variant: dict[str, Any] = {}
         if self.variant == "modular":
-            modular = ModularRun(desk, content)
+            modular = ModularRun(session, content)
             ended = yield from modular.fill()
             of_variant = {
                 "left_out": modular.left_out,
@@ -86,17 +86,17 @@ class FormRun:
                 "chunks": {name: chunk.shown for name, chunk in modular.chunks.items()},
             }
         else:
-            ended = yield from BaselineRun(desk, content).fill()
-        return self._ending(desk, content, ended, of_variant)
+            ended = yield from BaselineRun(session, content).fill()
+        return self._ending(session, content, ended, of_variant)
 
     def _ending(
-        self, desk: FormSession, content: dict[str, Any], ended: str, of_variant: dict[str, Any]
+        self, session: FormSession, content: dict[str, Any], ended: str, of_variant: dict[str, Any]
     ) -> Ending:
-        modules = [line["module"] for line in desk.interactions]
-        scores = form_scores(content, desk.dialogue, modules)
+        modules = [line["module"] for line in session.interactions]
+        scores = form_scores(content, session.dialogue, modules)
         known = {}
         if self.rules.profile == "run" and not self.person:
-            known = desk.profiles[0].of_form(self.form.name)
+            known = session.profiles[0].of_form(self.form.name)
         figures = {
             **asdict(scores),
             "success": scores.success,
@@ -110,18 +110,18 @@ class FormRun:
             "form": self.form.name,
             "variant": self.variant,
             "run": self.run,
-            "profile": desk.profiles[0].name if known else None,
+            "profile": session.profiles[0].name if known else None,
             "ended": ended,
-            "calls": desk.calls,
-            "again": dict(desk.again),
-            "fallbacks": dict(desk.fallbacks),
+            "calls": session.calls,
+            "again": dict(session.again),
+            "fallbacks": dict(session.fallbacks),
             **figures,
             **of_variant,
             "filled": content,
-            "dialogue": desk.dialogue,
-            "interactions": desk.interactions,
+            "dialogue": session.dialogue,
+            "interactions": session.interactions,
         }
-        if not desk.dialogue:
+        if not session.dialogue:
             return Ending(result=result)
         truth = {
             "goal": self.form.topic,
@@ -138,7 +138,7 @@ class FormRun:
             "dataset": "forms",
             "messages": [
                 {"role": speaker.lower(), "content": text}
-                for line in desk.dialogue
+                for line in session.dialogue
                 for speaker, text in line.items()
             ],
             "truth": truth,

@@ -1,4 +1,4 @@
-"""A run as the files of the source's result store, so that its evaluation reads it."""
+"""Writes a run as the result files of Hakimov et al. (2024), so that their evaluation script can read it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from engine.simulate.forms.modules import MODULES
 
 BY_FALLBACK = "used fallback mechanism"
-"""Stands in a transcript for the prompt where no model was asked."""
+"""Replaces the prompt in a transcript when a fallback replied."""
 
 
 def run_files(
@@ -21,7 +21,7 @@ def run_files(
     """The files of a run by name, as JSON texts.
 
     Args:
-        result: What the play ended with.
+        result: `Ending.result` of the play.
         prompts: The last message of each call of the play, in order.
         rules: The fields of `Rules`.
         models: Label of the model of each role.

@@ -1,6 +1,6 @@
-"""What a run of form filling scores, as its source counts it: filled is what counts, right is judged elsewhere.
+"""Scores of a run of form filling: how much was filled, in how many turns. `correctness` measures whether it is right.
 
-The counts are those of the source's evaluation script, the three figures those of its paper.
+The counts are those of the evaluation script of Hakimov et al. (2024), the three scores those of their paper.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 from engine.simulate.forms.form import fields
 
 OPTIONAL_WEIGHT = 0.2
-"""How much the optional fields count beside the required ones."""
+"""Weight of the optional fields, with weight 1 for the required ones."""
 
 PARSED_AFTER = 2
-"""In a transcript an answer is followed by what parsed it and then by what was made of it."""
+"""Offset in a transcript from an answer to the action that its parser chose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,12 @@ class FormScores:
     """The counts of one run.
 
     Attributes:
-        length: Fields of the form.
-        required, optional: Filled fields of each kind, and how many there are.
-        turns: Questions that were answered.
-        repetitions: Questions that are letter for letter an earlier one.
-        user_questions: Answers with a question mark.
-        successes, failures: Answers out of which information was taken at once, and the others.
+        length: Number of fields of the form.
+        required, optional: Number of filled fields and of all fields of each kind.
+        turns: Number of answered questions.
+        repetitions: Number of questions that equal an earlier one.
+        user_questions: Number of answers with a question mark.
+        successes, failures: Number of answers from which information was extracted at once, and of the others.
     """
 
     length: int

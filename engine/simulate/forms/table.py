@@ -18,13 +18,13 @@ class FormRow:
     """The runs of one form by one variant.
 
     Attributes:
-        fields: Of the form.
+        fields: Number of fields of the form.
         required, optional: Mean share of filled fields of each kind; None where the form has none.
         turns, repetitions, success, efficiency, score: Means over runs.
-        complete: Runs that filled all required fields.
-        right: Fields that are right and fields that were judged, over all runs; None where nothing was known.
-        ended: How often runs ended by what.
-        fallbacks: Share of the modules' replies that a fallback gave.
+        complete: Number of runs that filled all required fields.
+        right: Number of right fields and of judged fields over all runs; None without known answers.
+        ended: Number of runs by how they ended.
+        fallbacks: Share of the modules' replies that came from a fallback.
     """
 
     form: str

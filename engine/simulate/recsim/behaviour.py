@@ -1,7 +1,7 @@
-"""How a user goes about a conversation, labelled by a model in the three schemas of RecLLMSim: three runs and a vote.
+"""Labels a user's strategy with a model in the three schemas of RecLLMSim: three runs and a majority vote.
 
-The labels are about the user, so answers of the assistant are shown by their beginnings: what they are about can be
-told, and a conversation of ten turns fits the context of a small model.
+The labels are about the user, so the prompt has only the beginnings of the assistant's answers. They show the subject,
+and a conversation of ten turns fits into the context of a small model.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.interface import Sampling
 from engine.simulate.play import Ending, Play
 from engine.simulate.prompt_files import filled
-from engine.simulate.sharded.asking import ask_json, object_schema, seed_from
+from engine.simulate.sharded.json_replies import ask_json, object_schema, seed_from
 
 Label = str | int
 Labels = Mapping[str, Label]
@@ -42,8 +42,7 @@ SCHEMAS: Mapping[str, Mapping[str, tuple[Label, ...]]] = {
         "feedback": _FEEDBACK,
     },
 }
-"""What is labelled, by schema, with the labels there are; numbers are grades, and 5 is the most specific and the most
-dependent."""
+"""Schema -> label name -> possible labels. Numbers are grades; 5 is the most specific and the most dependent."""
 
 RUNS = 3
 TEMPERATURE = 0.7
@@ -55,13 +54,13 @@ _LANGUAGES = {"en": "English", "zh": "Chinese"}
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LabellingScenario:
     """One conversation to label.
 
     Attributes:
         conversation: Its id in the project.
         texts: The prompts `system` and one for each schema.
-        schemas: Those that are asked for.
+        schemas: Names of the schemas to label in.
     """
 
     conversation: int
@@ -88,7 +87,7 @@ class Reading:
         return Ending(result={"conversation": self.conversation, "labels": labelled})
 
     def _labelled(self, schema: str) -> Generator[Call, Completion, dict[str, dict[str, Label]]]:
-        """The labels of each run that gave any, and `final`: as the data set keeps them."""
+        """Returns the labels of each run that gave any, and of `final`, the vote, as in the data set."""
         names = SCHEMAS[schema]
         shape = object_schema(**{name: {"enum": [*labels]} for name, labels in names.items()})
         asked = filled(
@@ -100,10 +99,10 @@ class Reading:
         )
         messages = (ChatMessage("system", self.texts["system"].strip()), ChatMessage("user", asked))
 
-        def accept(said: Mapping[str, Any]) -> dict[str, Label] | None:
-            if any(said.get(name) not in labels for name, labels in names.items()):
+        def accept(reply: Mapping[str, Any]) -> dict[str, Label] | None:
+            if any(reply.get(name) not in labels for name, labels in names.items()):
                 return None
-            return {name: said[name] for name in names}
+            return {name: reply[name] for name in names}
 
         runs: dict[str, dict[str, Label]] = {}
         for run in range(1, self.runs + 1):
@@ -123,10 +122,10 @@ class Reading:
 
 
 def vote(labels: Sequence[Label]) -> Label | None:
-    """What most runs say; None of nothing.
+    """Combines the labels of several runs into one; None without labels.
 
-    Grades: the mean, rounded, as the data set's own, and the median where they are more than two apart, which there
-    was refused. Words: the most frequent; where there is a tie, the earliest run's.
+    Grades: the rounded mean, as in the data set, or the median when they differ by more than two, which the data set
+    rejects. Words: the most frequent label; on a tie that of the earliest run.
     """
     grades = [one for one in labels if isinstance(one, int)]
     if grades and len(grades) == len(labels):
@@ -138,7 +137,7 @@ def vote(labels: Sequence[Label]) -> Label | None:
 
 
 def dialogue(turns: Turns) -> str:
-    """The conversation as it is laid before the model."""
+    """Formats the conversation for the prompt."""
     lines = []
     for role, text in turns:
         if role == "user":
@@ -149,5 +148,5 @@ def dialogue(turns: Turns) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """The beginning of a text, with a mark where something is left out."""
+    """Returns the first `limit` characters of a text, followed by `[...]` if it is longer."""
     return text if len(text) <= limit else f"{text[:limit]} [...]"

@@ -1,4 +1,4 @@
-"""Who wrote this? A model guesses profile fields from what the user said, by replies that can be nothing else."""
+"""Lets a model guess profile fields from a user's words; a JSON schema limits its replies to the choices."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from engine.model.interface import Sampling
 from engine.simulate.play import Ending, Play
 from engine.simulate.prompt_files import filled
 from engine.simulate.recsim.behaviour import cut
-from engine.simulate.sharded.asking import ask_json, object_schema, seed_from
+from engine.simulate.sharded.json_replies import ask_json, object_schema, seed_from
 
 WORDS_CHARS = 3_600
-"""A person's words are read so far."""
+"""Most characters of a user's words in the prompt."""
 _TOKENS = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class GuessingScenario:
     """One user's words, of which a model guesses profile fields.
 
     Attributes:
-        choices: By field, the answers to choose from.
+        choices: Field -> answers to choose from.
         single: Fields with exactly one answer.
     """
 
@@ -50,7 +50,7 @@ class Guess:
         return Ending(result={"conversation": self.conversation, "guessed": guessed})
 
     def _guessed(self, name: str, choices: Sequence[str]) -> Generator[Call, Completion, list[str]]:
-        """The answers that were named; none where no reply was of use, which then counts as wrong."""
+        """Returns the chosen answers; [] if no reply could be used, which counts as wrong."""
         one = name in self.single
         enum = {"enum": [*choices]}
         many = {"type": "array", "items": enum, "minItems": 0, "maxItems": self.most}
@@ -65,8 +65,8 @@ class Guess:
             },
         )
 
-        def accept(said: Mapping[str, Any]) -> list[str] | None:
-            found = [said.get("answer")] if one else said.get("answers")
+        def accept(reply: Mapping[str, Any]) -> list[str] | None:
+            found = [reply.get("answer")] if one else reply.get("answers")
             if not isinstance(found, list) or any(word not in choices for word in found):
                 return None
             return [str(word) for word in dict.fromkeys(found)]

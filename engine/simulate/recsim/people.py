@@ -1,4 +1,4 @@
-"""Who is simulated and in which situation, in English and in Chinese."""
+"""Profiles and situations of simulated users, in English and in Chinese."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TASKS = (
     "skills learning planning",
 )
 ADVISED = "new travel planning"
-"""The task in which the assistant is told what it is."""
+"""The task in which the assistant gets a system message with its role."""
 
 Mapped = Mapping[str, Any]
 """A profile in the closed vocabulary: by field {en, zh}, or a list of those."""
@@ -43,8 +43,8 @@ class Profile:
     """A person.
 
     Attributes:
-        text: By language: numbered lines `1. Gender: Male`.
-        mapped: What the lines come to in the closed vocabulary.
+        text: Language -> numbered lines such as `1. Gender: Male`.
+        mapped: The same profile in the closed vocabulary.
     """
 
     id: int
@@ -54,7 +54,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a person is about to do, told in the second person, by language."""
+    """What a person wants to do, written in the second person; `text` by language."""
 
     id: int
     task: str
@@ -70,13 +70,13 @@ def vocabulary() -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def profiles() -> Sequence[Profile]:
-    """The people that come with the program."""
+    """Returns the bundled profiles."""
     return [_profile(one) for one in _data("profiles.json")]
 
 
 @cache
 def situations() -> Sequence[Situation]:
-    """The situations that come with the program; some for each task."""
+    """Returns the bundled situations; some for each task."""
     return [
         Situation(one["id"], one["task"], {"en": one["en"], "zh": one["zh"]})
         for one in _data("situations.json")

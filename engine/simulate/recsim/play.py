@@ -1,8 +1,8 @@
-"""The simulator: one model plays a person with a profile and a situation, another one is the assistant.
+"""Simulates conversations between a user with a profile and a situation, and an assistant; each side is a model.
 
-After RecUserSim (the seed's details, 5.4), with its loop, its closing line and its ending phrase. Two things are laid
-out anew: what the simulated user is told before the greeting is one system message, because not every chat template
-takes several in a row, and the wording of rules, greeting and adviser is this program's own (prompts/recsim).
+Follows RecUserSim: its loop, its closing line and its ending phrase. Two things differ: the instructions of the
+simulated user are one system message, because not every chat template accepts several in a row, and the wording of
+rules, greeting and adviser is this program's own (prompts/recsim).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from engine.model.interface import Sampling
 from engine.simulate.play import Ending, Play
 from engine.simulate.prompt_files import filled
 from engine.simulate.recsim.people import ADVISED, Language, Profile, Situation
-from engine.simulate.sharded.asking import seed_from
+from engine.simulate.sharded.json_replies import seed_from
 
 FORMAT = "recllmsim"
 """The import format of the records."""
@@ -37,10 +37,10 @@ class Setting:
 
     Attributes:
         texts: The prompts, by name; in Chinese with `-zh` at the end.
-        max_turns: Answers of the assistant at most.
-        temperature: Of both models.
-        user_tokens, assistant_tokens: Longest replies.
-        asks: Both sides are asked at the end what came of it.
+        max_turns: Most answers of the assistant.
+        temperature: Temperature of both models.
+        user_tokens, assistant_tokens: Longest reply of each side, in tokens.
+        asks: Whether both sides are asked closing questions.
     """
 
     texts: Mapping[str, str]
@@ -54,7 +54,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class RecSimScenario:
     """One conversation to simulate; `run` counts those of the same person in the same situation, from 0."""
 
     setting: Setting
@@ -74,30 +74,29 @@ class Meeting:
         return 1.0
 
     def play(self) -> Play:
-        return (yield from _Stage(self).played())
+        return (yield from _Conversation(self).played())
 
 
-def meetings(
+def recsim_scenarios(
     setting: Setting,
     tasks: Sequence[str],
     runs: int,
     profiles: Sequence[Profile],
     situations: Sequence[Situation],
-) -> list[Meeting]:
-    """So many conversations of each task: every person in every situation once in an order drawn by the seed, and
-    then again.
+) -> list[RecSimScenario]:
+    """Returns `runs` scenarios for each task: every pair of person and situation once in random order, then again.
 
     Raises:
         ValueError: A task has no situation.
     """
-    found: list[Meeting] = []
+    found: list[RecSimScenario] = []
     for task in tasks:
         pairs = [*product(profiles, (one for one in situations if one.task == task))]
         if not pairs:
             raise ValueError(f"No situation is one of {task}.")
         Random(seed_from(setting.seed, task)).shuffle(pairs)
         found += [
-            Meeting(setting, *pairs[number % len(pairs)], number // len(pairs))
+            RecSimScenario(setting, *pairs[number % len(pairs)], number // len(pairs))
             for number in range(runs)
         ]
     return found
@@ -110,20 +109,20 @@ def says_goodbye(reply: str) -> bool:
 
 
 @dataclass(slots=True)
-class _Stage:
-    """A conversation while it is played: what each model has seen."""
+class _Conversation:
+    """A conversation in progress, with the messages that each model has seen."""
 
-    meeting: Meeting
+    scenario: RecSimScenario
     user: list[ChatMessage] = field(default_factory=list)
     assistant: list[ChatMessage] = field(default_factory=list)
     stand_ins: int = 0
     asked: int = 0
 
     def played(self) -> Play:
-        """Greeting, turns, questions afterwards."""
-        setting, task = self.meeting.setting, self.meeting.situation.task
+        """Plays greeting, turns and closing questions; the generator of the play."""
+        setting, task = self.scenario.setting, self.scenario.situation.task
         self.user = [
-            ChatMessage("system", self._told()),
+            ChatMessage("system", self._instructions()),
             ChatMessage("user", self._text("greeting")),
         ]
         self.assistant = (
@@ -134,47 +133,47 @@ class _Stage:
         history: list[dict[str, str]] = []
         ended: Literal["goodbye", "limit"] = "limit"
         for turn in range(setting.max_turns):
-            wish = yield from self._spoken("user", first=turn == 0)
-            if turn and says_goodbye(wish):
+            request = yield from self._spoken("user", first=turn == 0)
+            if turn and says_goodbye(request):
                 ended = "goodbye"
                 break
-            self.assistant.append(ChatMessage("user", wish))
+            self.assistant.append(ChatMessage("user", request))
             answer = yield from self._spoken("assistant")
             self.user.append(ChatMessage("user", f"{answer}\n{self._text('closing')}"))
             history += [
-                {"role": "user", "content": wish},
+                {"role": "user", "content": request},
                 {"role": "assistant", "content": answer},
             ]
         else:
-            wish = yield from self._spoken("user")
-            ended = "goodbye" if says_goodbye(wish) else "limit"
+            request = yield from self._spoken("user")
+            ended = "goodbye" if says_goodbye(request) else "limit"
         questions = (yield from self._questions()) if setting.asks else []
         return Ending(self._record(history, ended, questions), FORMAT, self._result(history, ended))
 
-    def _told(self) -> str:
-        language = self.meeting.setting.language
+    def _instructions(self) -> str:
+        language = self.scenario.setting.language
         parts = (
             filled(
-                self._text("user-situation"), {"SITUATION": self.meeting.situation.text[language]}
+                self._text("user-situation"), {"SITUATION": self.scenario.situation.text[language]}
             ),
-            filled(self._text("user-profile"), {"PROFILE": self.meeting.profile.text[language]}),
+            filled(self._text("user-profile"), {"PROFILE": self.scenario.profile.text[language]}),
             self._text("user-rules"),
         )
         return "\n\n".join(parts)
 
     def _text(self, name: str) -> str:
-        setting = self.meeting.setting
+        setting = self.scenario.setting
         return setting.texts[f"{name}-zh" if setting.language == _CHINESE else name].strip()
 
     def _spoken(self, role: Role, *, first: bool = False) -> Generator[Call, Completion, str]:
-        """What one side says next, which it then has said; asked again once where that is nothing.
+        """Returns the next message of one side and adds it to its history; an empty reply is retried once.
 
         Args:
-            first: The first wish: a farewell is of no use yet, and the model is begun for, because a small one would
-                else return the greeting.
+            first: Whether this is the first request: a farewell is retried too, and the reply gets a fixed opening,
+                because a small model would otherwise repeat the greeting.
         """
         seen = self.user if role == "user" else self.assistant
-        setting = self.meeting.setting
+        setting = self.scenario.setting
         self.asked += 1
         call = Call(
             role,
@@ -182,21 +181,21 @@ class _Stage:
             tuple(seen),
             Sampling(temperature=setting.temperature),
             setting.user_tokens if role == "user" else setting.assistant_tokens,
-            seed=seed_from(setting.seed, self.meeting.key, self.asked),
+            seed=seed_from(setting.seed, self.scenario.key, self.asked),
             opening=self._text("user-opening") if first else "",
         )
         for number in range(2):
             again = replace(
                 call, sampling=Sampling(temperature=1.0), seed=seed_from(call.seed, number)
             )
-            said = yield again if number else call
-            text = _whole(call.opening, said.text)
+            completion = yield again if number else call
+            text = _whole(call.opening, completion.text)
             if text and not (first and says_goodbye(text)):
                 break
         else:
             self.stand_ins += 1
             text = (
-                self.meeting.situation.text[setting.language]
+                self.scenario.situation.text[setting.language]
                 if first
                 else self._text(f"{role}-speechless")
             )
@@ -204,7 +203,7 @@ class _Stage:
         return text
 
     def _questions(self) -> Generator[Call, Completion, list[dict[str, str]]]:
-        """What both sides say afterwards; `history` holds none of it."""
+        """Returns the closing questions and answers of both sides, which are not part of `history`."""
         asked: list[dict[str, str]] = []
         sides: tuple[Role, ...] = ("user", "assistant")
         for role in sides:
@@ -216,8 +215,8 @@ class _Stage:
         return asked
 
     def _after(self, role: Role) -> Iterator[str]:
-        """The prompts `ROLE-asked-N`, so that a project has as many as it likes."""
-        texts, number = self.meeting.setting.texts, 1
+        """Yields the prompts `ROLE-asked-N` for N = 1, 2, ...; a project may add some."""
+        texts, number = self.scenario.setting.texts, 1
         while f"{role}-asked-{number}" in texts:
             yield self._text(f"{role}-asked-{number}")
             number += 1
@@ -225,11 +224,11 @@ class _Stage:
     def _record(
         self, history: list[dict[str, str]], ended: str, questions: list[dict[str, str]]
     ) -> dict[str, Any]:
-        """In the schema of `LLM_agent_user`, with what this simulator knows besides."""
-        profile, situation = self.meeting.profile, self.meeting.situation
-        said = "the simulated user said goodbye" if ended == "goodbye" else "the turns ran out"
+        """Returns the record in the RecLLMSim schema `LLM_agent_user`, with the additional truth of the simulation."""
+        profile, situation = self.scenario.profile, self.scenario.situation
+        basis = "the simulated user said goodbye" if ended == "goodbye" else "the turns ran out"
         return {
-            "id": self.meeting.key,
+            "id": self.scenario.key,
             "task": situation.task,
             "preference_id": profile.id,
             "preference": profile.text["en"],
@@ -240,32 +239,33 @@ class _Stage:
             "task_context_zh": situation.text["zh"],
             "history": history,
             "conflict": False,
-            "language": self.meeting.setting.language,
+            "language": self.scenario.setting.language,
             "complete": ended == "goodbye",
-            "complete_basis": said,
+            "complete_basis": basis,
             **({"questions": questions} if questions else {}),
         }
 
     def _result(self, history: Sequence[Mapping[str, str]], ended: str) -> dict[str, Any]:
-        said = {
+        lengths = {
             side: [len(one["content"]) for one in history if one["role"] == side]
             for side in ("user", "assistant")
         }
         return {
-            "task": self.meeting.situation.task,
-            "language": self.meeting.setting.language,
-            "profile": self.meeting.profile.id,
-            "situation": self.meeting.situation.id,
+            "task": self.scenario.situation.task,
+            "language": self.scenario.setting.language,
+            "profile": self.scenario.profile.id,
+            "situation": self.scenario.situation.id,
             "turns": len(history) // 2,
             "ended": ended,
             "stand_ins": self.stand_ins,
-            "user_chars": sum(said["user"]),
-            "assistant_chars": sum(said["assistant"]),
+            "user_chars": sum(lengths["user"]),
+            "assistant_chars": sum(lengths["assistant"]),
         }
 
 
 def _whole(opening: str, reply: str) -> str:
-    """What was said. Some endpoints do not go on from an opening but answer anew, which begins with a letter."""
+    """Joins opening and reply. Some endpoints ignore the opening and start anew; then the reply begins with a
+    letter."""
     if not reply.strip():
         return ""
     return (reply if reply[:1].isalnum() else opening + reply).strip()

@@ -1,4 +1,4 @@
-"""What came of simulated conversations with people who have profiles, by task."""
+"""Statistics of simulated conversations with profiles, by task."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class TaskRow:
 
     Attributes:
         turns: Mean number of answers of the assistant.
-        goodbyes: Conversations that the user ended; the others ran out of turns.
+        goodbyes: Number of conversations that the user ended; the others reached the limit of turns.
         user_chars, assistant_chars: Mean length of a message.
-        stand_ins: Messages that were said for a model that said nothing.
+        stand_ins: Number of fixed messages that replaced empty replies.
     """
 
     task: str

@@ -1,4 +1,4 @@
-"""Cutting the answer out of a reply: what is copied must stand there word for word."""
+"""Extracts the answer from a reply with a model; the answer must occur in the reply word for word."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.simulate.prompt_files import filled
-from engine.simulate.sharded.asking import TRIES, ask_json, object_schema
+from engine.simulate.sharded.json_replies import TRIES, ask_json, object_schema
 from engine.simulate.sharded.task import Task
 
 _ELLIPSIS = re.compile(r"\[\s*(?:\.\.\.|…)\s*\]|\.\.\.|…")
@@ -20,7 +20,7 @@ _LONGEST = {"gen": 60, "prefix_suffix": 160}
 def extracted(
     task: Task, reply: str, texts: Mapping[str, str], seed: int
 ) -> Generator[Call, Completion, str]:
-    """The answer in a reply, by the task's strategy; "" where none is found in three tries."""
+    """Returns the answer in a reply by the task's strategy; "" if three attempts find none."""
     if task.extraction == "full_response":
         return reply
     if task.extraction == "task_specific":
@@ -47,10 +47,10 @@ def extracted(
 
 
 def located(answer: str, reply: str, *, spans: bool) -> str | None:
-    """The words of the reply that an answer names, None where they are not in it.
+    """Returns the part of the reply that an extracted answer quotes; None if the reply does not contain it.
 
     Args:
-        spans: `start [...] end` names all from the start to the last place of the end after it.
+        spans: Whether `start [...] end` quotes everything from the start to the last occurrence of the end after it.
     """
     answer = answer.strip()
     if not answer:

@@ -16,16 +16,16 @@ from importlib import resources
 from typing import Any
 
 from engine.errors import UsageError
-from engine.simulate.sharded.asking import parsed
+from engine.simulate.sharded.json_replies import parsed
 
-COME_ALONG = ("math", "samples")
+BUNDLED = ("math", "samples")
 """Names of the instructions that come with the program."""
 
 TASKS = ("math", "database", "actions", "code", "data2text", "summary", "translation")
 
 
 class BadInstruction(UsageError):
-    """An instruction that cannot be simulated, with where it stands and what is wrong."""
+    """An instruction that cannot be simulated, with its place in the file and what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def read_instructions(text: str) -> list[Instruction]:
 
 
 def records(text: str) -> Iterator[tuple[str, Any]]:
-    """The records of a file (a JSON list, one object, or one object a line), each with where it stands.
+    """The records of a file (a JSON list, one object, or one object a line), each with its place, for error messages.
 
     Raises:
         BadInstruction: Something is not JSON.
@@ -107,23 +107,23 @@ def records(text: str) -> Iterator[tuple[str, Any]]:
     elif (only := parsed(text)) is not None:
         yield "Instruction 1", only
     else:
-        # Not splitlines(): what it also takes for a line end may stand in a JSON text.
+        # Not splitlines(), which also splits at characters that may occur in a JSON string.
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
                 yield f"Line {number}", _json(line, f"Line {number}")
 
 
-def instructions_that_come_along(name: str) -> list[Instruction]:
+def bundled_instructions(name: str) -> list[Instruction]:
     """`math`: 20 word problems; `samples`: one or two of every other kind of task."""
     file = resources.files("engine.simulate.sharded") / f"instructions_{name}.json"
     return read_instructions(file.read_text("utf-8"))
 
 
 def as_instruction(record: Any) -> Instruction:
-    """One instruction from its record.
+    """Reads an instruction from its record.
 
     Raises:
-        BadInstruction: It is none.
+        BadInstruction: The record is not an instruction.
     """
     return _instruction(record, "The instruction")
 

@@ -36,7 +36,7 @@ class Trace:
     Attributes:
         moment: `YYYY-MM-DD HH:MM:SS`, when the run began. Every item has it: a play knows no clock, so that playing
             it again gives the same record.
-        timed: Messages carry the moment and notes what they cost. The published logs of one user turn do not.
+        timed: Whether messages have the time and notes the cost; the published logs with one user turn have neither.
         cost: Dollars of one reply, as far as known: 0 for a local model; None leaves it out.
         score: Of the last attempt, None before the first.
         correct: As in the published logs: True for a correct attempt, else None (False in logs of one user turn).
@@ -50,7 +50,7 @@ class Trace:
     correct: bool | None = None
 
     def say(self, role: str, content: str) -> None:
-        """A message."""
+        """Adds a message."""
         item: dict[str, Any] = {"role": role, "content": content}
         if self.timed:
             item["timestamp"] = self.moment
@@ -59,17 +59,17 @@ class Trace:
         self.items.append(item)
 
     def revealed(self, shard_id: int) -> None:
-        """Notes that the user message before gave this shard away."""
+        """Adds the note that the last user message revealed this shard."""
         self._note({"type": "shard_revealed", "shard_id": shard_id})
 
     def classified(self, category: Category) -> None:
-        """Notes what the reply before was taken for."""
+        """Adds the note with the category of the last reply."""
         self._note({"type": "system-verification", "response": {"response_type": category}})
         if self.cost is not None:
             self.items[-1]["cost_usd"] = self.cost
 
     def evaluated(self, answer: str, score: float, details: dict[str, Any]) -> bool:
-        """Notes what an answer is worth; True for a correct one."""
+        """Adds the note with the score of an answer; returns whether it is correct."""
         right = score == 1
         self.score = score
         self.correct = right if right or not self.timed else None
@@ -90,14 +90,14 @@ class Trace:
 
     def messages(self) -> tuple[ChatMessage, ...]:
         """The conversation as a model may see it: no notes."""
-        return tuple(self._said())
+        return tuple(self._messages())
 
     def attempts(self) -> int:
-        """Answers that were evaluated."""
+        """Number of answers that were evaluated."""
         return sum(note["type"] == "answer-evaluation" for note in self._notes())
 
     def categories(self) -> list[Category]:
-        """What the replies were taken for, in order."""
+        """Categories of the replies, in order."""
         return [
             note["response"]["response_type"]
             for note in self._notes()
@@ -108,7 +108,7 @@ class Trace:
         """The shards that were revealed, in order."""
         return [note["shard_id"] for note in self._notes() if note["type"] == "shard_revealed"]
 
-    def _said(self) -> Iterator[ChatMessage]:
+    def _messages(self) -> Iterator[ChatMessage]:
         for item in self.items:
             if speaker := _SPEAKERS.get(item["role"]):
                 yield ChatMessage(speaker, item["content"])

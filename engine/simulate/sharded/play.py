@@ -11,7 +11,7 @@ from engine.model.interface import Sampling
 from engine.simulate.play import Ending, Play, Scenario
 from engine.simulate.prompt_files import filled
 from engine.simulate.sharded.answers import extracted
-from engine.simulate.sharded.asking import TRIES, ask_json, object_schema
+from engine.simulate.sharded.json_replies import TRIES, ask_json, object_schema
 from engine.simulate.sharded.log import CATEGORIES, Category, Trace
 from engine.simulate.sharded.scenario import FORMAT, ONE_TURN, Case
 from engine.simulate.sharded.task import Evaluation
@@ -95,13 +95,13 @@ def _at_once(case: Case, trace: Trace) -> Step:
 def _in_shards(case: Case, trace: Trace) -> Generator[Call, Completion, int]:
     """SHARDED and SNOWBALL; the number of user turns that the user's model could not write."""
     stand_ins = 0
-    said: list[str] = []
+    spoken: list[str] = []
     left = len(case.instruction.shards)
     while left:
-        turn = yield from user_turn(case, trace, len(said))
+        turn = yield from user_turn(case, trace, len(spoken))
         stand_ins += turn.stand_in
-        trace.say("user", _snowball(case, said, turn.text))
-        said.append(turn.text)
+        trace.say("user", _snowball(case, spoken, turn.text))
+        spoken.append(turn.text)
         if turn.shard_id >= 0:
             trace.revealed(turn.shard_id)
             left -= 1
@@ -112,10 +112,10 @@ def _in_shards(case: Case, trace: Trace) -> Generator[Call, Completion, int]:
     return stand_ins
 
 
-def _snowball(case: Case, said: list[str], new: str) -> str:
-    if case.condition != "snowball" or not said:
+def _snowball(case: Case, spoken: list[str], new: str) -> str:
+    if case.condition != "snowball" or not spoken:
         return new
-    earlier = "\n".join(f"- {text}" for text in said)
+    earlier = "\n".join(f"- {text}" for text in spoken)
     return filled(case.setting.texts["snowball"], {"EARLIER": earlier, "NEW": new})
 
 
@@ -133,7 +133,7 @@ def _recapitulated(case: Case, trace: Trace) -> Step:
 
 def _answer(case: Case, trace: Trace) -> Generator[Call, Completion, str]:
     """The reply of the assistant under test, to the whole conversation."""
-    said = yield Call(
+    completion = yield Call(
         "assistant",
         "assistant",
         trace.messages(),
@@ -141,8 +141,8 @@ def _answer(case: Case, trace: Trace) -> Generator[Call, Completion, str]:
         max_tokens=case.setting.max_tokens,
         seed=case.seed("assistant", len(trace.messages())),
     )
-    trace.say("assistant", said.text)
-    return said.text
+    trace.say("assistant", completion.text)
+    return completion.text
 
 
 def _judged(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:

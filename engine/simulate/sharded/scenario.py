@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
-from engine.simulate.sharded.asking import seed_from
 from engine.simulate.sharded.instruction import Instruction, Shard
+from engine.simulate.sharded.json_replies import seed_from
 from engine.simulate.sharded.task import Task
 
 Condition = Literal[

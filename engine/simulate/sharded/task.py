@@ -1,4 +1,4 @@
-"""What the sharded simulation asks of a task: its prompts, how an answer is cut out of a reply, and what it is worth.
+"""The interface of a task in sharded simulation: its prompts, the extraction of an answer, and its evaluation.
 
 A task is bound to one instruction: whoever builds it checks the instruction's keys, so that a bad instruction is
 refused when the file is read and not in the middle of a run. `tasks.task_for(instruction, texts, databases)` builds the
@@ -22,7 +22,7 @@ start and its end (`start [...] end`)."""
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What an answer is worth.
+    """The score of an answer.
 
     Attributes:
         score: 0 to 1; exactly 1 is a correct answer.
@@ -34,11 +34,11 @@ class Evaluation:
 
 
 Evaluating = Generator[Call, Completion, Evaluation]
-"""An evaluation that may ask a judge on its way."""
+"""A generator that may yield calls of a judge and returns the evaluation."""
 
 
 def settled(evaluation: Evaluation) -> Evaluating:
-    """An evaluation that asks nobody."""
+    """Returns the generator of an evaluation that needs no judge."""
     yield from ()
     return evaluation
 

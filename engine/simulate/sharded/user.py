@@ -1,4 +1,4 @@
-"""The simulated user, who gives away at most one shard a turn."""
+"""The simulated user, who reveals at most one shard in each turn."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.simulate.prompt_files import filled
-from engine.simulate.sharded.asking import ask_json, object_schema
 from engine.simulate.sharded.instruction import Shard
+from engine.simulate.sharded.json_replies import ask_json, object_schema
 from engine.simulate.sharded.log import Trace
 from engine.simulate.sharded.scenario import Case
 
 NOTHING = -1
-"""The shard id of a turn that gives nothing away."""
+"""The shard id of a turn that reveals no shard."""
 
 PATIENCE = 2
 """Turns in a row without a shard, at most: after them the user has to reveal one, so that every play ends."""
@@ -29,8 +29,8 @@ class UserTurn:
     """What the user says.
 
     Attributes:
-        shard_id: Of the shard it gives away, NOTHING for none.
-        stand_in: The model's replies were of no use, so the next shard was said as it is.
+        shard_id: Id of the shard it reveals; NOTHING for none.
+        stand_in: Whether the text is the next shard itself, because the model gave no usable reply.
     """
 
     text: str
@@ -103,7 +103,7 @@ def as_listed(shards: Sequence[Shard]) -> str:
 
 
 def _idle(trace: Trace) -> int:
-    """User turns since the last one that gave a shard away."""
+    """Number of user turns since the last one that revealed a shard."""
     turns = 0
     for item in reversed(trace.items):
         if item["role"] == "log" and item["content"]["type"] == "shard_revealed":

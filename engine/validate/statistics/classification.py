@@ -20,12 +20,12 @@ BINS = 10
 DRAWS = 2_000
 SEED = 20_240_917
 _CELLS = 2_000_000
-"""Weights that are in memory together; draws are made in parts of so many."""
+"""Most bootstrap weights in memory at once; draws are processed in blocks of this size."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassificationMetrics:
-    """The figures of `Classification` without their intervals."""
+    """The metrics of `Classification` without intervals."""
 
     accuracy: float
     precision: float
@@ -43,7 +43,7 @@ _ECE = NAMES.index("ece")
 def figures(
     values: Sequence[float], complete: Sequence[bool], threshold: float = THRESHOLD
 ) -> ClassificationMetrics:
-    """The figures alone.
+    """Computes the metrics without intervals.
 
     Raises:
         ValueError: One kind is missing, the lengths differ, or a value is not in [0, 1].
@@ -58,23 +58,25 @@ def classify(
     groups: Sequence[int] | None = None,
     threshold: float = THRESHOLD,
 ) -> Classification:
-    """All figures with 95% bootstrap intervals.
+    """Computes all metrics with 95% bootstrap intervals.
 
-    Each draw takes as many groups (conversations) as there are, with replacement, and all that is in them (Efron &
-    Tibshirani 1993, An Introduction to the Bootstrap). Where few are wrong the plain bootstrap promises too much, and
-    where none is, certainty. So each draw also holds four things that were not seen, a complete and an incomplete one
-    with the highest value and the same with the lowest, each with the weight of a Gamma(1/2) variable: the Bayesian
-    bootstrap (Rubin 1981, Ann. Stat. 9) of a Jeffreys prior. The calibration error has none of them. Few things in a
-    bin make it too large, in the draws once more, so its interval is the basic one, which takes off what they added.
+    A cluster bootstrap: each draw resamples as many groups (conversations) as there are, with replacement, with all
+        their
+    values (Efron & Tibshirani 1993, An Introduction to the Bootstrap). With few errors the plain bootstrap gives
+    intervals that are too narrow, and with none an interval of width 0. So each draw also has four pseudo-observations,
+    a complete and an incomplete one with the highest value and the same with the lowest, weighted by Gamma(1/2)
+    variables: the Bayesian bootstrap (Rubin 1981, Ann. Stat. 9) of a Jeffreys prior. The calibration error (ECE) does
+    without them. Small bins bias it upwards, and the draws twice, so it gets the basic bootstrap interval, which
+    subtracts the bias of the draws.
 
-    Over 150 samples each of 10, 30 and 100 pairs, easy and hard to tell apart, 95% intervals held the truth in 90% to
-    99%, those of the calibration error in 64% to 91%: from few pairs it still looks too large. Equal arguments give
-    equal intervals.
+    Measured coverage of the 95% intervals, over 150 samples each of 10, 30 and 100 pairs with weak and strong
+    separation: 90% to 99%; of the calibration error 64% to 91%, which stays too large with few pairs. Equal arguments
+    give equal intervals.
 
     Args:
-        values: One for each thing.
-        complete: Whether it is complete.
-        groups: Which things belong together; None: each stands alone.
+        values: Scores in [0, 1].
+        complete: The label of each value.
+        groups: Group of each value, resampled together; None makes each value its own group.
 
     Raises:
         ValueError: One kind is missing, the lengths differ, or a value is not in [0, 1].
@@ -84,18 +86,19 @@ def classify(
 
 @dataclass(frozen=True, slots=True)
 class BootstrapDraws:
-    """All figures and what they are in each draw; draws of two values over the same groups are the same draws.
+    """All metrics, observed and in each bootstrap draw. The same groups give the same draws, so two scores can be
+    paired.
 
     Attributes:
-        seen: In the order of `ClassificationMetrics`.
-        draws: The same, shape (draws, figures).
+        seen: Observed metrics in the order of `ClassificationMetrics`, shape (7,).
+        draws: Metrics of each draw, shape (draws, 7).
     """
 
     seen: Floats
     draws: Floats
 
     def classification(self) -> Classification:
-        """The figures with their intervals."""
+        """Returns the metrics with their intervals."""
         low, high = np.quantile(self.draws, [0.025, 0.975], axis=0)
         turned = 2 * self.seen[_ECE] - high[_ECE], 2 * self.seen[_ECE] - low[_ECE]
         low[_ECE], high[_ECE] = np.clip(turned, 0.0, 1.0)
@@ -107,7 +110,8 @@ class BootstrapDraws:
         )
 
     def difference(self, other: BootstrapDraws, name: str) -> tuple[Interval, float]:
-        """How much higher the figure of this name is, with its interval, and the p of the hypothesis that it is not."""
+        """Returns this metric minus the other score's, with its interval, and the two-sided p value of no
+        difference."""
         nth = NAMES.index(name)
         off = float(self.seen[nth] - other.seen[nth])
         drawn = self.draws[:, nth] - other.draws[:, nth]
@@ -121,7 +125,7 @@ def draw(
     groups: Sequence[int] | None = None,
     threshold: float = THRESHOLD,
 ) -> BootstrapDraws:
-    """The bootstrap draws from which `classify` takes intervals; arguments and errors as there."""
+    """Returns the bootstrap draws behind the intervals of `classify`; takes and raises the same."""
     sample = _Sample.of(values, complete, groups, threshold)
     n = sample.groups
     random = np.random.default_rng(SEED)
@@ -138,12 +142,12 @@ def draw(
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Values in rising order, with what each figure needs of them.
+    """Values in ascending order, prepared for computing weighted metrics.
 
     Attributes:
-        group: Of each value.
-        starts: Where each run of equal values begins.
-        called: The first run that is called complete.
+        group: Group of each value.
+        starts: Index of the first value of each run of equal values.
+        called: Index of the first run at or above the threshold.
     """
 
     value: Floats
@@ -178,12 +182,12 @@ class _Sample:
         return cls(value, label.astype(float), group, int(group.max()) + 1, starts, called)
 
     def figures(self, weights: Floats, unseen: Floats | None) -> Floats:
-        """The figures in the order of `ClassificationMetrics` for each draw, shape (draws, 7).
+        """Returns the metrics of each draw in the order of `ClassificationMetrics`, shape (draws, 7).
 
         Args:
-            weights: Of each group, shape (draws, groups).
-            unseen: Weights of a complete one and an incomplete one at the top, and of the same at the bottom, shape
-                (draws, 4); None: there are none.
+            weights: Weight of each group, shape (draws, groups).
+            unseen: Weights of the pseudo-observations: a complete and an incomplete one with the highest value, then
+                the same with the lowest, shape (draws, 4); None for no pseudo-observations.
         """
         weight = weights[:, self.group]
         if unseen is None:
@@ -192,7 +196,7 @@ class _Sample:
         lows = np.add.reduceat(weight * (1 - self.label), self.starts, axis=1)
         highs = np.column_stack([unseen[:, 2], highs, unseen[:, 0]])
         lows = np.column_stack([unseen[:, 3], lows, unseen[:, 1]])
-        first = 1 + self.called  # after what is unseen at the bottom
+        first = 1 + self.called  # after the pseudo-observations with the lowest value
         true, false = highs[:, first:].sum(axis=1), lows[:, first:].sum(axis=1)
         positive, negative = highs.sum(axis=1), lows.sum(axis=1)
         return np.column_stack(
@@ -208,7 +212,7 @@ class _Sample:
         )
 
     def _calibration_error(self, weight: Floats) -> Floats:
-        """Mean of |share of complete ones - mean value| over the bins, each as heavy as what it holds."""
+        """Returns the ECE of each draw: mean of |share complete - mean value| over the bins, weighted by bin weight."""
         place = np.minimum((self.value * BINS).astype(int), BINS - 1)
         _, starts = np.unique(place, return_index=True)
         off = np.add.reduceat(weight * (self.label - self.value), starts, axis=1)

@@ -1,4 +1,4 @@
-"""How two numbers go together."""
+"""Correlation of two variables: Spearman with an interval, and Pearson."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """How two numbers go together over `n` things.
+    """Correlation of two variables over `n` pairs.
 
     Attributes:
-        spearman: Of the ranks, with the interval of Bonett & Wright (2000, Psychometrika 65).
-        pearson: Of the numbers themselves.
+        spearman: Rank correlation, with the 95% interval of Bonett & Wright (2000, Psychometrika 65).
+        pearson: Linear correlation.
     """
 
     n: int
@@ -33,7 +33,7 @@ class Correlation:
 
 
 def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation | None:
-    """The correlations of finite numbers; None below `LEAST` pairs or where one number never changes.
+    """Returns the correlations of finite numbers; None with fewer than `LEAST` pairs or when one variable is constant.
 
     Raises:
         ValueError: The lengths differ.
@@ -55,9 +55,7 @@ def _pearson(x: Floats, y: Floats) -> float:
 
 
 def _with_interval(rho: float, n: int) -> Interval:
-    if (
-        abs(rho) > 1 - 1e-12
-    ):  # its transform is infinite, and so is what the interval would be told from
+    if abs(rho) > 1 - 1e-12:  # the Fisher transform is infinite, so there is no interval
         return Interval(rho, rho, rho)
     half = Z95 * math.sqrt((1 + rho * rho / 2) / (n - 3))
     middle = math.atanh(rho)

@@ -1,4 +1,4 @@
-"""Curves behind the figures: what is drawn."""
+"""The curves behind the metrics, as points to draw."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from engine.records.validation import Curve
 from engine.validate.statistics.weighted import Floats
 
 POINTS = 200
-"""Of a curve at most, evenly picked; no terminal shows more."""
+"""Most points of a curve, evenly spaced; a terminal shows no more."""
 
 
 def roc(values: Sequence[float], positive: Sequence[bool]) -> Curve:
-    """Share of positives found against share of false alarms, from the highest value down; straight over equal ones."""
+    """Returns the ROC curve as (false positive rate, true positive rate) from the highest value down; ties are a
+    line."""
     value, label = np.asarray(values, float), np.asarray(positive, bool)
     order = np.argsort(-value, kind="stable")
     ends = np.flatnonzero(np.append(np.diff(value[order]) != 0, True))
@@ -24,12 +25,12 @@ def roc(values: Sequence[float], positive: Sequence[bool]) -> Curve:
 
 
 def rejection(values: Sequence[float], wrong: Sequence[bool]) -> Curve:
-    """Share of right ones among those kept against the share rejected, the highest values first; of equal values the
-    mean of all orders. Ends where one is kept."""
+    """Returns the accuracy-rejection curve as (share rejected, accuracy of the rest). Rejects the highest values first,
+    averages ties over all orders, and ends when one is left."""
     value, label = np.asarray(values, float), np.asarray(wrong, bool)
     _, place, many = np.unique(value, return_inverse=True, return_counts=True)
     share = np.bincount(place, ~label) / many
-    # Each of several of equal value is right for the share of them that is.
+    # Each member of a tie counts as right with the tie's share of right ones.
     rights = np.cumsum(np.repeat(share, many))
     kept = np.arange(1, len(value) + 1)
     x, y = 1 - kept / len(value), rights / kept
@@ -37,7 +38,7 @@ def rejection(values: Sequence[float], wrong: Sequence[bool]) -> Curve:
 
 
 def reliability(values: Sequence[float], positive: Sequence[bool], bins: int = 10) -> Curve:
-    """Mean value in [0, 1] and share of positives in each of equal parts that holds something."""
+    """Returns the reliability diagram as (mean value, share of positives) for each non-empty bin of equal width."""
     value, label = np.asarray(values, float), np.asarray(positive, bool)
     place = np.minimum((value * bins).astype(int), bins - 1)
     return tuple(

@@ -1,4 +1,4 @@
-"""How far two labellers agree: accuracy and Cohen's kappa, weighted by squares of distances where labels are grades."""
+"""Agreement of two labellers: accuracy and Cohen's kappa, with quadratic weights for grades."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class LabelAgreement:
-    """Two labellers over the same things.
+    """Agreement of two labellers over the same items.
 
     Attributes:
-        count: Things that both labelled.
+        count: Number of items that both labelled.
         accuracy: Share of equal labels.
-        frequent: Accuracy of always giving the other labeller's most frequent label.
-        kappa: Agreement beyond chance (Cohen 1960); None where chance alone agrees always.
-        weighted: The same with quadratic weights (Cohen 1968); None for words, and where it has no value.
+        frequent: Accuracy of the constant guess: the other labeller's most frequent label.
+        kappa: Cohen's kappa (1960); None when the expected agreement is 1.
+        weighted: Kappa with quadratic weights (Cohen 1968); None for labels that are words, or when undefined.
     """
 
     count: int
@@ -39,12 +39,12 @@ class LabelAgreement:
 def agree(
     one: Sequence[Label], other: Sequence[Label], grades: Sequence[int] = ()
 ) -> LabelAgreement:
-    """Compares labels, with 95% intervals by resampling the things.
+    """Computes the agreement of two labellers, with 95% intervals by resampling the items.
 
     Args:
-        one: Of the labeller that is judged.
-        other: Of the one it is judged by, in the same order.
-        grades: All grades there are, rising; empty where labels are words.
+        one: Labels of the labeller that is evaluated.
+        other: Labels of the reference labeller, in the same order.
+        grades: All possible grades, ascending; empty when labels are words.
 
     Raises:
         ValueError: There is nothing to compare.
@@ -72,13 +72,13 @@ def agree(
 def shared(
     ones: Mapping[int, Label], others: Mapping[int, Label]
 ) -> tuple[list[Label], list[Label]]:
-    """The labels of what both have labelled, in the same order."""
+    """Returns the labels of the items that both labelled, as two parallel lists."""
     both = sorted(ones.keys() & others.keys())
     return [ones[key] for key in both], [others[key] for key in both]
 
 
 def _kappa(tables: Floats, cost: Floats) -> Floats:
-    """1 minus the cost that is seen over that of labels drawn by chance; not a number where chance costs nothing."""
+    """Returns kappa: 1 - observed cost / expected cost; NaN where the expected cost is 0."""
     every = tables.sum(axis=(1, 2))
     rows, columns = tables.sum(axis=2), tables.sum(axis=1)
     seen = (tables * cost).sum(axis=(1, 2)) / every
@@ -92,7 +92,7 @@ def _known(values: Floats) -> Interval | None:
 
 
 def _interval(values: Floats) -> Interval:
-    """The first value, with the quantiles of the others that have one."""
+    """Returns the first value with the 95% percentile interval of the other, finite ones."""
     usable = values[1:][np.isfinite(values[1:])]
     low, high = np.quantile(usable, [0.025, 0.975]) if len(usable) else (values[0], values[0])
     return Interval(float(values[0]), float(low), float(high))

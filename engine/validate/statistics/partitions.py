@@ -1,4 +1,4 @@
-"""How well groups agree with gold goals, with intervals."""
+"""Agreement of groups with gold goals (V-measure, adjusted Rand index), with intervals."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ DRAWS = 400
 FEWEST = 8
 """Fewest conversations from which an interval is estimated."""
 LEAST = (0.0, -1.0, 0.0, 0.0)
-"""Of V-measure, Rand index, homogeneity and completeness."""
+"""Least values of V-measure, adjusted Rand index, homogeneity and completeness."""
 OUTSIDE = -1
-"""The label of what is in no group; all of them together count as one group."""
+"""Label of conversations in no group; they count as one group together."""
 
 Labels = npt.NDArray[np.int64]
 _Figures = npt.NDArray[np.float64]
@@ -34,7 +34,7 @@ class GoldAgreement:
         completeness: 1 where the conversations of each goal are in one group.
         v: Their harmonic mean; the mutual information normalised by the arithmetic mean of entropies.
         ari: Rand index, adjusted for chance (Hubert and Arabie 1985).
-        groups: That hold one of the conversations, those in none not counted.
+        groups: Number of groups that hold one of the conversations, without `OUTSIDE`.
     """
 
     v: Interval
@@ -45,16 +45,16 @@ class GoldAgreement:
 
 
 def agreement(gold: Sequence[str], labels: Labels, *, seed: int = 0) -> GoldAgreement:
-    """Holds groups against gold goals.
+    """Measures the agreement of groups with gold goals.
 
-    The 95% intervals come from random halves of the conversations: figures of a half drawn without replacement vary
-    about as much around their mean as those of all do around the truth, and no conversation stands twice in one, which
-    would pass for agreement (Politis and Romano 1994).
+    The 95% intervals come from subsampling: the metrics of random halves vary about as much around their mean as the
+    metrics of all conversations do around the true values (Politis and Romano 1994). The bootstrap would draw a
+    conversation twice, and its two copies would count as agreement.
 
     Args:
-        gold: Goal of each conversation.
-        labels: Group of each, `OUTSIDE` for none; as many.
-        seed: Of the halves.
+        gold: Gold goal of each conversation.
+        labels: Group of each conversation, `OUTSIDE` for none; same length.
+        seed: Seed of the halves.
     """
     names = {name: number for number, name in enumerate(dict.fromkeys(gold))}
     truth = np.array([names[name] for name in gold], dtype=np.int64)
@@ -71,14 +71,15 @@ def agreement(gold: Sequence[str], labels: Labels, *, seed: int = 0) -> GoldAgre
 def agreement_contrasts(
     gold: Sequence[str], ways: Mapping[str, Labels], pairs: Sequence[tuple[str, str]], seed: int = 0
 ) -> tuple[Contrast, ...]:
-    """Pairs of groupings of the same conversations against each other, by V-measure and Rand index, all corrected
-    together.
+    """Compares pairs of groupings of the same conversations by V-measure and adjusted Rand index, with Holm's
+    correction.
 
-    Intervals and p come from the same random halves for both groupings, as in `agreement`; below `FEWEST` conversations
-    nothing is tested.
+    Intervals and p values come from the same random halves for both groupings, as in `agreement`. With fewer than
+    `FEWEST` conversations there is no test.
 
     Args:
-        ways: Group of each conversation by name of the grouping.
+        ways: Group of each conversation, by name of the grouping.
+        pairs: Names of the groupings to compare.
     """
     names = {name: number for number, name in enumerate(dict.fromkeys(gold))}
     truth = np.array([names[name] for name in gold], dtype=np.int64)
@@ -101,7 +102,7 @@ def agreement_contrasts(
 
 
 def _around(truth: Labels, labels: Labels, seed: int) -> tuple[_Figures, _Figures]:
-    """How far the figures of halves lie below and above their means; everything is possible of a handful."""
+    """Returns how far the 95% interval reaches below and above each metric; the whole range below `FEWEST`."""
     if len(truth) < FEWEST:
         return np.full(len(LEAST), -2.0), np.full(len(LEAST), 2.0)
     halves = _halves(truth, labels, seed)
@@ -110,7 +111,7 @@ def _around(truth: Labels, labels: Labels, seed: int) -> tuple[_Figures, _Figure
 
 
 def _halves(truth: Labels, labels: Labels, seed: int) -> _Figures:
-    """The figures of random halves, the same halves for equal seeds."""
+    """Returns the metrics of random halves, shape (draws, 4); equal seeds give equal halves."""
     rng = np.random.default_rng(seed)
     return np.array(
         [

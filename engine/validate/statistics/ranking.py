@@ -1,4 +1,4 @@
-"""How well a number separates two kinds of things: the area under the ROC curve, its interval and its variance."""
+"""Area under the ROC curve: value, interval, and variance by DeLong's method for grouped data."""
 
 from __future__ import annotations
 
@@ -16,30 +16,29 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 LEAST_GROUPS = 10
-"""Fewest groups of each kind from which a variance is estimated; two that happen to lie close would promise
-far too much."""
+"""Least number of groups of each class for a variance estimate; with fewer it can be far too small by chance."""
 
 _HALVINGS = 60
-"""Steps that find an end of an interval, far below what a double can tell apart."""
+"""Bisection steps for the end of an interval; more than double precision needs."""
 
 
 def auroc(
     values: Sequence[float], positive: Sequence[bool], groups: Sequence[int] | None = None
 ) -> Interval:
-    """P(a positive has a higher value than a negative), equal values counting half.
+    """Returns P(a positive has a higher value than a negative), ties counting half, with a 95% interval.
 
-    The interval is that of DeLong, DeLong & Clarke-Pearson (1988, Biometrics 44) on the logit scale; what shares a
-    group, like the answers of one conversation, is taken for dependent (Obuchowski 1997, Biometrics 53). Where one kind
-    has fewer than `LEAST_GROUPS` groups, or the kinds do not overlap, that promises too much; there it is the score
-    interval with the variance of Hanley & McNeil (Newcombe 2006, Stat. Med. 25), with groups for numbers.
+    The interval is that of DeLong, DeLong & Clarke-Pearson (1988, Biometrics 44) on the logit scale; values of one
+    group, such as the answers of one conversation, may be dependent (Obuchowski 1997, Biometrics 53). With fewer than
+    `LEAST_GROUPS` groups of a class, or when the classes do not overlap, that interval is too narrow. Then it is the
+    score interval with the variance of Hanley & McNeil (Newcombe 2006, Stat. Med. 25), counting groups as cases.
 
     Args:
-        values: One for each thing, finite.
-        positive: Whether it is of the kind that high values should mean.
-        groups: Which things belong together; None: each stands alone.
+        values: Finite scores.
+        positive: Whether each score is of the positive class, for which scores should be high.
+        groups: Group of each score; None makes each its own group.
 
     Raises:
-        ValueError: One kind is missing, or the lengths differ.
+        ValueError: A class is missing, or the lengths differ.
     """
     found = placements(values, positive, groups)
     variance = found.variance
@@ -50,13 +49,13 @@ def auroc(
 
 @dataclass(frozen=True, slots=True)
 class Placements:
-    """Where the values of one kind lie among those of the other, summed over each group.
+    """DeLong placement values (the share of the other class that a value beats), summed by group.
 
     Attributes:
         area: The area under the ROC curve.
-        high_off, low_off: How far each group's placements lie off the area, summed and over the number of things of
-            that kind; shape (groups,).
-        high_groups, low_groups: Groups that hold something of the kind.
+        high_off, low_off: For positives and negatives: sum over each group of (placement - area), divided by the size
+            of the class; shape (groups,).
+        high_groups, low_groups: Number of groups with a positive, and with a negative.
     """
 
     area: float
@@ -67,11 +66,11 @@ class Placements:
 
     @property
     def variance(self) -> float | None:
-        """Of the area, after DeLong and Obuchowski; None where one kind has too few groups."""
+        """Returns the variance of the area (DeLong, Obuchowski); None when a class has too few groups."""
         return self._variance(self.high_off, self.low_off)
 
     def variance_against(self, other: Placements) -> float | None:
-        """Of the difference of both areas, over the same things in the same groups."""
+        """Returns the variance of the difference of two areas over the same cases and groups; None as in `variance`."""
         return self._variance(self.high_off - other.high_off, self.low_off - other.low_off)
 
     def _variance(self, high_off: Floats, low_off: Floats) -> float | None:
@@ -89,7 +88,7 @@ class Placements:
 def placements(
     values: Sequence[float], positive: Sequence[bool], groups: Sequence[int] | None = None
 ) -> Placements:
-    """The placements from which areas, variances and differences are computed; arguments and errors as of `auroc`."""
+    """Computes the placement values behind areas and variances; takes and raises the same as `auroc`."""
     value, label, group = _columns(values, positive, groups)
     highs, lows = value[label], value[~label]
     if not len(highs) or not len(lows):
@@ -110,8 +109,8 @@ def placements(
 
 
 def auroc_error(area: float, highs: int, lows: int) -> float:
-    """Standard error of an area between so many values of one kind and of the other: Hanley & McNeil, with groups of
-    equal size in place of the smaller one (Newcombe 2006, Stat. Med. 25)."""
+    """Returns the standard error of an area by Hanley & McNeil, with the mean class size in its correlation terms
+    (Newcombe 2006, Stat. Med. 25)."""
     more = (highs + lows) / 2 - 1
     spread = 1 + more * (1 - area) / (2 - area) + more * area / (1 + area)
     return math.sqrt(area * (1 - area) * spread / (highs * lows))
@@ -128,7 +127,7 @@ def _columns(
 
 
 def _placements(of: Floats, among: Floats) -> Floats:
-    """For each of the first the share of the second below it, equal ones counting half."""
+    """Returns for each value of `of` the share of `among` that is lower, ties counting half."""
     ranked = np.sort(among)
     less = np.searchsorted(ranked, of, "left")
     not_more = np.searchsorted(ranked, of, "right")
@@ -152,7 +151,7 @@ def _logistic(x: float) -> float:
 
 
 def _score_interval(area: float, highs: int, lows: int) -> Interval:
-    """The areas from which the one seen lies within `Z95` standard errors."""
+    """Returns the range of true areas whose distance to the observed area is at most `Z95` standard errors."""
 
     def consistent(true: float) -> bool:
         return abs(true - area) <= Z95 * auroc_error(true, highs, lows)

@@ -1,4 +1,4 @@
-"""What ranks well, with intervals: the same draws of conversations for every value, so that values can be compared."""
+"""Ranking metrics with bootstrap intervals. All scores share the same draws, so that they can be compared pairwise."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ DRAWS = 2_000
 SEED = 20_240_917
 LEAST_DRAWS = 200
 _KEPT_CELLS = 40_000_000
-"""Weights that are kept, two bytes each."""
+"""Most bootstrap weights that are stored, two bytes each."""
 _CELLS = 1_000_000
-"""Weights that are worked on together."""
+"""Most bootstrap weights that are processed at once."""
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -28,10 +28,10 @@ NAMES = ("auroc", "average_precision", "kept_accuracy", "rejection_ratio")
 """Order of the figures in arrays.
 
 - `auroc`: area under the ROC curve.
-- `average_precision`: of high values finding what is wrong.
-- `kept_accuracy`: area under the accuracy-rejection curve (Nadeem, Zucker and Hanczar 2009): the share of right ones
-  among the k surest, averaged over k from 1 to all.
-- `rejection_ratio`: how far that area lies from rejecting at random (0) to rejecting what is wrong first (1) (Malinin
+- `average_precision`: precision of finding the wrong cases from the highest score down.
+- `kept_accuracy`: area under the accuracy-rejection curve (Nadeem, Zucker and Hanczar 2009): the accuracy of
+  the k lowest scores, averaged over k from 1 to all.
+- `rejection_ratio`: that area on a scale from random rejection (0) to perfect rejection (1) (Malinin
   and Gales 2021 with errors, Vashurin et al. 2025 with this area).
 """
 
@@ -41,13 +41,13 @@ _RATIO = NAMES.index("rejection_ratio")
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How one value ranks things, with bootstrap draws of each metric.
+    """Ranking metrics of one score, with their bootstrap draws.
 
     Attributes:
-        seen: The figures in the order of `NAMES`.
-        drawn: The same of each draw, shape (draws, figures); not a number where a draw had one kind only. None where
-            one kind is in fewer than `LEAST_GROUPS` conversations: draws of a handful would promise far too much.
-        least: What each figure can be at least; all are 1 at most.
+        seen: Observed metrics in the order of `NAMES`, shape (4,).
+        drawn: Metrics of each draw, shape (draws, 4); NaN where a draw has one class only. None when a class is in
+            fewer than `LEAST_GROUPS` conversations, where bootstrap intervals are far too narrow.
+        least: Least possible value of each metric; the greatest is 1.
     """
 
     seen: Floats
@@ -55,14 +55,14 @@ class Ranking:
     least: Floats
 
     def figure(self, nth: int) -> Interval:
-        """A figure with its 95% percentile interval; everything is possible of a handful."""
+        """Returns a metric with its 95% percentile interval; the whole range when `drawn` is None."""
         seen = float(self.seen[nth])
         if self.drawn is None:
             return Interval(seen, float(self.least[nth]), 1.0)
         return _interval(seen, self.drawn[:, nth])
 
     def difference(self, other: Ranking, nth: int) -> Interval:
-        """How much higher a figure is than that of another value over the same things."""
+        """Returns a metric minus that of another score over the same cases, with its 95% interval."""
         off = float(self.seen[nth] - other.seen[nth])
         if self.drawn is None or other.drawn is None:
             most = 1.0 - float(self.least[nth])
@@ -76,18 +76,18 @@ def _interval(seen: float, drawn: Floats) -> Interval:
 
 
 class Resampling:
-    """Draws of conversations, made once for all values over the same things.
+    """Bootstrap draws of conversations, shared by all scores over the same cases.
 
-    Each draw takes as many conversations as there are, with replacement, and all that is in them (Efron and Tibshirani
-    1993). Equal arguments give equal draws. Of very many conversations there are fewer draws, so that they fit into
+    A cluster bootstrap: each draw resamples as many conversations as there are, with replacement, with all their cases
+    (Efron and Tibshirani 1993). Equal arguments give equal draws. Very many conversations get fewer draws, to fit into
     memory.
     """
 
     def __init__(self, groups: Sequence[int], draws: int = DRAWS, seed: int = SEED) -> None:
-        """Makes them.
+        """Draws the weights.
 
         Args:
-            groups: Which conversation each thing is of.
+            groups: Conversation of each case.
         """
         self._group: Ints = np.unique(np.asarray(groups), return_inverse=True)[1]
         many = int(self._group.max()) + 1
@@ -103,14 +103,15 @@ class Resampling:
     def rank(
         self, values: Sequence[float], wrong: Sequence[bool], among: Bools | None = None
     ) -> Ranking:
-        """Figures of values that should be high where something is wrong.
+        """Computes the ranking metrics of a score that should be high for wrong cases.
 
         Args:
-            values: Of all things, in the order of `groups`.
-            among: Only these count; None: all.
+            values: Score of each case, in the order of `groups`.
+            wrong: Whether each case is wrong.
+            among: Mask of the cases to use; None uses all.
 
         Raises:
-            ValueError: One kind is missing.
+            ValueError: A class is missing.
         """
         kept = np.ones(len(self._group), bool) if among is None else among
         value, label = np.asarray(values, float)[kept], np.asarray(wrong, bool)[kept]
@@ -121,7 +122,7 @@ class Resampling:
         starts = np.flatnonzero(np.append(True, value[1:] != value[:-1]))
         seen = _figures(np.ones((1, len(value))), label, starts)[0]
         least = np.zeros(len(NAMES))
-        # The worst order keeps all that is wrong first: two values, the lower of which holds it.
+        # The worst order gives all wrong cases the lower of two scores, so that they are kept longest.
         kinds = np.array([[label.sum(), (~label).sum()]], dtype=float)
         least[_RATIO] = _figures(kinds, np.array([True, False]), np.arange(2))[0, _RATIO]
         if min(len(np.unique(group[label])), len(np.unique(group[~label]))) < LEAST_GROUPS:

@@ -1,4 +1,4 @@
-"""Whether a difference is more than chance makes: tests for one and for many at a time."""
+"""Significance tests of areas and differences, and Holm's correction for several tests."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from engine.records.validation import Contrast
 from engine.validate.statistics.ranking import Placements
 
 LEVEL = 0.05
-"""A difference is significant where its corrected p is below."""
+"""Significance level: a difference is significant when its corrected p value is below."""
 
 Floats = npt.NDArray[np.float64]
 
 
 def two_sided(z: float) -> float:
-    """P(a standard normal variable lies as far off 0 as `z`)."""
+    """Returns the two-sided p value of a standard normal statistic."""
     return math.erfc(abs(z) / math.sqrt(2))
 
 
 def above_chance(found: Placements) -> float:
-    """Two-sided p of the hypothesis that an area is one half.
+    """Returns the two-sided p value of the hypothesis that an area is 0.5.
 
-    By DeLong's variance; where one kind has too few groups for it, or it is 0, by the variance that the rank sum of so
-    many groups has under the hypothesis (Mann and Whitney 1947).
+    Uses DeLong's variance. When a class has too few groups for it, or it is 0, uses the variance of the rank sum of as
+    many groups under the hypothesis (Mann and Whitney 1947).
     """
     variance = found.variance
     if not variance:
@@ -37,22 +37,26 @@ def above_chance(found: Placements) -> float:
 
 
 def differ(one: Placements, other: Placements) -> float | None:
-    """Two-sided p of the hypothesis that two areas over the same things are equal (DeLong, DeLong and Clarke-Pearson
-    1988; groups after Obuchowski 1997). None where one kind has too few groups to tell."""
+    """Returns the two-sided p value of the hypothesis that two areas over the same cases are equal (DeLong, DeLong and
+    Clarke-Pearson 1988; groups after Obuchowski 1997); None when a class has too few groups."""
     variance = one.variance_against(other)
     if variance is None:
         return None
     off = one.area - other.area
-    if variance < 1e-18:  # two values that order everything alike
+    if variance < 1e-18:  # the two scores order all cases alike
         return 1.0 if abs(off) < 1e-12 else 0.0
     return two_sided(off / math.sqrt(variance))
 
 
 def resampled(seen: float, draws: Floats) -> float:
-    """Two-sided p of the hypothesis that a difference is 0, from draws of it around what was seen.
+    """Returns the two-sided bootstrap p value of the hypothesis that a difference is 0.
 
-    The draws are moved to lie around 0 and asked how often they lie as far off as what was seen (Efron and Tibshirani
-    1993, 16.4); never below one in the number of draws and one more.
+    Centres the draws at 0 and counts how often they are at least as far from 0 as the observed difference (Efron and
+    Tibshirani 1993, 16.4). At least 1 / (draws + 1).
+
+    Args:
+        seen: The observed difference.
+        draws: Bootstrap draws of it, shape (draws,).
     """
     around = draws - draws.mean()
     far = int((np.abs(around) >= abs(seen) - 1e-12).sum())
@@ -60,8 +64,8 @@ def resampled(seen: float, draws: Floats) -> float:
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
-    """The p of each of many tests, corrected so that the chance of any false finding among all stays what one has (Holm
-    1979, Scand. J. Stat. 6); what could not be tested is None and does not count."""
+    """Corrects p values for several tests by Holm's method, which controls the family-wise error rate (Holm 1979,
+    Scand. J. Stat. 6). None marks a test that was not possible; it stays None and does not count."""
     known = sorted((p, at) for at, p in enumerate(ps) if p is not None)
     found: list[float | None] = [None] * len(ps)
     least = 0.0
@@ -72,6 +76,6 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
 
 
 def corrected(contrasts: Sequence[Contrast]) -> tuple[Contrast, ...]:
-    """The same contrasts with `corrected`, for all of them together."""
+    """Returns the contrasts with `corrected` set by Holm's method over all of them."""
     fixed = holm([one.p for one in contrasts])
     return tuple(replace(one, corrected=p) for one, p in zip(contrasts, fixed, strict=True))

@@ -1,7 +1,7 @@
-"""Figures of a ranking in which each thing has a weight, for many draws of weights at a time.
+"""Ranking metrics of weighted cases, for many draws of weights at once; each returns shape (draws,).
 
-All take the weights of the things that a claim holds for and of the others at each different value, in rising order of
-the values, shape (draws, values); things of equal value count as in every order at once.
+The arguments are the total weights of the positive and of the negative cases at each distinct value, in ascending order
+of the values, shape (draws, values). Ties count as the average over all their orders.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ Floats = npt.NDArray[np.float64]
 
 
 def area(highs: Floats, lows: Floats) -> Floats:
-    """Area under the ROC curve, 0 where one kind is missing."""
+    """Returns the area under the ROC curve; 0 where a class is missing."""
     below = np.cumsum(lows, axis=1) - lows / 2
     return ratio((highs * below).sum(axis=1), highs.sum(axis=1) * lows.sum(axis=1))
 
 
 def average_precision(highs: Floats, lows: Floats) -> Floats:
-    """Mean precision over the positives, from the highest value down."""
+    """Returns the mean precision at each positive, from the highest value down."""
     found = np.cumsum(highs[:, ::-1], axis=1)
     precision = ratio(found, found + np.cumsum(lows[:, ::-1], axis=1))
     return ratio((highs[:, ::-1] * precision).sum(axis=1), found[:, -1])
 
 
 def kept_accuracy(wrong: Floats, right: Floats) -> Floats:
-    """Mean share of right ones among the k of lowest value, over all k from 1 to all of them.
+    """Returns the accuracy of the k cases with the lowest values, averaged over k from 1 to all.
 
     Args:
-        wrong, right: Whole numbers. Among w of equal value, of which c are right, the j that are kept hold c j / w
-            right ones on average, so their part of the sum needs harmonic numbers only.
+        wrong, right: Integer weights. Of a tie of w cases, c of them right, j kept ones hold c j / w right ones on
+            average, so that harmonic numbers give the sum.
     """
     many = (wrong + right).astype(np.int64)
     kept = np.cumsum(many, axis=1)
@@ -44,12 +44,12 @@ def kept_accuracy(wrong: Floats, right: Floats) -> Floats:
 
 
 def best_kept_accuracy(wrong: Floats, right: Floats) -> Floats:
-    """The same where the order is perfect: all right ones are kept first."""
+    """Returns `kept_accuracy` for the perfect order, which keeps all right cases longest."""
     ordered = right.sum(axis=1, keepdims=True), wrong.sum(axis=1, keepdims=True)
     none = np.zeros_like(ordered[0])
     return kept_accuracy(np.hstack([none, ordered[1]]), np.hstack([ordered[0], none]))
 
 
 def ratio(part: Floats, of: Floats) -> Floats:
-    """The quotient, 0 where there is nothing to divide by."""
+    """Returns the quotient; 0 where the divisor is 0."""
     return np.divide(part, of, out=np.zeros_like(part), where=of > 0)

@@ -14,7 +14,7 @@ from engine.validate.profile_prediction import (
     Split,
     UserText,
     answers_to,
-    identify,
+    evaluate_predictors,
     questions_for,
     splits_by_person,
 )
@@ -100,7 +100,7 @@ class TestWays:
         """Words, or signs in Chinese, give away what is always said with them; the most frequent answer does not."""
         spoken = corpus(said)
         ways = {"most frequent": most_frequent(spoken), "linear": linear(spoken)}
-        rows = identify(
+        rows = evaluate_predictors(
             spoken,
             splits_by_person([one.person for one in spoken]),
             ways,
@@ -122,7 +122,7 @@ class TestWays:
     def test_neighbours(self, said: dict[str, str]) -> None:
         """The nearest conversations vote."""
         spoken = corpus(said)
-        (row,) = identify(
+        (row,) = evaluate_predictors(
             spoken,
             splits_by_person([one.person for one in spoken]),
             {"nearest": nearest(spoken, by_letters)},
@@ -141,7 +141,7 @@ class TestFigures:
             UserText("", "a", {"Gender": frozenset(["Male"])}),
             UserText("", "b", {"Gender": frozenset(["Female"])}),
         ]
-        base, other = identify(
+        base, other = evaluate_predictors(
             spoken,
             [Split((), (0, 1, 2))],
             {"f": lambda *_: [["Female"] * 3], "m": lambda *_: [["Male"] * 3]},
@@ -158,7 +158,7 @@ class TestFigures:
         spoken = [
             UserText("", str(n), {"Personality": frozenset(["calm", "shy"])}) for n in range(4)
         ]
-        (row,) = identify(
+        (row,) = evaluate_predictors(
             spoken,
             [Split((), (0, 1, 2, 3))],
             {"way": lambda *_: [["calm", "shy", "loud", ""]]},
@@ -169,7 +169,7 @@ class TestFigures:
     def test_unknown_answers_do_not_count(self) -> None:
         """A conversation of somebody of whom the field is not known is in no figure."""
         spoken = [*corpus(ENGLISH), UserText("my beard", "x", {})]
-        rows = identify(
+        rows = evaluate_predictors(
             spoken,
             [Split(tuple(range(60)), (59, 60))],
             {"most frequent": most_frequent(spoken)},

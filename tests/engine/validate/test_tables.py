@@ -18,7 +18,7 @@ from engine.validate.uncertainty import (
     MEASURES,
     PLAIN,
     Case,
-    Inside,
+    TreeLogProbs,
     by_conversation,
     figures_of,
     predictive_entropy,
@@ -91,7 +91,7 @@ class TestFigures:
         """Every measure and baseline has a figure, and the recorded answer's is that of one of its tokens."""
         odds = [0.5, 0.125, 0.25, 0.5]
         told = replace(row(), answer_log_prob=sum(map(math.log, odds)))
-        found = figures_of(told, 120, Inside([-1.0], [math.log(one) for one in odds]))
+        found = figures_of(told, 120, TreeLogProbs([-1.0], [math.log(one) for one in odds]))
         assert found.keys() == {**MEASURES, **BASELINES}.keys()
         assert found["length"] == 120
         assert found["answer_tokens"] == 4
@@ -126,8 +126,8 @@ class TestFigures:
             entropy_high=sure.entropy_high + 1,
             answer_log_prob=(sure.answer_log_prob or 0) - 1,
         )
-        low = figures_of(sure, 1, Inside([-0.5], [-0.1, -0.2]))
-        high = figures_of(unsure, 2, Inside([-0.6], [-0.1, -0.9]))
+        low = figures_of(sure, 1, TreeLogProbs([-0.5], [-0.1, -0.2]))
+        high = figures_of(unsure, 2, TreeLogProbs([-0.6], [-0.1, -0.9]))
         for name in (*MEASURES, *PLAIN):
             first, second = low[name], high[name]
             assert first is not None
@@ -137,7 +137,7 @@ class TestFigures:
     def test_without_an_answer(self) -> None:
         """A tree at the end of a log has no recorded answer, so no figure of one; one without a leaf no best leaf."""
         bare = replace(row(), answer_log_prob=None, answer_tokens=0, max_log_prob=None)
-        found = figures_of(bare, 1, Inside(()))
+        found = figures_of(bare, 1, TreeLogProbs(()))
         assert found["perplexity"] is found["-min_token_p"] is found["answer_tokens"] is None
         assert found["-max_logprob"] is None
 

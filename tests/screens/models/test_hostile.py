@@ -34,7 +34,7 @@ def hostile(payload: str) -> ScreenProject:
         ),
     ]
     models.given_pulls = [
-        replace(PULLING, name=f"{payload}4", repository=payload, file=payload, said=payload),
+        replace(PULLING, name=f"{payload}4", repository=payload, file=payload, redirect=payload),
         replace(PULLING, name=f"{payload}5", state="failed", problem=payload, hint=payload),
     ]
     models.known = [Fact("file", payload), Fact("from", payload)]

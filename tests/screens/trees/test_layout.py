@@ -116,9 +116,9 @@ class TestSegments:
         if best is not None:
             assert segments[best].below == max(leaf.below for leaf in leaves)
         end = layout.said_end()
-        assert (end is None) == (not columns.said)
+        assert (end is None) == (not columns.recorded)
         if end is not None:
-            assert columns.said[-1] in segments[end].nodes
+            assert columns.recorded[-1] in segments[end].nodes
         forks = [at for at, segment in enumerate(segments) if segment.forks]
         assert [at for at in [layout.next_fork(-1)] if at is not None] == forks[:1]
 

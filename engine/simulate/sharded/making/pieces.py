@@ -56,9 +56,9 @@ def placed(excerpts: Sequence[str], text: str) -> list[Piece] | None:
 
 def lost(text: str, shards: Sequence[str]) -> list[str]:
     """Numbers and names of a text that no shard says, in the order of the text."""
-    said = " ".join(shards)
-    numbers = set(_NUMBER.findall(said))
-    words = {word.casefold() for word in _WORD.findall(said)}
+    spoken = " ".join(shards)
+    numbers = set(_NUMBER.findall(spoken))
+    words = {word.casefold() for word in _WORD.findall(spoken)}
     missing = [
         (match.start(), match.group())
         for match in _NUMBER.finditer(text)

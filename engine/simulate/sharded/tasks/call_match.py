@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.simulate.sharded.tasks.calls import ReadCall
+from engine.simulate.sharded.tasks.calls import ParsedCall
 from engine.simulate.sharded.tasks.foreign_values import java_value, javascript_value
 
 _IGNORED = re.compile(r"[ ,./\-_*^]")
@@ -51,7 +51,7 @@ Wanted = Mapping[str, Mapping[str, Sequence[Any]]]
 
 
 def why_wrong(
-    calls: Sequence[ReadCall],
+    calls: Sequence[ParsedCall],
     wanted: Sequence[Wanted],
     functions: Sequence[Mapping[str, Any]],
     language: str,
@@ -101,7 +101,9 @@ def _paired(fits: Sequence[Sequence[bool]]) -> bool:
     return all(place(row, set()) for row in range(len(fits)))
 
 
-def _call_wrong(call: ReadCall, wanted: Wanted, function: Mapping[str, Any], language: str) -> str:
+def _call_wrong(
+    call: ParsedCall, wanted: Wanted, function: Mapping[str, Any], language: str
+) -> str:
     accepted = next(iter(wanted.values()))
     name = str(function.get("name", next(iter(wanted))))
     if call.name != name:

@@ -26,7 +26,7 @@ class NotCalls(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadCall:
+class ParsedCall:
     """One call.
 
     Attributes:
@@ -37,7 +37,7 @@ class ReadCall:
     arguments: Mapping[str, Any]
 
 
-def read_calls(text: str, language: str) -> list[ReadCall]:
+def read_calls(text: str, language: str) -> list[ParsedCall]:
     """The calls of a reply; of several fenced blocks the last.
 
     Raises:
@@ -50,7 +50,7 @@ def read_calls(text: str, language: str) -> list[ReadCall]:
     return _python(bare) if language.lower() == "python" else list(_foreign(bare))
 
 
-def _python(text: str) -> list[ReadCall]:
+def _python(text: str) -> list[ParsedCall]:
     try:
         module = ast.parse(text)
         return [
@@ -66,13 +66,13 @@ def _calls_of(node: ast.AST) -> list[ast.AST]:
     return [*node.elts] if isinstance(node, ast.List | ast.Tuple) else [node]
 
 
-def _python_call(node: ast.AST) -> ReadCall:
+def _python_call(node: ast.AST) -> ParsedCall:
     if not isinstance(node, ast.Call):
         raise NotCalls(f"`{ast.unparse(node)}` is no call.")
     arguments: dict[str, Any] = {"": ast.unparse(node)} if node.args else {}
     for keyword in node.keywords:
         arguments[keyword.arg or ""] = _python_value(keyword.value)
-    return ReadCall(ast.unparse(node.func), arguments)
+    return ParsedCall(ast.unparse(node.func), arguments)
 
 
 def _python_value(node: ast.expr) -> Any:
@@ -117,7 +117,7 @@ def _computed(left: Any, operator: ast.operator, right: Any, node: ast.expr) -> 
     return ast.unparse(node)
 
 
-def _foreign(text: str) -> Iterator[ReadCall]:
+def _foreign(text: str) -> Iterator[ParsedCall]:
     """Calls in Java or JavaScript, their arguments as source texts."""
     if text.startswith("["):
         end = _end(text, 0)
@@ -134,7 +134,7 @@ def _foreign(text: str) -> Iterator[ReadCall]:
             raise NotCalls(f"No call begins at `{text[at : at + 20]}`.")
         end = _end(text, match.end() - 1)
         name = re.sub(r"\s", "", match.group(1))
-        yield ReadCall(name, _arguments(text[match.end() : end - 1]))
+        yield ParsedCall(name, _arguments(text[match.end() : end - 1]))
         at, found = end, True
     if not found:
         raise NotCalls("There is no call.")

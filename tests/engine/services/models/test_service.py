@@ -21,7 +21,7 @@ from engine.model.hub import download, pulls
 from engine.model.manifest import read_manifest
 from engine.services.models.endpoints import Endpoints
 from engine.services.models.in_use import ModelsInUse
-from engine.services.models.memory import Room
+from engine.services.models.memory import MachineMemory
 from engine.services.models.pulls import Rate
 from engine.services.models.records import ModelRow, PullRow, PullState
 from engine.services.models.service import ModelService, hub_of
@@ -254,7 +254,8 @@ class TestRows:
     def test_gpu(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
         """Where there is a GPU, the plan for its layers is among the facts."""
         monkeypatch.setattr(
-            "engine.services.models.service.room", lambda: Room(8 << 30, "A GPU", 700 << 20)
+            "engine.services.models.service.room",
+            lambda: MachineMemory(8 << 30, "A GPU", 700 << 20),
         )
         facts = {fact.name: fact.value for fact in bench.models.facts(DEFAULT_MODEL)}
         assert facts["GPU"].endswith("that are free on A GPU")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.model.chat import Call, Completion
-from engine.simulate.forms.asking import Rules
 from engine.simulate.forms.form import Form, fields, read_form
+from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.profiles import Profile
 from engine.simulate.forms.run import FormRun, Variant

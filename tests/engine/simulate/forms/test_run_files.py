@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from engine.simulate.forms.asking import Rules
+from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.run_files import run_files
 from engine.simulate.forms.scores import form_scores
 from engine.simulate.forms.table import table_of

@@ -17,11 +17,11 @@ from engine.simulate.recsim.behaviour import (
     RUNS,
     SCHEMAS,
     Label,
-    Reading,
+    LabellingScenario,
     dialogue,
     vote,
 )
-from engine.simulate.recsim.guessing import Guess
+from engine.simulate.recsim.guessing import GuessingScenario
 
 TURNS = (
     ("system", "be nice"),
@@ -29,8 +29,8 @@ TURNS = (
     ("assistant", "a" * 1_000),
     ("user", "Thanks! And then?"),
 )
-READING = Reading(7, TURNS, "zh", prompt_texts("behaviour"))
-GUESS = Guess(
+READING = LabellingScenario(7, TURNS, "zh", prompt_texts("behaviour"))
+GUESS = GuessingScenario(
     7,
     "I like fish",
     {"Gender": ("Female", "Male"), "Personality": ("calm", "loud", "odd", "shy")},

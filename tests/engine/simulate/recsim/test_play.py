@@ -12,16 +12,22 @@ from engine.model.chat import Call, Completion
 from engine.simulate.play import Ending, Scenario, play_all
 from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.recsim.people import TASKS, profiles, situations
-from engine.simulate.recsim.play import MAX_TURNS, Meeting, Setting, meetings, says_goodbye
+from engine.simulate.recsim.play import (
+    MAX_TURNS,
+    RecSimScenario,
+    Setting,
+    recsim_scenarios,
+    says_goodbye,
+)
 from engine.validate.turns import by_turns
 
 SETTING = Setting(prompt_texts("recsim"))
 Answer = Callable[[Call], str]
 
 
-def meeting(setting: Setting = SETTING, task: str = "preparing gifts") -> Meeting:
+def meeting(setting: Setting = SETTING, task: str = "preparing gifts") -> RecSimScenario:
     situation = next(one for one in situations() if one.task == task)
-    return Meeting(setting, profiles()[3], situation)
+    return RecSimScenario(setting, profiles()[3], situation)
 
 
 def played(scenario: Scenario, answer: Answer) -> tuple[Ending, list[Call]]:
@@ -191,7 +197,7 @@ class TestMeetings:
     def test_every_pair_before_any_again(self) -> None:
         """As many as are asked for, with keys of their own; a pair comes again only when all have been."""
         pairs = len(profiles()) * 2
-        found = meetings(SETTING, TASKS[:2], pairs + 3, profiles(), situations())
+        found = recsim_scenarios(SETTING, TASKS[:2], pairs + 3, profiles(), situations())
         assert len({one.key for one in found}) == len(found) == 2 * (pairs + 3)
         first = found[:pairs]
         assert {one.run for one in first} == {0}
@@ -203,7 +209,9 @@ class TestMeetings:
         keys = [
             [
                 one.key
-                for one in meetings(replace(SETTING, seed=seed), TASKS, 4, profiles(), situations())
+                for one in recsim_scenarios(
+                    replace(SETTING, seed=seed), TASKS, 4, profiles(), situations()
+                )
             ]
             for seed in (0, 0, 1)
         ]
@@ -212,4 +220,4 @@ class TestMeetings:
     def test_a_task_without_situations(self) -> None:
         """Is refused by name."""
         with pytest.raises(ValueError, match="gardening"):
-            meetings(SETTING, ["gardening"], 1, profiles(), situations())
+            recsim_scenarios(SETTING, ["gardening"], 1, profiles(), situations())

@@ -11,9 +11,9 @@ import pytest
 from engine.model.chat import Call, Completion
 from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.sharded.instruction import (
-    COME_ALONG,
+    BUNDLED,
     Instruction,
-    instructions_that_come_along,
+    bundled_instructions,
 )
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import CONDITIONS, Case, Condition
@@ -21,7 +21,7 @@ from engine.simulate.sharded.tasks import task_for
 from tests.engine.simulate.sharded.scripted import setting
 
 TEXTS = prompt_texts("sharded")
-EVERY = [one for name in COME_ALONG for one in instructions_that_come_along(name)]
+EVERY = [one for name in BUNDLED for one in bundled_instructions(name)]
 FIRST_OF_TASK = [one for one in EVERY if one.task_id.endswith("/1")]
 CODE = {
     "sharded-workbench-code/1": """\

@@ -15,9 +15,9 @@ from engine.model.chat import Call, Completion
 from engine.simulate.play import Played, play_all
 from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.sharded.instruction import (
-    COME_ALONG,
+    BUNDLED,
     Instruction,
-    instructions_that_come_along,
+    bundled_instructions,
 )
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, Case, Condition
@@ -26,8 +26,8 @@ from tests.engine.simulate.sharded.scripted import setting
 
 ONE_OF_EACH = [
     instruction
-    for name in COME_ALONG
-    for instruction in instructions_that_come_along(name)
+    for name in BUNDLED
+    for instruction in bundled_instructions(name)
     if instruction.task_id.endswith("/1")
     and (instruction.task != "code" or platform.system() == "Linux")
 ]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.simulate.sharded.instruction import BadInstruction
 from engine.simulate.sharded.task import Task
-from engine.simulate.sharded.tasks.calls import NotCalls, ReadCall, read_calls, split
+from engine.simulate.sharded.tasks.calls import NotCalls, ParsedCall, read_calls, split
 from engine.simulate.sharded.tasks.foreign_values import java_value, javascript_value
 from tests.engine.simulate.sharded.tasks.bound import bound, score, scored
 
@@ -62,7 +62,7 @@ class TestReading:
     def test_python_literals_are_read_as_they_are_written(self, arguments: dict[str, Any]) -> None:
         """Whatever Python writes with repr is read back equal."""
         text = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-        assert read_calls(f"[f.g({text})]", "Python") == [ReadCall("f.g", arguments)]
+        assert read_calls(f"[f.g({text})]", "Python") == [ParsedCall("f.g", arguments)]
 
     @pytest.mark.parametrize(
         "text",

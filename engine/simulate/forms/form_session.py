@@ -1,4 +1,5 @@
-"""How every module of form filling is asked: once, then once more with what is wanted spelled out, then not at all."""
+"""One run of form filling: asks its modules for JSON objects (two attempts, then a fallback) and records the
+replies."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from engine.simulate.forms.profiles import Profile, facts_for
 from engine.simulate.forms.replies import TEXT, dumped, last_object, object_schema, parsed
 from engine.simulate.prompt_files import filled
 
-Asking = Generator[Call, Completion, dict[str, Any]]
-Drawn = Literal["question", "run"]
+ObjectReply = Generator[Call, Completion, dict[str, Any]]
+ProfileScope = Literal["question", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +25,9 @@ class Module:
     """One prompt with one kind of reply.
 
     Attributes:
-        name: In transcripts, as the source's stored runs have it.
-        wording: The prompt's name among the wordings.
-        expression: What a reply must match; the model is told when it did not.
+        name: Name in transcripts, as in the stored runs of Hakimov et al. (2024).
+        wording: Name of its prompt text.
+        expression: Regular expression that a reply must match; shown to the model when its first reply did not.
         most: Longest reply, in tokens.
     """
 
@@ -46,13 +47,13 @@ class Rules:
     """How runs are played.
 
     Attributes:
-        temperature, high: Of a module's first call; of its second and of the simulated user.
-        grouping_size: Labels that are grouped at once.
-        follow_ups: Further questions on one question, at most; the source sets no limit, and a weak model finds none.
-        turns_per_field: A run ends after so many turns for each field of its form.
-        dummies: Modules, by name, whose fallback answers for them at once.
-        profile: Whether the user is drawn anew for every question, as the source does, or once for a run; only then
-            does the user know the profile's answers to the form, so that what was filled can be right or wrong.
+        temperature, high: Temperature of a module's first call; and of its second and of the simulated user.
+        grouping_size: Number of labels that are grouped at once.
+        follow_ups: Most follow-up questions to one question. Hakimov et al. set no limit; weak models would not stop.
+        turns_per_field: A run ends after this many turns for each field of its form.
+        dummies: Names of modules that are never called; their fallback replies for them.
+        profile: `question` draws the user's profile for every question, as Hakimov et al. do; `run` draws it once. Only
+            with `run` does the user know the profile's answers, so that correctness can be measured.
         history_tokens: How much of the dialogue the baseline keeps, in tokens of four characters.
     """
 
@@ -62,12 +63,12 @@ class Rules:
     follow_ups: int = 5
     turns_per_field: int = 3
     dummies: frozenset[str] = frozenset()
-    profile: Drawn = "question"
+    profile: ProfileScope = "question"
     history_tokens: int = 4000
 
 
 class RunOver(Exception):
-    """A run ends before its manager says so; the reason is what it ended by."""
+    """Ends a run before its manager does; `reason` becomes `ended` in the result."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -79,13 +80,13 @@ class FormSession:
     """The state of one run: questions, answers and the form so far.
 
     Attributes:
-        rng: Seeded by the run; draws profiles and seeds.
-        profiles: Who may answer; the first for the whole run where the profile is fixed.
-        person: A person answers: the user's calls carry the question alone and the reply is taken as it is.
-        length: Fields of the form.
-        interactions: The transcript. `call` is the place of the reply among all replies of the run, or null where
-            a fallback answered.
-        again, fallbacks: Second calls and fallbacks, by module.
+        rng: Random generator, seeded by the run; draws profiles and seeds.
+        profiles: Profiles of the simulated user; with a fixed profile the first one is used.
+        person: Whether a person answers: the user's calls then hold the question alone, and the reply is used as it is.
+        length: Number of fields of the form.
+        interactions: The transcript. `call` is the index of the reply among all replies of the run; null for a
+            fallback.
+        again, fallbacks: Number of second calls and of fallbacks, by module.
     """
 
     texts: Mapping[str, str]
@@ -104,7 +105,7 @@ class FormSession:
 
     @property
     def most_turns(self) -> int:
-        """Turns that the run may have."""
+        """Most turns of the run."""
         return self.rules.turns_per_field * self.length
 
     def ask(
@@ -116,15 +117,15 @@ class FormSession:
         fallback: Callable[[], dict[str, Any]],
         *,
         at_once: bool = False,
-    ) -> Asking:
-        """Asks a module for an object.
+    ) -> ObjectReply:
+        """Asks a module for an object; a generator that yields calls and returns the object.
 
         Args:
-            values: For the places of its prompt.
-            schema: JSON schema that the reply is sampled by.
-            fits: Whether an object of the right shape makes sense here.
-            fallback: What holds where the module failed twice or is a dummy.
-            at_once: Treats the module as a dummy this time.
+            values: Values for the places of its prompt.
+            schema: JSON schema that constrains the reply.
+            fits: Whether an object of the right shape is acceptable.
+            fallback: Makes the object if the module failed twice or is a dummy.
+            at_once: Use the fallback without a call this time.
         """
         if at_once or module.name in self.rules.dummies:
             return self._fall_back(module, fallback())
@@ -133,8 +134,8 @@ class FormSession:
         expression = filled(self.texts["again"], {"EXPRESSION": module.expression}).strip()
         for attempt in (prompt, f"{prompt}\n\n{expression}"):
             messages = (ChatMessage("system", ""), ChatMessage("user", attempt))
-            said = yield from self.say(module, messages, schema, temperature)
-            found = understood(module, said.text, fits)
+            completion = yield from self.say(module, messages, schema, temperature)
+            found = understood(module, completion.text, fits)
             if found is not None:
                 self.note(module.name, dumped(found))
                 return found
@@ -145,7 +146,8 @@ class FormSession:
     def say(
         self, module: Module, messages: tuple[ChatMessage, ...], schema: str, temperature: float
     ) -> Generator[Call, Completion, Completion]:
-        """One reply, whatever it is; at temperature 0 the same request has the same seed in every run."""
+        """Yields one call and returns its reply unchecked; at temperature 0 equal requests have equal seeds in all
+        runs."""
         self.calls += 1
         return (
             yield Call(
@@ -159,17 +161,17 @@ class FormSession:
         )
 
     def answer(self, question: str) -> Generator[Call, Completion, str]:
-        """The user's answer to a question; both are written into the dialogue.
+        """Returns the user's answer to a question, and adds both to the dialogue.
 
         Raises:
-            RunOver: The run has had all its turns.
+            RunOver: The run has reached its limit of turns.
         """
         if len(self.dialogue) // 2 >= self.most_turns:
             raise RunOver("turns")
         if self.person:
             self.calls += 1
-            said = yield Call("user", "user", (ChatMessage("user", question),))
-            text = said.text
+            completion = yield Call("user", "user", (ChatMessage("user", question),))
+            text = completion.text
             self.note("user", text)
         else:
             reply = yield from self._simulated(question)
@@ -180,10 +182,10 @@ class FormSession:
         return text
 
     def note(self, module: str, output: str) -> None:
-        """Writes a reply into the transcript."""
+        """Adds a reply to the transcript."""
         self.interactions.append({"module": module, "call": self.calls - 1, "output": output})
 
-    def _simulated(self, question: str) -> Asking:
+    def _simulated(self, question: str) -> ObjectReply:
         values = {"TOPIC": self.topic, "QUESTION": question}
         module = USER
         if self.rules.profile == "run":
@@ -210,7 +212,7 @@ class FormSession:
 def understood(
     module: Module, reply: str, fits: Callable[[dict[str, Any]], bool]
 ) -> dict[str, Any] | None:
-    """The object that a reply ends with, or None where it has none that the module could have meant."""
+    """Returns the last JSON object of a reply; None if there is none, or if it does not match or fit."""
     text = last_object(reply)
     if text is None or not re.fullmatch(module.expression, text, re.DOTALL):
         return None

@@ -1,4 +1,4 @@
-"""Asking a model for a reply with a structure, again if need be, and never failing for what it wrote."""
+"""Asks a model for JSON replies: with a schema, with retries, and without raising on bad replies."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from engine.model.interface import Sampling
 T = TypeVar("T")
 
 TRIES = (0.0, 0.5, 1.0)
-"""Temperatures of the tries at something exact: the same question at 0 would only give the same reply."""
+"""Temperatures of the attempts; a second attempt at 0 would give the same reply."""
 
 
 def seed_from(*names: object) -> int:
-    """A seed of 31 bits that these names determine."""
+    """Returns a seed of 31 bits that depends on these names alone."""
     named = json.dumps([str(name) for name in names])
     return int.from_bytes(hashlib.sha256(named.encode()).digest()[:4], "big") >> 1
 
@@ -29,29 +29,29 @@ def ask_json(
     accept: Callable[[Mapping[str, Any]], T | None],
     temperatures: Sequence[float],
 ) -> Generator[Call, Completion, T | None]:
-    """What `accept` makes of the first reply that it accepts, None if it accepts none.
+    """Yields the call until `accept` returns a value, and returns that; None if no attempt succeeds.
 
     Args:
-        call: The question; its sampling is set here.
-        schema: Of the reply, an object.
-        accept: Takes the reply; None refuses it.
-        temperatures: One for each try.
+        call: The call; its sampling and schema are set here.
+        schema: JSON schema of the reply, an object.
+        accept: Converts the parsed reply; returns None to reject it.
+        temperatures: Temperature of each attempt.
     """
     text = json.dumps(schema)
     for number, temperature in enumerate(temperatures):
-        said = yield replace(
+        completion = yield replace(
             call,
             sampling=Sampling(temperature=temperature, json_schema=text),
             seed=call.seed if not number else seed_from(call.seed, number),
         )
-        reply = parsed(said.text)
+        reply = parsed(completion.text)
         if reply is not None and (accepted := accept(reply)) is not None:
             return accepted
     return None
 
 
 def parsed(text: str) -> Mapping[str, Any] | None:
-    """The JSON object of a reply; None if it is none, as one that was cut off."""
+    """Parses a reply as a JSON object; None if it is not one, for example because it was cut off."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -60,7 +60,7 @@ def parsed(text: str) -> Mapping[str, Any] | None:
 
 
 def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of an object with exactly these properties, in this order."""
+    """Returns the schema of an object with exactly these properties, in this order."""
     return {
         "type": "object",
         "properties": properties,
