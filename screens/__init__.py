@@ -1,1 +1,1 @@
-"""Textual only: screens and their widgets. Of the engine they see rows, events, errors, text and their ports."""
+"""The screens, built with Textual. They call the engine through `engine.services` only."""

@@ -18,7 +18,7 @@ from training.examples import Log, TokenWindow, token_windows
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Natural log-probabilities at one boundary: of the end token, and of the opening of a next step."""
+    """Natural log-probabilities at one boundary: of the end token, and of the header of a next step."""
 
     log_end: float
     log_continue: float
@@ -34,7 +34,8 @@ class Validation:
     """Figures of one validation.
 
     Attributes:
-        loss: Mean of -log p, over all boundaries, of what the log has there: the end token or a next step.
+        loss: Mean of -log p over all boundaries, where p is that of what follows in the log: the end token or a next
+            step.
         auroc, f1: Of the truncation test; None where no conversation could be cut.
         pairs: Conversations of the truncation test, each once whole and once cut.
     """

@@ -147,7 +147,7 @@ def make_example(
         targets += range(at, at + count)
         weights += [*opening * [1.0], *(count - opening) * [words]]
     targets.append(end)
-    # The one end weighs as much as all the places together where the conversation went on.
+    # The target at the end weighs as much as all targets together at which the conversation went on.
     weights.append(float(continuations) if balance and continuations else 1.0)
     mean = sum(weights) / len(weights)
     return Example(tokens, targets, [weight / mean for weight in weights])

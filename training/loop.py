@@ -229,7 +229,7 @@ def arguments(config: TrainConfig, folder: Path, optimiser: str, *, cpu: bool) -
         num_train_epochs=config.epochs,
         learning_rate=config.learning_rate,
         weight_decay=config.weight_decay,
-        warmup_steps=config.warmup,  # a number below 1 is a share of the steps
+        warmup_steps=config.warmup,  # a number below 1 means a share of the steps
         lr_scheduler_type="cosine",
         optim=optimiser,
         activation_checkpointing=config.recompute,

@@ -1,4 +1,4 @@
-"""Parity: whether an adapter gives the same probabilities in llama.cpp as in PEFT, on held-out logs.
+"""Parity check: whether an adapter gives the same probabilities in llama.cpp as in PEFT, on held-out logs.
 
 Both sides load the GGUF file that the adapter will be used with, expanded to F32, so that a difference comes from the
 adapter or from how it is applied. The model process writes the expansion into a temporary folder.

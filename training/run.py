@@ -1,4 +1,5 @@
-"""One run from its directory: load, train, keep the best checkpoint, convert it to GGUF, compare, write the card."""
+"""Runs one training: loads the base, trains, keeps the best checkpoint, converts it to GGUF, checks parity, writes the
+model card."""
 
 from __future__ import annotations
 

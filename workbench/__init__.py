@@ -1,1 +1,1 @@
-"""The shell of the program: command line, app, configuration. Holds almost no logic."""
+"""The entry points of the program: command line, app, preferences. Holds almost no logic."""

@@ -1,4 +1,4 @@
-"""The terminal app: modes, themes, keys, and what concerns every screen."""
+"""The terminal app: modes, themes, keys, and the actions that work on every screen."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ from screens.widgets.engine_feed import EngineFeed, EngineMessage
 from screens.widgets.keyed import Keyed
 
 Subscribe = Callable[[Listener], Callable[[], None]]
-"""Adds a listener to the engine's events and returns what takes it off again."""
+"""Adds a listener to the engine's events and returns the function that removes it."""
 
 QUIT_SECONDS = 2.0
-"""How long quitting waits for verdicts that are being written; jobs are never waited for."""
+"""Seconds that quitting waits for verdicts that are being written; it never waits for jobs."""
 
 
 def _commands() -> type[Provider]:
@@ -59,7 +59,7 @@ def _commands() -> type[Provider]:
 
 
 class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
-    """Works on every screen, unless a dialog is open. Closing the services after the app has quit is up to the caller.
+    """Works on every screen, unless a dialog is open. The caller closes the services after the app has quit.
 
     Attributes:
         next_project: Path of the project to open when this one has been closed; None to end.
@@ -132,11 +132,13 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
         return DARK_TONES if self.current_theme.dark else LIGHT_TONES
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Textual's own filters and the net against control bytes."""
+        """Textual's own filters, and the guard against control bytes."""
         return [*super().get_line_filters(), ControlGuard()]
 
     async def on_mount(self) -> None:
-        """Listens to the engine, shows the first mode, and says what was wrong with the files of the shell."""
+        """Subscribes to engine events, shows the first mode, and notifies of problems in the keymap and preferences
+        files.
+        """
         self._unsubscribe = self._subscribe(self._feed.receive)
         self.app_resume_signal.subscribe(self, lambda _: self.draw_again())
         await self.switch_mode("overview")
@@ -144,12 +146,12 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
             self.notify(one_line(problem, 400), severity="warning", markup=False, timeout=15)
 
     def on_unmount(self) -> None:
-        """Listens no longer."""
+        """Unsubscribes from engine events."""
         if self._unsubscribe is not None:
             self._unsubscribe()
 
     def on_engine_message(self, message: EngineMessage) -> None:
-        """Passes an event to the screens, and shows how a job ended."""
+        """Passes an event to the screens, and notifies of the end of a job."""
         event = message.event
         self._feed.publish(event)
         if isinstance(event, JobEnded):
@@ -160,12 +162,12 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
                 self.notify(one_line(event.message), title=one_line(event.title), markup=False)
 
     def draw_again(self) -> None:
-        """Draws everything anew, for instance after the program was suspended."""
+        """Draws the whole screen again, for instance after the program was suspended."""
         self.refresh(layout=True)
 
     @property
     def log_path(self) -> str:
-        """Where the log is; an error dialog shows it."""
+        """Path of the log file, which error dialogs show."""
         return self.shell.log
 
     # Actions
@@ -191,7 +193,7 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
             self.notify("No job is running.", markup=False)
 
     def action_next_theme(self) -> None:
-        """Goes through the themes."""
+        """Changes to the next theme."""
         names = list(THEMES)
         now = theme_name(self.current_theme)
         self.use_theme(names[(names.index(now) + 1) % len(names)] if now in names else names[0])
@@ -202,7 +204,7 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
         self.shell.remember_theme(name)
 
     async def action_stay_offline(self) -> None:
-        """Keeps this project from reaching even what is configured, or lets it again."""
+        """Turns the project's offline setting on or off."""
         network = self._services.network
         on = not network.stays_offline()
         try:
@@ -246,7 +248,7 @@ class WorkbenchApp(Keyed, FaultReportingApp[None], inherit_bindings=False):
         self.push_screen(HelpScreen(self.screen))
 
     async def open_project(self, path: str) -> None:
-        """Quits this project and has another one opened."""
+        """Quits, and lets the caller open another project."""
         self.next_project = path
         await self.action_quit()
 

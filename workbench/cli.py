@@ -26,11 +26,11 @@ an endpoint or ask a hub; with --offline, not even then."""
 
 EPILOG = """\
 exit codes: 0 done · 1 failed · 2 usage · 3 done, with unscored or quarantined items · 130 cancelled
-Standard output is data, standard error is narration; every command takes --json."""
+Results go to standard output, progress and notes to standard error; every command takes --json."""
 
 
 class Group(NamedTuple):
-    """A word that commands follow: `workbench run complete`.
+    """A word that is followed by a command, such as `run` in `workbench run complete`.
 
     Attributes:
         metavar: What the usage line calls the word that follows.
@@ -59,11 +59,11 @@ class Command(NamedTuple):
 
 
 GROUPS = {
-    "run": Group("STAGE", "run a stage", "Run a stage."),
+    "run": Group("STAGE", "run a stage: score, grow trees, cluster, ...", "Run a stage."),
     "analyse": Group(
         "WHAT",
-        "tabulate what was imported with conversations, and how users behave",
-        "Tabulates what was imported with conversations, and how users behave.",
+        "tabulate imported ratings and simulations, predict profiles, label behaviour",
+        "Tabulates imported ratings and simulations, predicts profiles, labels behaviour.",
     ),
     "simulate": Group(
         "KIND",
@@ -106,12 +106,12 @@ COMMANDS = (
     ),
     Command(
         "analyse profiles",
-        "predict who speaks from what users say, by field of their profiles",
+        "predict the fields of users' profiles from what they write",
         "analyse_profiles:profiles",
     ),
     Command(
         "analyse behaviour",
-        "label how users ask by a model: order, feedback, broadness, context; three runs and a vote",
+        "label with a model how users ask (order, feedback, broadness, context): three runs and a vote",
         "analyse_behaviour:behaviour",
     ),
     Command("simulate sharded", "instructions revealed shard by shard", "simulate_sharded:simulate"),
@@ -140,10 +140,10 @@ _OFFLINE = "reach nothing, not even the endpoints and hubs that are configured"
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that declares the options of its command when they are first needed.
+    """A parser that declares the options of its command when they are needed first.
 
     Args:
-        command: The command that it parses; None for those that only tell commands apart.
+        command: The command that it parses; None for the parsers that only select a command.
     """
 
     def __init__(self, *args: Any, command: Command | None = None, **settings: Any) -> None:
@@ -159,7 +159,7 @@ class Parser(argparse.ArgumentParser):
         module = import_module(f"workbench.commands.{name}")
         self.set_defaults(run=getattr(module, function))
         self.add_argument("--json", action="store_true", help="print the result as JSON")
-        # Without a default of its own: that would undo the same word before the command.
+        # No default here: it would override `--offline` given before the command.
         self.add_argument(
             network_guard.FLAG, action="store_true", default=argparse.SUPPRESS, help=_OFFLINE
         )
@@ -168,7 +168,7 @@ class Parser(argparse.ArgumentParser):
             options(self)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """See `argparse`."""
+        """Declares the options, then parses as `argparse` does."""
         self.declare()
         return super().parse_known_args(args, namespace)
 
@@ -209,8 +209,9 @@ def build_parser() -> Parser:
 
 
 def _with_joined_filters(words: Sequence[str]) -> list[str]:
-    """The words with each filter joined to its option: one may begin with a minus, which argparse takes for another
-    option."""
+    """The arguments with each filter joined to its option by `=`: argparse takes a filter that begins with a minus
+    for an option.
+    """
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] == "--filter":
@@ -221,7 +222,7 @@ def _with_joined_filters(words: Sequence[str]) -> list[str]:
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """The words with the command that may be left out: `open` before a project, `start` after `train`."""
+    """The arguments with the command that may be left out: `open` before a project, `start` after `train`."""
     if words and not words[0].startswith("-"):
         if words[0] not in {command.words.split()[0] for command in COMMANDS}:
             return ["open", *words]
@@ -260,21 +261,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.environ[network_guard.VARIABLE] = network_guard.FLAG
         return int(arguments.run(arguments))
     except UsageError as error:
-        return _tell(error, USAGE)
+        return _print_error(error, USAGE)
     except Cancelled as error:
-        return _tell(error, CANCELLED)
+        return _print_error(error, CANCELLED)
     except WorkbenchError as error:
-        return _tell(error, FAILED)
+        return _print_error(error, FAILED)
     except KeyboardInterrupt:
         sys.stderr.write("workbench: cancelled\n")
         return CANCELLED
     except BrokenPipeError:
-        # The reader of our output went away, as in `workbench export … | head`.
+        # The program that reads our output has ended, as in `workbench export … | head`.
         sys.stderr.close()
         return 0
 
 
-def _tell(error: WorkbenchError, code: int) -> int:
+def _print_error(error: WorkbenchError, code: int) -> int:
     sys.stderr.write(display_safe(f"workbench: {error.message}\n"))
     if error.hint:
         sys.stderr.write(display_safe(f"  {error.hint}\n"))

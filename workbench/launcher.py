@@ -24,10 +24,10 @@ def pick_project(theme: str | None = None) -> Path | None:
 
 
 def show_project(path: Path, *, read_only: bool = False, theme: str | None = None) -> None:
-    """Runs the screens over a project, and over whichever is chosen next in them.
+    """Runs the screens on a project, and then on each project that the person opens from there.
 
     Raises:
-        WorkbenchError: The project cannot be opened, or the screens ended by a fault.
+        WorkbenchError: The project cannot be opened, or an error ended the screens.
     """
     log = folders.log_to_file()
     preferences = Preferences(folders.preferences_file())
@@ -42,7 +42,7 @@ def show_project(path: Path, *, read_only: bool = False, theme: str | None = Non
             )
             app.run()
         following = Path(app.next_project) if app.next_project is not None else None
-        theme = None  # a theme that was chosen meanwhile is remembered
+        theme = None  # the theme may have been changed in the session
         if app.return_code:
             raise WorkbenchError(
                 "The screens stopped because of a fault in the program; what was saved is in the project.",

@@ -43,7 +43,7 @@ class Preferences:
         self.path = path
 
     def read(self) -> tuple[Chosen, str | None]:
-        """The content of the file, and what is wrong with it, or None."""
+        """The content of the file, and a message when it cannot be read, else None."""
         try:
             return _parsed(json.loads(self.path.read_text("utf-8"))), None
         except FileNotFoundError:

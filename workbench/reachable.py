@@ -21,7 +21,7 @@ SWITCHES = f"`{network_guard.FLAG}`, {network_guard.VARIABLE}=1 or `workbench of
 
 
 def network_checks(data: Path, project: Path | None = None) -> Iterator[Check]:
-    """Whether the guard is on, which hosts it lets pass while they are asked for, and which switches are on.
+    """Whether the guard is on, which hosts it allows while they are used, and which switches forbid them.
 
     Args:
         data: The folder with the list of endpoints.

@@ -1,4 +1,4 @@
-"""The columns of the list of conversations: what there is, what is shown at first, how each cell is drawn."""
+"""The columns of the list of conversations: all of them, those shown by default, and how each cell is drawn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
 
 NAME_WIDTH = 22
 CHOSEN_KEEP = 8
-"""A column that a person asked for goes later than those that stand there anyway."""
+"""`keep` of a column that the person added: a narrow table drops most of the default columns before it."""
 
 DEFAULT_COLUMNS = ("state", "p", "turns", "length", "source", "name", "opening", "verdict", "tag")
 COLUMN_TITLES: dict[str, str] = {
@@ -29,20 +29,20 @@ COLUMN_TITLES: dict[str, str] = {
     "verdict": "your verdict",
     "tag": "your tags",
 }
-"""Every column that can be chosen, in the order in which they stand, with its name for choosing."""
+"""Every column that can be chosen, from left to right, with its name in the dialog."""
 SEEN = 28
-"""Characters of an opening that are in sight on any terminal."""
+"""Characters of an opening that fit on the narrowest terminal."""
 FIXED = "opening"
-"""Takes the width that is left, so it is always there."""
+"""The column that is always shown; it takes the width that is left."""
 
 
 class ListColumns:
     """Draws the cells of a list.
 
     Attributes:
-        digits: Of a probability, those that mean something; None while no score has been seen.
-        found: What is highlighted in the opening; None for nothing.
-        hits: How many messages of a conversation a search has found, None while that is not known.
+        digits: Significant digits of a probability; None while no score has been read.
+        found: Pattern whose matches are highlighted in the opening; None highlights nothing.
+        hits: Gives the number of messages of a conversation that match the search; None while it is not known.
     """
 
     def __init__(self, hits: Callable[[int], int | None]) -> None:
@@ -51,7 +51,7 @@ class ListColumns:
         self.hits = hits
 
     def chosen(self, keys: Sequence[str]) -> list[Column[ConversationRow]]:
-        """These columns in their order, and the number of hits where something is searched for."""
+        """The columns with these keys, from left to right; during a search also the number of hits."""
         every = {column.key: column for column in self._every()}
         columns = [every[key] for key in COLUMN_TITLES if key in keys or key == FIXED]
         if self.found is not None:
@@ -88,7 +88,8 @@ class ListColumns:
     def _opening_cell(self, row: ConversationRow) -> Sequence[Piece]:
         text = one_line(row.opening)
         first = self.found.search(text) if self.found is not None else None
-        if first is not None and first.end() > SEEN:  # brings it into sight
+        # cuts the beginning off, so that the first hit is visible
+        if first is not None and first.end() > SEEN:
             text = "…" + text[first.start() - SEEN // 2 :]
         return highlighted(text, self.found)
 
@@ -100,7 +101,7 @@ class ListColumns:
 
 
 def highlighted(text: str, found: re.Pattern[str] | None, tone: str = "") -> list[Piece]:
-    """The text in pieces, those that `found` matches in the tone of what was found."""
+    """The text in pieces; the matches of `found` have the tone of a hit."""
     if found is None:
         return [(text, tone)]
     pieces: list[Piece] = []

@@ -1,4 +1,4 @@
-"""How many messages of a conversation a search found, counted for the rows that are drawn and no others."""
+"""The number of messages of a conversation that match a search, counted only for the rows that are drawn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ Count = Callable[[int, Filter], list[int]]
 
 
 class HitCounts:
-    """Counts off the UI thread, a batch at a time; what failed or is gone stays unknown and is not asked again."""
+    """Counts on another thread, a batch at a time. Where counting failed the number stays unknown and is not tried
+    again.
+    """
 
     def __init__(self, node: DOMNode, count: Count, counted: Callable[[], None]) -> None:
         """`counted` is called when there are new numbers."""

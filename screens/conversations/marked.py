@@ -1,4 +1,4 @@
-"""What can be done with the conversations that are marked: copy their names, tag them."""
+"""Actions on the marked conversations: copy their names, tag them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 
 MOST_COPIED = 10_000
-"""Names that are put on the clipboard: a terminal takes them as one escape sequence."""
+"""Most names copied at once: a terminal receives them in a single escape sequence."""
 
 
 def copy_names(screen: WorkbenchScreen[Any], ids: Sequence[int]) -> None:

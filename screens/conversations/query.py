@@ -32,7 +32,7 @@ SORT_TITLES: dict[SortKey, str] = {
     "tag": "your tag",
 }
 _JUDGING = ("state", "verdict", "p")
-"""Fields that choose by the outcome, under which a rate of completion would mean nothing."""
+"""Filter fields about the outcome. A completion rate over conversations chosen by them would mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +80,23 @@ def toggle_sort(query: ListQuery, key: SortKey) -> ListQuery:
 
 
 def sort_of_column(column: str) -> SortKey | None:
-    """What a column is sorted by; None for one that has no order."""
+    """The sort key of a column; None for a column that cannot be sorted by."""
     if column == "state":
         return "p"
     return next((key for key in SORT_TITLES if key == column), None)
 
 
 def searched(wanted: Filter) -> Filter:
-    """The words and phrases that a filter looks for, without the terms on fields and what must not occur."""
+    """The words and phrases that a filter searches for, without terms on fields and negated terms."""
     return Filter(tuple(term for term in wanted.of(TEXT) if not term.negated))
 
 
-def filter_words(query: ListQuery) -> str:
-    """What is left out, as a filter that could be typed; empty when nothing is."""
+def format_filter(query: ListQuery) -> str:
+    """The filter of a query as it is typed; empty without a filter."""
     return one_line(str(query.filter), 80)
 
 
-def counts_words(shown: int, counts: ListCounts) -> str:
+def format_counts(shown: int, counts: ListCounts) -> str:
     """`812 of 2,000 · 71% ± 3 complete (96% scored)`; the rate is over scored conversations only."""
     words = f"{shown:,} of {counts.everything.conversations:,}"
     found = counts.matching

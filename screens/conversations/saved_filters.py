@@ -23,7 +23,7 @@ from screens.widgets.choices import Choices
 
 
 class SavedFiltersDialog(Dialog[str | None]):
-    """Answers with the text of the filter that was chosen; None when it was left."""
+    """A dialog that returns the text of the chosen filter; None when it is closed without a choice."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Leave"),
@@ -116,7 +116,7 @@ def ask_filter_name(screen: WorkbenchScreen[Any], wanted: Filter) -> None:
 
 
 def choose_filter(screen: WorkbenchScreen[Any]) -> None:
-    """Lists the saved filters; the screen then lists what the chosen one matches."""
+    """Shows the saved filters; the screen then lists the conversations that match the chosen one."""
 
     def chosen(text: str | None) -> None:
         if text is None:

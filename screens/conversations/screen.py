@@ -26,8 +26,8 @@ from screens.conversations.marked import ask_tag, copy_names
 from screens.conversations.query import (
     SORT_TITLES,
     Listing,
-    counts_words,
-    filter_words,
+    format_counts,
+    format_filter,
     next_state,
     read_counts,
     searched,
@@ -57,17 +57,17 @@ EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("verdicts", "verdicts, notes and tags"),
 )
 REFRESH_SHARE = 4
-"""A refresh that took long is followed by a pause so many times as long, so that reading never fills the time."""
+"""After a slow refresh the next one waits this many times as long as the refresh took."""
 CURSOR_REST = 0.5
-"""Seconds without a move before the place of the cursor is remembered."""
+"""Seconds without a cursor move after which the position of the cursor is stored."""
 
 
 class ConversationsScreen(Marking, WorkbenchScreen[None]):
-    """A virtual list with the state of each conversation, and a preview where there is room for one.
+    """Lists conversations with their states; on a wide terminal also shows a preview of one.
 
     Attributes:
-        query_shown: What is listed; changed through `ask` only.
-        columns_shown: Keys of the columns; changed through `show_columns` only.
+        query_shown: The query whose result is listed; changed only by `ask`.
+        columns_shown: Keys of the columns; changed only by `show_columns`.
     """
 
     MODE = "conversations"
@@ -137,7 +137,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     # Reading
 
     def refresh_data(self) -> None:
-        """Asks the query again, after the answer that is awaited; the cursor stays on its conversation."""
+        """Runs the query again, once a running query has ended; the cursor stays on its conversation."""
         if not self._restored:
             self._restore()
         elif self._reading:
@@ -222,7 +222,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         self._listing = listing
         empty = not listing.ids
         self.set_class(empty and listing.counts is not None, "-empty")
-        if self.focused is None and not empty:  # it was hidden while there was nothing to list
+        if self.focused is None and not empty:  # the table was hidden while it was empty
             self.table.focus()
         if empty and listing.counts is not None:
             total = listing.counts.everything.conversations
@@ -230,7 +230,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         self.query_one("#summary", Static).update(self._summary(listing))
 
     def marks_changed(self) -> None:
-        """Tells how many are marked."""
+        """Shows how many conversations are marked."""
         if self._listing is not None:
             self.query_one("#summary", Static).update(self._summary(self._listing))
 
@@ -242,7 +242,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             parts.append(f"{len(listing.ids):,} listed · counting …")
             return Content.assemble(*parts)
         found = listing.counts.matching
-        parts.append(counts_words(len(listing.ids), listing.counts))
+        parts.append(format_counts(len(listing.ids), listing.counts))
         if found.conversations and not found.scored:
             parts.append(" · no scores yet, r scores them and says first how long it takes")
         for look, number in zip(
@@ -279,7 +279,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     def _redraw(self) -> None:
         self.table.refresh()
 
-    # Asking differently
+    # Changing the query
 
     def ask(self, query: ListQuery) -> None:
         """Lists something else."""
@@ -289,7 +289,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             self._read()
 
     def _remember(self) -> None:
-        """Keeps the view in the project, so that it is there when the project is opened again."""
+        """Stores filter, order, columns and cursor in the project, for the next session."""
         if self.services.project.read_only is None and self._restored:
             query, place = self.query_shown, self.table.cursor_id
             saved = self.services.saved
@@ -298,7 +298,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             )
 
     def on_filter_line_asked(self, message: FilterLine.Asked) -> None:
-        """What is written in the filter line is listed."""
+        """Lists the conversations that match the filter that was typed."""
         self.ask(replace(self.query_shown, filter=message.filter))
 
     def on_filter_line_left(self) -> None:
@@ -306,7 +306,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         self.table.focus()
 
     def filter_by(self, wanted: Filter) -> None:
-        """Lists what a filter matches."""
+        """Lists the conversations that match a filter."""
         self.query_one(FilterLine).put(wanted)
         self.ask(replace(self.query_shown, filter=wanted))
 
@@ -323,14 +323,14 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         self.filter_by(next_state(self.query_shown).filter)
 
     def action_clear(self) -> None:
-        """Takes the filter away, and when there is none the marks."""
+        """Clears the filter; without a filter clears the marks."""
         if self.query_shown.filter:
             self.filter_by(Filter())
         elif self.marks:
             self.action_mark_none()
 
     def action_reverse(self) -> None:
-        """Turns the order round."""
+        """Reverses the order."""
         self.ask(replace(self.query_shown, descending=not self.query_shown.descending))
 
     def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
@@ -374,18 +374,18 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         """Lists the saved filters, to apply or delete one."""
         choose_filter(self)
 
-    # Marked conversations, else the one under the cursor
+    # Actions on the marked conversations, else on the one under the cursor
 
     def action_copy_names(self) -> None:
         """Copies their names."""
         copy_names(self, self._meant())
 
     def action_tag(self) -> None:
-        """Asks for a tag and gives it to them, or takes it from them."""
+        """Asks for a tag, and adds or removes it."""
         ask_tag(self, self._meant())
 
     def action_export(self) -> None:
-        """Asks what to write of the marked conversations, else of all that are listed, and where."""
+        """Asks for kind and file of an export of the marked conversations, else of all listed ones."""
         ids = self.marks.chosen(self.table.ids) if self.marks else self.table.ids
         if not ids:
             self.notify("There is nothing to export.", markup=False)
@@ -394,7 +394,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         number = f"{number_format.counted(len(ids), 'conversation')} ({which})"
         ask_export(self, f"Export {number}", EXPORT_KINDS, ids)
 
-    # Going on from a conversation
+    # Reader and preview
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter opens the reader; afterwards the cursor is on the conversation that was read last."""
@@ -414,7 +414,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         self._preview(message.row_id)
 
     def on_resize(self) -> None:
-        """A preview that comes into sight is filled."""
+        """Fills the preview when it becomes visible."""
         if self.table.cursor_id is not None:
             self.call_after_refresh(self._preview, self.table.cursor_id)
 
@@ -442,7 +442,7 @@ def _empty_content(total: int, query: ListQuery) -> Content:
         )
     return Content.assemble(
         f"None of {total:,} conversations matches: ",
-        (filter_words(query), "bold"),
+        (format_filter(query), "bold"),
         "\n\n",
         ("f", "bold $tone-accent"),
         " changes the filter, ",

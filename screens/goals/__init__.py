@@ -1,1 +1,1 @@
-"""The groups of conversations with one goal: list, members, map, drift."""
+"""The screens of goals: groups of conversations with their members, map and drift."""

@@ -1,4 +1,4 @@
-"""The pane that shows one group beside the list: its figures, what it was made of, its members."""
+"""The pane beside the list that shows one group: its figures, its members, and the groups it was merged from."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from screens.widgets.groups.members import distinct, member_lines
 from screens.widgets.groups.text import UNSTABLE, UNSTABLE_SIGN, group_line, label_of
 
 SHOWN_MEMBERS = 5
-"""Members of either kind that are shown."""
+"""Members shown of each kind, central and doubtful."""
 READ_MEMBERS = 15
-"""Members of either kind that are read, so that enough remain when equal texts are shown once."""
+"""Members read of each kind; members with the same text are shown once, so more are read than shown."""
 DESCRIPTION_CHARACTERS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDetail:
-    """What the pane shows of a group; `parts` are the groups that a decision made it of."""
+    """What the pane shows of a group; `parts` are the groups that a merge or split made it from."""
 
     group: GoalGroup
     central: tuple[MemberRow, ...]

@@ -172,7 +172,7 @@ class GoalMembersScreen(Marking, UndoScreen):
         """Shows how many are marked."""
         self._show_summary()
 
-    # Deciding
+    # Decisions
 
     def _write(
         self, work: Callable[[], GoalDecision], then: Callable[[GoalDecision], None]
@@ -217,7 +217,7 @@ class GoalMembersScreen(Marking, UndoScreen):
         self.in_background(goals.groups, pick, group="groups")
 
     def action_split(self) -> None:
-        """Splits the marked members off; without marks shows how k-means would split the group."""
+        """Makes a group of the marked members; without marks shows how k-means would split the group."""
         group, goals = self._group, self.services.goals
         if group is None or not self.may_write():
             return
@@ -261,7 +261,7 @@ class GoalMembersScreen(Marking, UndoScreen):
         """Puts the focus back on the list."""
         self.table.focus()
 
-    # Going elsewhere
+    # Other screens
 
     def action_alike(self) -> None:
         """Lists the conversations most similar to the one under the cursor."""

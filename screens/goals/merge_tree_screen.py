@@ -124,7 +124,8 @@ class GoalTreeScreen(WorkbenchScreen[None]):
 
     def action_close(self) -> None:
         """Goes back."""
-        if self.is_attached and not self._pruning:  # not a second key while it closes
+        # a second key while the screen closes does nothing
+        if self.is_attached and not self._pruning:
             self.dismiss(None)
 
 

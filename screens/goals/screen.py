@@ -1,4 +1,4 @@
-"""The goals: what users wanted, as groups of conversations that decisions made of clusters."""
+"""The goals screen: what users wanted, as groups of conversations. Groups are clusters after all merge decisions."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class GoalsScreen(UndoScreen):
         key = self.table.cursor_id
         return None if key is None else self._by_key.get(key)
 
-    # Beside the list
+    # Detail and map
 
     def _show_map(self, points: list[MapPoint]) -> None:
         largest = sorted(self.groups, key=lambda group: -group.size)[: len(LETTERS)]

@@ -1,4 +1,4 @@
-"""Dialogs that decide on all pairs above or below a merge probability as one act."""
+"""Dialogs that merge all pairs above a merge probability, or refuse all below it, as one decision to undo."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from screens.widgets.background import background
 from screens.widgets.choices import Choices
 
 MOST_LISTED = 500
-"""Pairs that are listed; the count above them is of all."""
+"""Most pairs that are listed; the count above the list is of all pairs."""
 
 
 @dataclass(frozen=True, slots=True)

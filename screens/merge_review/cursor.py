@@ -1,4 +1,4 @@
-"""The proposal that a person sees on the merge desk, those read ahead, and those that were skipped. Pure."""
+"""Which merge proposal is shown, which come next, and which were skipped. Pure functions, without Textual."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from engine.services.goals.service import GoalService
 from screens.widgets.groups.decisions import folded
 
 AHEAD = 3
-"""Proposals that are read ahead, so that the next is there when a key is pressed."""
+"""Proposals that are read in advance, so that the next one is shown at once after a key."""
 MEMBERS = 24
-"""Members of a side that are read in each order; space goes through them."""
+"""Members of a group that are read, of each kind; space shows the next ones."""
 RECENT = 12
 """Decisions that are shown beside the proposal on a wide terminal."""
 
@@ -42,13 +42,13 @@ class ShownProposal:
     b: SideMembers
 
     def shares_group(self, pair: Pair) -> bool:
-        """Whether one of its groups is in `pair`; such a proposal is void once the pair is merged."""
+        """Whether one of its groups is in `pair`. Such a proposal is void once the pair is merged."""
         return bool({*self.proposal.pair} & {*pair})
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewSnapshot:
-    """The merge desk as it was read at one moment.
+    """The state of the merge desk when it was read.
 
     Attributes:
         front: The proposal to show; None when none is left.
@@ -67,7 +67,7 @@ class ReviewSnapshot:
 
 @dataclass
 class ReviewCursor:
-    """The proposal in front and those read ahead; a key goes on to the next before the desk is read again.
+    """The proposal that is shown and those that follow, so that a key shows the next one before the desk is read again.
 
     Attributes:
         skipped: The pairs that the person skipped.
@@ -87,7 +87,7 @@ class ReviewCursor:
         return None if self.front is None else self.front.proposal.pair
 
     def put(self, shown: ShownProposal | None) -> None:
-        """Puts a proposal in front. The pair that is there already keeps its label, and why it was proposed."""
+        """Shows a proposal. A pair that is shown already keeps its label and the reason why it was proposed."""
         if shown is None or self.front is None or self.pair != shown.proposal.pair:
             self.turn += 1
             self.label = None
@@ -97,7 +97,7 @@ class ReviewCursor:
         self.front = shown
 
     def decide(self, *, merged: bool) -> None:
-        """Goes on after a decision; a merge drops the proposals read ahead that share a group with it."""
+        """Shows the next proposal after a decision; a merge drops the later ones that share a group with it."""
         ahead = list(self.ahead)
         if merged and self.pair is not None:
             ahead = [shown for shown in ahead if not shown.shares_group(self.pair)]

@@ -41,15 +41,15 @@ def _left_pieces(progress: ReviewProgress) -> list[Piece]:
     unlikely = progress.left - progress.likely
     if not unlikely:
         return [f" · {progress.left:,} left"]
-    likely = f"{progress.likely:,} likely left, then " if progress.likely else "none likely left: "
-    return [f" · {likely}", ("R", "bold $tone-accent"), f" refuses {unlikely:,} at once"]
+    likely = f"{progress.likely:,} likely left" if progress.likely else "none likely left"
+    return [f" · {likely}, {unlikely:,} unlikely: ", ("R", "bold $tone-accent"), " refuses these"]
 
 
 def status_content(progress: ReviewProgress) -> Content:
     """Order, floor, agreement of the model with the person, model calls that are left, basis of the probability."""
     parts: list[Piece] = [
         (ORDERS[progress.order][0], "bold"),
-        (f" · {_floor(progress) or 'no floor'}", "$tone-muted"),
+        (f" · {_floor(progress) or 'any similarity'}", "$tone-muted"),
     ]
     if progress.agreement.n:
         parts.append(f" · model agrees {format_agreement(progress.agreement)}")
@@ -61,13 +61,19 @@ def status_content(progress: ReviewProgress) -> Content:
         pairs = number_format.counted(progress.unasked, "pair")
         parts.append((f" · {pairs} not asked about: {calls}{wait}", "$tone-muted"))
     fitted = number_format.counted(progress.learned_from, "decision")
-    basis = f"probability fitted on {fitted}" if progress.learned_from else "probability is a prior"
+    basis = (
+        f"probability fitted on {fitted}" if progress.learned_from else "probability not fitted yet"
+    )
     parts.append((f" · {basis}", "$tone-muted"))
     return Content.assemble(*parts)
 
 
 def _floor(progress: ReviewProgress) -> str:
-    return f"floor {number_format.probability(progress.floor)}" if progress.floor > 0 else ""
+    return (
+        f"least similarity {number_format.probability(progress.floor)}"
+        if progress.floor > 0
+        else ""
+    )
 
 
 def order_prompt(order: MergeOrder) -> Content:
@@ -115,7 +121,7 @@ def empty_content(shown: ClusteringRow | None, progress: ReviewProgress | None) 
     if not progress.finished:
         return Content.assemble("No proposal is ready yet; the next ones are being computed.")
     floor = _floor(progress)
-    lowers: tuple[Piece, ...] = (("F", key), " lowers the floor, ") if floor else ()
+    lowers: tuple[Piece, ...] = (("F", key), " lowers the least similarity, ") if floor else ()
     return Content.assemble(
         ("Done: every current pair was refused", "bold"),
         f" or lies below the {floor}.\n" if floor else ".\n",

@@ -24,7 +24,7 @@ from screens.widgets.groups.decisions import GLYPHS, decision_text, folded
 from screens.widgets.row_table import Column, Piece, RowTable
 
 MOST_GROUPS = 400
-"""Groups that are listed beside a decision; the count above them is of all."""
+"""Most groups that are listed beside a decision; the count above the list is of all groups."""
 AUTHORS = {"human": "you", "auto": "rule", "llm": "model"}
 
 
@@ -185,7 +185,8 @@ class MergeHistoryScreen(UndoScreen):
 
     def action_close(self) -> None:
         """Goes back."""
-        if self.is_attached and not self._pruning:  # not a second key while it closes
+        # a second key while the screen closes does nothing
+        if self.is_attached and not self._pruning:
             self.dismiss(None)
 
 

@@ -138,7 +138,7 @@ class MergeDeskScreen(WorkbenchScreen[None]):
             if turn == self.cursor.turn:
                 self._wanted = None
                 self._show(found)
-            else:  # the person went on meanwhile
+            else:  # the person decided meanwhile, so this answer is outdated
                 self.read(None)
 
         def failed(error: WorkbenchError) -> None:
@@ -306,7 +306,7 @@ class MergeDeskScreen(WorkbenchScreen[None]):
 
         def chosen(listed: ListedPairs | None) -> None:
             if listed is not None:
-                self.cursor.put(None)  # the pair in front may be on the list
+                self.cursor.put(None)  # the pair that is shown may be among them
                 self.write(
                     lambda: decide(listed.pairs, listed.probability),
                     lambda count: self.notify(
@@ -478,7 +478,7 @@ class MergeDeskScreen(WorkbenchScreen[None]):
                 return
             floor = 0.0 if text.strip() in ("0", "0.0", ".0") else probability_from(text)
             if floor is None:
-                self.notify("The floor is a similarity from 0 to 1.", markup=False)
+                self.notify("The least similarity is a number from 0 to 1.", markup=False)
                 return
             self.cursor.put(None)
             self.write(lambda: self.goals.set_floor(floor))

@@ -12,7 +12,7 @@ from screens.widgets.row_table import Column, Piece
 
 Item = ModelRow | PullRow
 Listed = tuple[int, Item]
-"""A number that stays with an item while the list is shown, and the item."""
+"""A number that identifies an item while the list is shown, and the item."""
 
 
 def model_columns() -> list[Column[Listed]]:

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class HubRequest:
-    """A file of a repository that is to be pulled."""
+    """The file that the person wants to pull, and its repository."""
 
     repository: str
     file: str
@@ -120,7 +120,9 @@ class HubDialog(Dialog[HubRequest | None]):
 
     def _show_recommended(self, rows: Sequence[Recommendation]) -> None:
         places = [_Place(row.repository, row.file, words.note_content(row)) for row in rows]
-        heading = "Recommended by memory (this machine's: bright); the hub was not asked."
+        heading = (
+            "Recommended by memory; those for this machine are highlighted. The hub was not asked."
+        )
         self._list(places, [words.recommended_content(row) for row in rows], heading)
         here = next((nth for nth, row in enumerate(rows) if row.here), 0)
         self.query_one(Choices).highlighted = here if rows else None

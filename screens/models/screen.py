@@ -33,7 +33,7 @@ POLL_SECONDS = 0.5
 
 
 class ModelsScreen(WorkbenchScreen[None]):
-    """Models, adapters and pulls in one list; below it everything about the one under the cursor."""
+    """Lists models, adapters and pulls; below the list shows the facts about the one under the cursor."""
 
     PLACE = "models"
     MODE = "models"
@@ -104,7 +104,7 @@ class ModelsScreen(WorkbenchScreen[None]):
     def _show_pulls(self, pulls: list[PullRow]) -> None:
         before = {pull.name: pull.state for pull in self.pulls}
         self.pulls = pulls
-        self.feed.tell_pulls([pull for pull in pulls if pull.state in words.WORKING])
+        self.feed.publish_pulls([pull for pull in pulls if pull.state in words.WORKING])
         for pull in pulls:
             if before.get(pull.name) in words.WORKING and pull.state not in words.WORKING:
                 self._notify_end(pull)

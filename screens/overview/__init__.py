@@ -1,1 +1,1 @@
-"""The overview: what is in the project and what to do next."""
+"""The overview screen: what is in the project, and what to do next."""

@@ -1,4 +1,4 @@
-"""Reads what the overview shows, in one go off the UI thread, and formats it. Knows nothing of widgets."""
+"""Reads what the overview shows, on another thread, and formats it. Without widgets."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
 
 Piece = str | tuple[str, str]
 MOST_PARTS = 24
-"""At most so many parts are counted; each takes a second on a million conversations."""
+"""Most parts that are counted; each count takes a second on a million conversations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """One look at a whole project; `model` and `itself` as in `CalibrationReport`."""
+    """The figures of a whole project; `model` and `itself` are the agreements of `CalibrationReport`."""
 
     counts: Counts
     tally: dict[Verdict, int]
@@ -104,7 +104,7 @@ MOST_GOALS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class GoalsOverview:
     """The clustering that is shown, its groups, and how many likely merges wait for a decision."""
 
     shown: ClusteringRow | None = None
@@ -112,16 +112,16 @@ class Wanted:
     proposals: int = 0
 
 
-def load_wanted(services: Services) -> Wanted:
+def load_goals(services: Services) -> GoalsOverview:
     """Reads the groups after all merge decisions; not quick."""
     goals = services.goals
     shown = goals.shown()
     if shown is None:
-        return Wanted()
-    return Wanted(shown, tuple(goals.groups()), goals.progress().likely)
+        return GoalsOverview()
+    return GoalsOverview(shown, tuple(goals.groups()), goals.progress().likely)
 
 
-def wanted_content(found: Wanted) -> Content:
+def goals_content(found: GoalsOverview) -> Content:
     """How many goals and how stable, then a bar, a label and a size for each, the largest first."""
     if found.shown is None:
         return Content.assemble(

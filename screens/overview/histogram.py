@@ -18,7 +18,7 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
 def column_heights(counts: Sequence[int], rows: int) -> list[int]:
-    """Heights in eighths of a row; a bin that is not empty has at least one."""
+    """The heights of the bins in eighths of a row; a bin that is not empty has a height of at least one."""
     most = max(counts, default=0)
     return [max(1, round(count * rows * 8 / most)) if count else 0 for count in counts]
 

@@ -22,19 +22,19 @@ from engine.records.runs import Estimate
 from engine.records.scores import Mode
 from engine.services.services import Services
 from screens.overview.facts import (
+    GoalsOverview,
     Overview,
     Part,
-    Wanted,
     corrected_content,
     current_mode,
+    goals_content,
+    load_goals,
     load_overview,
     load_parts,
-    load_wanted,
     parts_content,
     project_content,
     rate_content,
     verdicts_content,
-    wanted_content,
 )
 from screens.overview.histogram import Histogram
 from screens.overview.next_steps import ProjectProgress, Step, next_steps
@@ -103,7 +103,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._reading = False
         self._read_again = False
         self._parted = False
-        self._wanted: Wanted | None = None
+        self._goals: GoalsOverview | None = None
         self._report: CalibrationReport | None = None
         self._reported_for: object = None
 
@@ -116,7 +116,7 @@ class OverviewScreen(WorkbenchScreen[None]):
                 yield Static(id="rate-text")
                 yield Static(id="corrected-text")
                 yield Histogram(id="histogram")
-            with Card("What you said", id="verdicts"):
+            with Card("Your verdicts", id="verdicts"):
                 yield Static(id="verdicts-text")
             with Card("What did they want?", id="goals"):
                 yield Static(id="goals-text")
@@ -147,7 +147,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._show_steps()
         self._load_report(found)
         self._load_parts()
-        self._load_wanted()
+        self._load_goals()
         self._read_on()
 
     def _load_report(self, found: Overview) -> None:
@@ -179,17 +179,17 @@ class OverviewScreen(WorkbenchScreen[None]):
 
         self.in_background(lambda: load_parts(self.services), show, group="parts")
 
-    def _load_wanted(self) -> None:
+    def _load_goals(self) -> None:
         """Reads the goals, and not again while a job keeps changing them."""
-        if self._wanted is not None and self.services.jobs.active():
+        if self._goals is not None and self.services.jobs.active():
             return
 
-        def show(found: Wanted) -> None:
-            self._wanted = found
-            self.query_one("#goals-text", Static).update(wanted_content(found))
+        def show(found: GoalsOverview) -> None:
+            self._goals = found
+            self.query_one("#goals-text", Static).update(goals_content(found))
             self._show_steps()
 
-        self.in_background(lambda: load_wanted(self.services), show, group="wanted")
+        self.in_background(lambda: load_goals(self.services), show, group="wanted")
 
     def _show_project(self) -> None:
         if self._found is not None:
@@ -257,8 +257,8 @@ class OverviewScreen(WorkbenchScreen[None]):
                 per_hour=self._pace.per_hour,
                 half_width=_half_width(self._report),
                 calibrated=found.rule.source != "default",
-                clustered=None if self._wanted is None else self._wanted.shown is not None,
-                proposals=0 if self._wanted is None else self._wanted.proposals,
+                clustered=None if self._goals is None else self._goals.shown is not None,
+                proposals=0 if self._goals is None else self._goals.proposals,
             )
         )
         if steps == self._steps:
@@ -297,7 +297,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         modes = {"verdicts": "triage", "goals": "goals"}
         self.app.switch_mode(modes.get(message.card.id or "", "conversations"))
 
-    def _heard(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         if isinstance(event, DataChanged) and "verdict" in event.tables:
             self._pace.tick(self._clock())
         if isinstance(event, JobStarted | JobEnded):
@@ -305,7 +305,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             self._stale = not self.is_active
             if self.is_active:
                 self.refresh_data()
-        super()._heard(event)
+        super()._handle_event(event)
 
 
 def _half_width(report: CalibrationReport | None) -> float | None:

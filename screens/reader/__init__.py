@@ -1,1 +1,1 @@
-"""One conversation in full."""
+"""The reader: one conversation in full."""

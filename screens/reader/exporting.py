@@ -1,4 +1,4 @@
-"""Takes the text of the conversation that is read elsewhere: to the clipboard, a pager or an editor."""
+"""Copies the conversation to the clipboard, or opens it in a pager or an editor."""
 
 from __future__ import annotations
 

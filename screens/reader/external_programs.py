@@ -1,4 +1,4 @@
-"""A conversation in a pager or an editor of the person's own. Knows nothing of Textual.
+"""Opens a conversation in the pager or editor of the person. Without Textual.
 
 Not covered: what the person's program does with the file; it gets display-safe text in a file that is not meant to
 be changed and is deleted when the program ends.

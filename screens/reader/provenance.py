@@ -1,4 +1,4 @@
-"""Where a number comes from, and the record as imported: two dialogs over one conversation."""
+"""Two dialogs about one conversation: where its score comes from, and its record as imported."""
 
 from __future__ import annotations
 
@@ -131,11 +131,12 @@ def score_lines(facts: Facts) -> Lines:
     if score.reason:
         lines.append(("reason", one_line(score.reason)))
     lines += [
-        ("p end", number_format.probability(score.p_end, digits)),
         (
-            "normalised",
-            f"{number_format.probability(score.p_end_normalised, digits)}  p end / (p end + p of going on)",
+            "p end",
+            f"{number_format.probability(score.p_end_normalised, digits)}"
+            "  p of the end tag / (p of the end tag + p of going on)",
         ),
+        ("p of the end tag", number_format.probability(score.p_end, digits)),
         (
             "rule",
             f"complete from {number_format.probability(rule.threshold)}, "
@@ -144,7 +145,7 @@ def score_lines(facts: Facts) -> Lines:
         ("mode", score.mode),
         ("model", one_line(score.model)),
         ("adapter", one_line(score.adapter) if score.adapter else "none"),
-        ("noise", noise_words(score.noise)),
+        ("noise", format_noise(score.noise)),
         ("configuration", one_line(score.config_hash, 64)),
     ]
     if facts.remaining is not None:
@@ -178,7 +179,7 @@ def _value(value: Any) -> str:
     return display_safe(text[:PROMPT_CHARS].strip())
 
 
-def noise_words(noise: float | None) -> str:
+def format_noise(noise: float | None) -> str:
     """The model's batch noise, and what follows for the figures."""
     if noise is None:
         return "not measured on this model"

@@ -1,4 +1,4 @@
-"""One conversation: its turns, and beside them the curve of `p_end`."""
+"""The reader: the turns of one conversation, and beside them the completeness curve."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from screens.widgets.transcript import Transcript
 
 
 class ReaderScreen(WorkbenchScreen[int]):
-    """Reads through an order of conversations; answers with the id of the last one read."""
+    """Shows conversations one after another; returns the id of the last one when it is closed."""
 
     CSS_PATH = "reader.tcss"
     AUTO_FOCUS = "#text"
@@ -203,7 +203,7 @@ class ReaderScreen(WorkbenchScreen[int]):
             (" " + number_format.probability(p, self._facts.digits), ""),
         ]
 
-    # Turns and boundaries follow each other
+    # The current turn and the marked boundary, which follow each other
 
     def on_transcript_turn_changed(self, message: Transcript.TurnChanged) -> None:
         """Marks the turn on the curve and in the list of boundaries."""
@@ -258,7 +258,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         else:
             self._go_to_boundary(at)
 
-    # Finding
+    # Search
 
     def action_find(self) -> None:
         """Opens the find line."""
@@ -368,7 +368,7 @@ class ReaderScreen(WorkbenchScreen[int]):
     def action_leave(self) -> None:
         """Gives up finding, and goes back when nothing is looked for."""
         if not self.is_attached or self._pruning:
-            return  # a second key while it closes
+            return  # a second key while the screen closes does nothing
         line = self.query_one(FindLine)
         if line.is_open:
             line.close()

@@ -1,1 +1,1 @@
-"""What all screens share: frame, dialogs, palette, help, keys, themes."""
+"""The frame of all screens: title line, dialogs, command palette, help, keys, themes."""

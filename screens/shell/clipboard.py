@@ -1,4 +1,4 @@
-"""Copies text to the clipboard, and says how much."""
+"""Copies text to the clipboard, and notifies how many characters were copied."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ TERMINAL_LIMIT = 74_000
 
 
 def copy(widget: Widget, text: str, what: str) -> None:
-    """Copies a text as it is, and says so; `what` names it, as in `message 4`."""
+    """Copies a text unchanged and notifies; `what` names it in the notice, as in `message 4`."""
     app: App[object] = widget.app
     app.copy_to_clipboard(without_surrogates(text))
     size = f"{len(text):,} character{'s' if len(text) != 1 else ''}"
-    said = f"Copied {what}: {size}."
+    message = f"Copied {what}: {size}."
     if len(text) > TERMINAL_LIMIT:
-        said += f" Some terminals take no more than {TERMINAL_LIMIT:,}."
-    widget.notify(said, markup=False)
+        message += f" Some terminals take no more than {TERMINAL_LIMIT:,}."
+    widget.notify(message, markup=False)

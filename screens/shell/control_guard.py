@@ -1,4 +1,4 @@
-"""The net under `display_safe`: no control byte leaves the app, whatever a widget was given.
+"""A second guard after `display_safe`: no control byte reaches the terminal, whatever a widget was given.
 
 Every widget makes untrusted text safe where it takes it in, before widths are measured. This filter sees
 each line just before it goes to the terminal and catches what slipped through. Not covered: titles that the

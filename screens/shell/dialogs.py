@@ -34,7 +34,7 @@ def hint_line(*pairs: tuple[str, str]) -> Content:
 
 
 class Dialog(Keyed, ModalScreen[T], Generic[T]):
-    """A question that is answered once."""
+    """Base of the dialogs: a question with one answer."""
 
     def dismiss(self, result: T | None = None) -> AwaitComplete:
         """Closes with the answer. The second of two quick enters is ignored; it would close the screen below."""
@@ -42,7 +42,7 @@ class Dialog(Keyed, ModalScreen[T], Generic[T]):
 
 
 class TextDialog(Dialog[str | None]):
-    """Asks for one line; None when it was left."""
+    """Asks for one line of text; returns None when it is closed without an answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
 
@@ -69,7 +69,7 @@ class TextDialog(Dialog[str | None]):
 
 
 class ChoiceDialog(Dialog[T | None], Generic[T]):
-    """Asks for one of several values; None when it was left."""
+    """Asks for one of several values; returns None when it is closed without a choice."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
 

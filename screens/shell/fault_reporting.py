@@ -1,4 +1,4 @@
-"""What the app reports when it ends on an exception that nobody caught."""
+"""How the app reports an uncaught exception that ends it."""
 
 from __future__ import annotations
 

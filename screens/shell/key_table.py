@@ -1,4 +1,6 @@
-"""The one table of keys: every place of the program, its actions, their keys. Help, docs and checks are made of it."""
+"""The table of all keys: every place of the program, its actions and their keys. Help, docs/keys.md and the checks of
+a keymap are made from it.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A screen, dialog or pane with the actions it adds; `title` is its name in words."""
+    """A screen, dialog or pane with the actions it adds; `title` is its name in plain words, `what` its description."""
 
     name: str
     title: str

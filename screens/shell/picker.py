@@ -32,7 +32,7 @@ SUFFIX = ".wb"
 
 
 class PickerApp(Keyed, FaultReportingApp[str | None], inherit_bindings=False):
-    """Lists recent projects and answers with the path of the one to open, None when it was left."""
+    """Lists recent projects; returns the path of the one to open, None when it is closed without a choice."""
 
     TITLE = "Conversation Workbench"
     CSS_PATH = ["common.tcss", "picker.tcss"]  # noqa: RUF012 - Textual declares it
@@ -110,11 +110,11 @@ class PickerApp(Keyed, FaultReportingApp[str | None], inherit_bindings=False):
         """Enter or a click opens."""
         project = self._projects[event.option_index]
         if project.size is None:
-            self._tell(f"{project.path} is not there any more.", "d takes it off the list.")
+            self._show_problem(f"{project.path} is not there any more.", "d takes it off the list.")
         else:
             self.exit(project.path)
 
-    def _tell(self, what: str, hint: str) -> None:
+    def _show_problem(self, what: str, hint: str) -> None:
         self.push_screen(ErrorDialog(WorkbenchError(what, hint), "This cannot be opened"))
 
     def action_other(self) -> None:
@@ -127,7 +127,7 @@ class PickerApp(Keyed, FaultReportingApp[str | None], inherit_bindings=False):
             if path.is_file():
                 self.exit(os.fspath(path.absolute()))
             else:
-                self._tell(f"There is no file {path}.", "n makes a new project.")
+                self._show_problem(f"There is no file {path}.", "n makes a new project.")
 
         self.push_screen(
             TextDialog("Open a project", placeholder=f"path of a {SUFFIX} file"), chosen
@@ -143,9 +143,13 @@ class PickerApp(Keyed, FaultReportingApp[str | None], inherit_bindings=False):
             if not path.suffix:
                 path = path.with_suffix(SUFFIX)
             if path.exists():
-                self._tell(f"{path} is there already.", "o opens it, or choose another name.")
+                self._show_problem(
+                    f"{path} is there already.", "o opens it, or choose another name."
+                )
             elif not path.parent.is_dir():
-                self._tell(f"There is no folder {path.parent}.", "Choose one that is there.")
+                self._show_problem(
+                    f"There is no folder {path.parent}.", "Choose one that is there."
+                )
             else:
                 self.exit(os.fspath(path))
 

@@ -1,4 +1,4 @@
-"""How a screen opens a screen of another folder without importing it: the app says which class each one is."""
+"""How a screen opens a screen of another folder without importing it: the app provides the functions that make them."""
 
 from __future__ import annotations
 

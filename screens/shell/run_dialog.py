@@ -1,4 +1,4 @@
-"""What a scoring run would cost, before it starts."""
+"""The dialog before a scoring run: its mode, and what it would cost."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class RunDialog(Dialog[Mode | None]):
         background(
             self,
             lambda: self._jobs.estimate_scoring(mode),
-            lambda estimate: self._tell(mode, estimate_content(estimate)),
-            lambda error: self._tell(mode, refusal_content(error)),
+            lambda estimate: self._show_estimate(mode, estimate_content(estimate)),
+            lambda error: self._show_estimate(mode, refusal_content(error)),
             group="estimate",
         )
 
-    def _tell(self, mode: Mode, content: Content) -> None:
+    def _show_estimate(self, mode: Mode, content: Content) -> None:
         self._known[mode] = content
         self.query_one("#estimate", Static).update(content)
 

@@ -1,4 +1,4 @@
-"""A dialog of several fields that ask for a run, with what that run costs before anything starts."""
+"""A form that describes a run, and shows what the run costs before it starts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         self._known: Request | None = None
         self._pressed = False
 
-    # What a subclass defines
+    # To be defined by a subclass
 
     def fields(self) -> ComposeResult:
         """Its lines."""
@@ -74,7 +74,7 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         """Help text of a field, by its id."""
         raise NotImplementedError
 
-    # What its fields hold
+    # Values of the fields
 
     def text(self, field: str) -> str:
         """What is written in a field."""
@@ -84,7 +84,7 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         """Which of its choices a field is at."""
         return self.query_one(f"#{field}", Cycle).at
 
-    # What happens
+    # Events
 
     def compose(self) -> ComposeResult:
         """Fields, help for the one in focus, cost, keys."""
@@ -129,9 +129,9 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         self._pressed = True
 
     def _forget(self) -> None:
-        """The estimate no longer fits the fields; nothing starts before the next one."""
+        """Drops the estimate, which no longer fits the fields; nothing starts before the next one."""
         self._known, self._pressed = None, False
-        self._tell(Content.styled("estimating …", "$tone-muted"))
+        self._show_estimate(Content.styled("estimating …", "$tone-muted"))
 
     def _estimate(self) -> None:
         try:
@@ -149,15 +149,15 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
 
     def _refuse(self, error: WorkbenchError) -> None:
         self._pressed = False
-        self._tell(refusal_content(error))
+        self._show_estimate(refusal_content(error))
 
     def _show_cost(self, request: Request, cost: Cost) -> None:
         self._known = request
-        self._tell(self.cost_text(request, cost))
+        self._show_estimate(self.cost_text(request, cost))
         if self._pressed:
             self.dismiss(request)
 
-    def _tell(self, content: Content) -> None:
+    def _show_estimate(self, content: Content) -> None:
         self.query_one("#estimate", Static).update(content)
 
     def _show_help(self) -> None:

@@ -1,4 +1,4 @@
-"""The themes and the tones: one hue for each meaning, legible on dark, on light and in sixteen colours.
+"""The themes, and the tones: one colour for each meaning, legible on dark, on light and in sixteen colours.
 
 The ANSI theme uses the terminal's own colours only, and its default ones for whatever must be readable on a
 terminal that may be dark or light.

@@ -1,4 +1,4 @@
-"""The keys that undo and redo decisions on goal groups, for the screens that show the outcome."""
+"""Undo and redo of decisions on goal groups, for the screens that show groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from screens.widgets.groups.decisions import decision_text
 
 
 class UndoScreen(WorkbenchScreen[None]):
-    """A screen on which decisions on goal groups are undone and redone; it is read again after each."""
+    """Base of the screens that undo and redo decisions on goal groups; reads the data again after each."""
 
     def action_undo(self) -> None:
         """Undoes the newest act."""

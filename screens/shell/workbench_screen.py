@@ -1,4 +1,4 @@
-"""What every screen has: the title line, the footer, the jobs bar, and a way to show an error."""
+"""The base of every screen: title line, footer, jobs bar, and error dialogs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ResultT = TypeVar("ResultT")
 T = TypeVar("T")
 
 REFRESH_SECONDS = 0.5
-"""Seconds within which several changes are shown by one refresh."""
+"""Seconds within which several changes are combined into one refresh."""
 
 MODES = (
     ("overview", "1", "Overview"),
@@ -193,7 +193,7 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Listens to the engine and reads for the first time."""
-        self.feed.signal.subscribe(self, self._heard)
+        self.feed.signal.subscribe(self, self._handle_event)
         self.refresh_data()
 
     def on_screen_resume(self) -> None:
@@ -204,7 +204,7 @@ class WorkbenchScreen(Keyed, Screen[ResultT], inherit_bindings=False):
             self._stale = False
             self.refresh_data()
 
-    def _heard(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         if not isinstance(event, DataChanged):
             return
         if not self.is_active:

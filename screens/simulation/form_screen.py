@@ -1,4 +1,6 @@
-"""A person answers a form in place of the simulated user, and watches what the modules make of it."""
+"""Fills a form in conversation: the person answers in place of the simulated user, and sees the replies of the
+modules.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ OTHER_FORM = "another: a JSON file"
 
 @dataclass(frozen=True, slots=True)
 class FormChoice:
-    """Which form, filled how, with which model; None is the project's."""
+    """The form, its variant (how it is filled), and the model; a model of None is that of the project."""
 
     form: str
     variant: str
@@ -143,7 +145,7 @@ class FormScreen(WorkbenchScreen[None]):
         yield Input(placeholder="your answer")
 
     def on_mount(self) -> None:
-        """Looks at the state every `POLL_SECONDS`."""
+        """Reads the state every `POLL_SECONDS`."""
         super().on_mount()
         self.query_one(TitleLine).say(Content.styled("Fill a form", "bold"))
         self.set_interval(POLL_SECONDS, self._look)
@@ -214,7 +216,7 @@ class FormScreen(WorkbenchScreen[None]):
         self.app.push_screen(ChoiceDialog("This form is not finished", choices), chosen)
 
     def action_conversation(self) -> None:
-        """Opens the conversation that it became."""
+        """Opens the conversation that was stored of the finished form."""
         key = self._state.conversation_id
         if key is None:
             self.notify("There is no conversation yet.", markup=False)
@@ -236,14 +238,14 @@ def dialogue_content(state: SessionState, width: int) -> Content:
             asked = question_of(line) or asked
     if state.question is not None:
         parts.append(("asks", state.question, "bold $tone-bright"))
-        parts += [("for", field_words(field), "$tone-muted") for field in state.asked[:FIELDS]]
+        parts += [("for", format_field(field), "$tone-muted") for field in state.asked[:FIELDS]]
         if len(state.asked) > FIELDS:
             parts.append(("", f"and {len(state.asked) - FIELDS} more", "$tone-muted"))
     return Content("\n").join(_message(*part, width) for part in parts)
 
 
-def field_words(field: AskedField) -> str:
-    """A field as the person who fills it needs to know it."""
+def format_field(field: AskedField) -> str:
+    """A field with its label, type and options."""
     kind = "" if field.required else " (optional)"
     options = f": {' | '.join(field.options)}" if field.options else ""
     return f"{field.label}{kind}{options}"
@@ -267,7 +269,7 @@ def _message(who: str, text: str, style: str, width: int) -> Content:
 
 
 def state_content(state: SessionState) -> Content:
-    """What the form waits for, or its result."""
+    """What the form waits for, or the result once it is finished."""
     if state.over is not None:
         keys: list[tuple[str, str]] = []
         if state.conversation_id is not None:

@@ -8,7 +8,7 @@ from engine.services.simulation.service import SimulationService
 from screens.simulation import formatting
 
 LISTEN_SECONDS = 0.4
-"""Between two looks at the replies."""
+"""Seconds between two reads of the replies."""
 
 
 class LivePane(Static):

@@ -1,4 +1,4 @@
-"""Proposed shards, for a person to approve: each with the span of the instruction that it covers."""
+"""Proposed shards, which a person approves: each with the span of the instruction that it covers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
 
 Listed = tuple[int, int, DraftShard]
-"""The id of a row, the place of the shard among those of its instruction, and the shard."""
+"""The id of a row, the index of the shard in its instruction, and the shard."""
 AUTHORS = {"model": "model", "text": "as in the text", "person": "you"}
 SIGNS: dict[State, tuple[str, str]] = {
     "proposed": ("○ waits for you", "$tone-borderline"),
@@ -32,7 +32,7 @@ SIGNS: dict[State, tuple[str, str]] = {
     "rejected": ("✗ rejected", "$tone-incomplete"),
 }
 MOST_SHARDS = 1_000_000
-"""More than any instruction has, so that ids of rows do not meet."""
+"""More shards than any instruction has, so that row ids of two instructions differ."""
 
 
 class ShardsScreen(WorkbenchScreen[None]):
@@ -73,7 +73,7 @@ class ShardsScreen(WorkbenchScreen[None]):
         yield Static(id="missing")
 
     def on_mount(self) -> None:
-        """Names itself."""
+        """Sets the title."""
         super().on_mount()
         self.query_one(TitleLine).say(Content.styled("Shards", "bold"))
 
@@ -126,7 +126,7 @@ class ShardsScreen(WorkbenchScreen[None]):
         """Enter words it anew."""
         self.action_edit()
 
-    # Acts
+    # Changes
 
     def action_go(self, by: int) -> None:
         """Shows another instruction."""
@@ -148,7 +148,7 @@ class ShardsScreen(WorkbenchScreen[None]):
         self._act(lambda: self._drafts.decide(nth, state), then)
 
     def action_edit(self) -> None:
-        """Asks for other words."""
+        """Asks for another wording of the shard."""
         shard, nth = self._shard, self._nth
         if shard is None:
             return
@@ -236,11 +236,11 @@ def text_content(draft: ShardDraft, shard: DraftShard | None) -> Content:
 
 
 def missing_content(draft: ShardDraft) -> Content:
-    """What speaks against these shards."""
+    """The reasons against these shards: words that no shard covers, what the model misses, lost score."""
     parts: list[Content] = []
     if draft.lost:
         lost = one_line(", ".join(draft.lost), 300)
-        parts.append(Content.assemble(("No shard says: ", "$tone-incomplete"), lost))
+        parts.append(Content.assemble(("In no shard: ", "$tone-incomplete"), lost))
     if draft.missing:
         missing = one_line(draft.missing, 300)
         parts.append(Content.assemble(("The model misses: ", "$tone-borderline"), missing))
@@ -251,5 +251,5 @@ def missing_content(draft: ShardDraft) -> Content:
         parts.append(Content.assemble(f"{scores}, ", (verdict, tone)))
     if not parts:
         asked = "the model misses nothing" if draft.missing == "" else "the model was not asked"
-        parts = [Content.styled(f"Every number and name is said; {asked}.", "$tone-muted")]
+        parts = [Content.styled(f"Every number and name is in a shard; {asked}.", "$tone-muted")]
     return Content("\n").join(parts)

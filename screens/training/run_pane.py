@@ -49,7 +49,7 @@ class RunPane(Vertical):
         line.display = problem is not None
         line.update(problem or "")
         if before is not None and _without_time(before) == _without_time(detail):
-            return  # drawing takes processor time from the run
+            return  # drawing takes processor time from the training run
         self._show_curves(detail)
         self._show_texts()
         if before is None or detail.run.name != before.run.name:

@@ -149,7 +149,7 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
 
     def _show(self, runs: list[TrainingRun], detail: RunDetail | None) -> None:
         self._notify_ends(runs)
-        self.feed.tell_training(next((run for run in runs if run.state == "running"), None))
+        self.feed.publish_training(next((run for run in runs if run.state == "running"), None))
         self.runs = runs
         for run in runs:
             self._numbers.setdefault(run.name, len(self._numbers))

@@ -1,4 +1,6 @@
-"""The complete answers of a tree as a list, by wording or by meaning, and beside those of another tree."""
+"""The dialog that lists the complete answers of a tree, by wording or by meaning, and compares them with another
+tree.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from screens.widgets.background import background
 from screens.widgets.row_table import Column, Piece, RowTable
 
 THRESHOLD = 0.85
-"""Similarity from which on two answers mean the same, by default."""
+"""Default similarity at or above which two answers count as equal in meaning."""
 STEP = 0.05
 
 
@@ -35,8 +37,9 @@ class Line:
 
     Attributes:
         at: Its number in the list.
-        there: Probability of the same answer in the other tree; None where that has no such answer, or is not there.
-        meaning: Probability of the group that begins here; None inside of one, and where there are no groups.
+        there: Probability of the same answer in the other tree; None where there is no such answer or no other tree.
+        meaning: Probability of the group of equal meaning, on its first line only; None on other lines and without
+            groups.
     """
 
     at: int
@@ -46,7 +49,7 @@ class Line:
 
 
 def lines_of(answers: Sequence[AnswerRow], others: Sequence[AnswerRow]) -> list[Line]:
-    """The lines of answers that stand group by group, or in no group."""
+    """The lines of answers that are sorted by group, or not grouped."""
     there = {other.text: other.probability for other in others}
     masses: dict[int, float] = {}
     for answer in answers:
@@ -126,7 +129,7 @@ class AnswersDialog(Dialog[int | None]):
         self.table.show_columns(self._columns())
         self.table.show(array("q", range(len(self._lines))))
         self.query_one("#about", Static).update(self._about())
-        self._tell()
+        self._show_answer()
 
     def _about(self) -> Content:
         grouped = self._meanings
@@ -157,7 +160,7 @@ class AnswersDialog(Dialog[int | None]):
             self._show()
 
     def action_threshold(self, direction: int) -> None:
-        """Asks for more or less similarity of answers that mean the same."""
+        """Raises or lowers the similarity at which answers count as equal in meaning, and groups again."""
         self._threshold = round(min(1.0, max(STEP, self._threshold + direction * STEP)), 2)
         self._group()
 
@@ -202,14 +205,14 @@ class AnswersDialog(Dialog[int | None]):
     def _fetch(self, ids: Sequence[int]) -> list[Line]:
         return [self._lines[at] for at in ids if at < len(self._lines)]
 
-    def _tell(self) -> None:
+    def _show_answer(self) -> None:
         at = self.table.cursor_id
         text = "" if at is None else one_line(self._lines[at].answer.text, 400)
         self.query_one("#whole", Static).update(Content.styled(text, "$tone-muted"))
 
     def on_row_table_highlighted(self) -> None:
         """Shows the whole answer under the cursor."""
-        self._tell()
+        self._show_answer()
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter goes to the leaf."""

@@ -1,4 +1,4 @@
-"""The columns and orders of the list of trees, and which trees are marked as outliers."""
+"""The columns and orders of the list of trees, and which trees are marked as unusual."""
 
 from __future__ import annotations
 
@@ -19,35 +19,37 @@ TURNS_WIDTH = 12
 STANDS_OUT = "▲"
 DECILE = 0.9
 FEWEST = 10
-"""The number of trees from which on the top tenth is marked."""
+"""Fewest trees in a list whose top tenth is marked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One order: its title, the value of a tree (None is last), and whether it begins descending."""
+    """An order: its title, the value of a tree (None comes last), and whether it is descending at first."""
 
     title: str
     value: Callable[[TreeItem], float | str | None]
-    falling: bool = False
+    descending: bool = False
 
 
 ORDERS: dict[str, Order] = {
     "name": Order("name", lambda item: item.name),
     "step": Order("step", lambda item: item.row.step),
-    "leaves": Order("leaves", lambda item: _grown(item.row, item.row.leaves), falling=True),
+    "leaves": Order("leaves", lambda item: _grown(item.row, item.row.leaves), descending=True),
     "best": Order("best log-probability, least sure first", lambda item: item.row.max_log_prob),
     "covered": Order("covered", lambda item: _grown(item.row, item.row.covered)),
-    "entropy": Order("entropy", lambda i: _grown(i.row, i.row.entropy_high), falling=True),
+    "entropy": Order("entropy", lambda i: _grown(i.row, i.row.entropy_high), descending=True),
     "fork": Order("first fork", lambda item: item.row.fork_depth),
-    "said": Order("log-probability of what was said", lambda item: item.row.answer_log_prob),
-    "held": Order("how much of what was said is in the tree", lambda item: held_share(item.row)),
+    "said": Order("log-probability of the recorded answer", lambda item: item.row.answer_log_prob),
+    "held": Order(
+        "share of the recorded answer that is in the tree", lambda item: held_share(item.row)
+    ),
 }
-"""What the list can be ordered by, by column."""
+"""The orders of the list, by the key of their column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deciles:
-    """Limits from which on a tree is marked: the top tenth of leaves and of the negative best log-probability."""
+    """Limits at or above which a tree is marked: the top tenth of leaves, and of the negative best log-probability."""
 
     leaves: float = math.inf
     surprise: float = math.inf
@@ -165,7 +167,7 @@ def columns(
         Column("covered", "covered", number_format.BAR_WIDTH + 4, covered, keep=6),
         Column("entropy", "bits", 9, lambda item: _bits_cell(item.row), right=True, keep=7),
         Column("fork", "first fork", 15, fork, keep=2),
-        Column("said", "said", 9, lambda item: _said_cell(item.row), right=True, keep=5),
+        Column("said", "said", 9, lambda item: _recorded_cell(item.row), right=True, keep=5),
         Column("held", "in the tree", 11, held, right=True, keep=3),
     ]  # fmt: skip
     if turns:
@@ -188,7 +190,7 @@ def _bits_cell(row: TreeRow) -> Sequence[Piece]:
     return [(number_format.between(row.entropy_low, row.entropy_high), "")]
 
 
-def _said_cell(row: TreeRow) -> Sequence[Piece]:
+def _recorded_cell(row: TreeRow) -> Sequence[Piece]:
     return [(number_format.log_probability(row.answer_log_prob), "tone--muted")]
 
 

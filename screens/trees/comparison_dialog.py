@@ -1,4 +1,4 @@
-"""The dialog that asks how to grow a tree for a comparison, and shows the cost."""
+"""The dialog that asks how to grow a second tree for a comparison, and shows the cost."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from screens.widgets.background import background
 from screens.widgets.choices import Choices
 
 
-class BesideDialog(Dialog[TreeRequest | None]):
+class ComparisonDialog(Dialog[TreeRequest | None]):
     """Asks for model, adapter and alpha, and shows the cost before anything starts."""
 
+    PLACE = "beside"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Leave"),
         Binding("enter", "start", "Start", priority=True),
@@ -61,7 +62,7 @@ class BesideDialog(Dialog[TreeRequest | None]):
             self,
             self._trees.models,
             self._show_models,
-            lambda error: self._tell(refusal_content(error)),
+            lambda error: self._show_estimate(refusal_content(error)),
             group="models",
         )
 
@@ -88,11 +89,13 @@ class BesideDialog(Dialog[TreeRequest | None]):
         self._known = None
         alpha = alpha_from(self.query_one("#alpha", Input).value)
         if alpha is None or not self._models:
-            self._tell(Content.styled("Alpha is above 0 and at most 1.", "$tone-incomplete"))
+            self._show_estimate(
+                Content.styled("Alpha is above 0 and at most 1.", "$tone-incomplete")
+            )
             return
         model = self._models[self.query_one(Choices).highlighted or 0]
         adapter = self.query_one("#adapter", Input).value.strip() or None
-        self._tell(Content.styled("estimating …", "$tone-muted"))
+        self._show_estimate(Content.styled("estimating …", "$tone-muted"))
 
         def estimated() -> tuple[TreeRequest, Estimate]:
             request = self._trees.request_like(self._item, alpha, model, adapter)
@@ -101,17 +104,17 @@ class BesideDialog(Dialog[TreeRequest | None]):
         def arrived(found: tuple[TreeRequest, Estimate]) -> None:
             request, estimate = found
             self._known = request if estimate.items else None
-            self._tell(estimate_content(estimate))
+            self._show_estimate(estimate_content(estimate))
 
         background(
             self,
             estimated,
             arrived,
-            lambda error: self._tell(refusal_content(error)),
+            lambda error: self._show_estimate(refusal_content(error)),
             group="estimate",
         )
 
-    def _tell(self, content: Content) -> None:
+    def _show_estimate(self, content: Content) -> None:
         self.query_one("#estimate", Static).update(content)
 
     def action_start(self) -> None:

@@ -1,4 +1,4 @@
-"""Texts about trees that several screens show. All are safe to display."""
+"""Texts about trees that several screens show; all are display-safe."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from engine.text import one_line
 from engine.trees.compare import TreeComparison
 
 
-def grown_words(of: TreeRow | ConfigRow) -> str:
+def format_growth(of: TreeRow | ConfigRow) -> str:
     """The alpha, mode, model and adapter that grew a tree or a set of trees."""
     adapter = f" + {of.adapter}" if of.adapter else ""
     return one_line(f"{of.model}{adapter} · alpha {of.alpha:g} · {of.mode}", 90)
 
 
-def config_words(config: ConfigRow) -> str:
+def format_config(config: ConfigRow) -> str:
     """The configuration of a set of trees, with the place in the conversations."""
-    return f"{grown_words(config)} · {one_line(config.place)}"
+    return f"{format_growth(config)} · {one_line(config.place)}"
 
 
 def between_content(found: TreeComparison) -> Content:
@@ -38,10 +38,10 @@ def between_content(found: TreeComparison) -> Content:
 
 
 def tabs_content(rows: Sequence[TreeRow], front: int) -> Content:
-    """The trees of which a narrow terminal shows one, with the key to the other."""
+    """The names of both trees with the key that changes between them, for a narrow terminal that shows one."""
     tabs = [
         Content.styled(
-            f" {one_line(grown_words(row), 30)} ",
+            f" {one_line(format_growth(row), 30)} ",
             "bold $tone-tab on $tone-tab-back" if at == front else "$tone-muted",
         )
         for at, row in enumerate(rows)

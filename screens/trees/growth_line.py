@@ -14,7 +14,7 @@ from screens.widgets.engine_feed import EngineFeed
 
 
 class GrowthLine(Static):
-    """Shows the progress of one job and how to stop it; takes no room while there is none."""
+    """Shows the progress of one job and the key that stops it; hidden while there is no job."""
 
     DEFAULT_CSS = """
     GrowthLine { display: none; height: 1; padding: 0 1; }
@@ -33,7 +33,7 @@ class GrowthLine(Static):
 
     def on_mount(self) -> None:
         """Listens to the engine."""
-        self._feed.signal.subscribe(self, self._heard)
+        self._feed.signal.subscribe(self, self._handle_event)
 
     @property
     def is_growing(self) -> bool:
@@ -50,16 +50,16 @@ class GrowthLine(Static):
         self._last, self._kept, self._between = last, kept, False
         if job in [active.job_id for active in self._jobs.active()]:
             self._job = job
-            self._tell("waiting for the model")
-        else:  # it ended before its number came back
+            self._show_progress("waiting for the model")
+        else:  # the job ended before its id was returned
             self.post_message(self.Ended())
 
     def stop(self) -> None:
-        """Asks the job to stop; what has grown is kept."""
+        """Asks the job to stop."""
         if self._job is not None:
             self._jobs.cancel(self._job)
 
-    def _heard(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         if self._between and isinstance(event, JobStarted) and event.stage == self._last:
             self._job, self._between = event.job_id, False
         if self._job is None or getattr(event, "job_id", None) != self._job:
@@ -70,7 +70,7 @@ class GrowthLine(Static):
                 parts.insert(0, f"{number_format.counted(event.done, 'node')} read")
                 if event.rate:
                     parts.insert(1, f"{event.rate:,.0f} nodes/s")
-            self._tell(" · ".join(parts))
+            self._show_progress(" · ".join(parts))
         elif isinstance(event, JobEnded) and event.stage != self._last and event.outcome == "done":
             self._between = True
         elif isinstance(event, JobEnded):
@@ -78,7 +78,7 @@ class GrowthLine(Static):
             self.remove_class("-growing")
             self.post_message(self.Ended())
 
-    def _tell(self, words: str) -> None:
+    def _show_progress(self, words: str) -> None:
         self.add_class("-growing")
         self.update(
             Content.assemble(

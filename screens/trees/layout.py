@@ -35,8 +35,8 @@ class Segment:
         probability: Of the path to its first node, which is that of going this way at the fork.
         below: Of all leaves at or below it.
         entropy: Bits of the distribution of the token after its end; None where it was not read.
-        said: Whether the recorded answer goes through its first node.
-        said_ends: Whether the recorded answer leaves the tree, or ends, in it.
+        recorded: Whether the recorded answer goes through its first node.
+        recorded_ends: Whether the recorded answer leaves the tree, or ends, in it.
     """
 
     nodes: Sequence[int]
@@ -49,8 +49,8 @@ class Segment:
     probability: float
     below: float
     entropy: float | None
-    said: bool
-    said_ends: bool
+    recorded: bool
+    recorded_ends: bool
 
     @property
     def last(self) -> int:
@@ -124,8 +124,8 @@ class TreeLayout:
                     probability=math.exp(columns.path[nodes[0]]),
                     below=columns.below[nodes[0]],
                     entropy=columns.entropy[last],
-                    said=nodes[0] in self._said,
-                    said_ends=last_said in nodes,
+                    recorded=nodes[0] in self._said,
+                    recorded_ends=last_said in nodes,
                 )
             )
 
@@ -188,9 +188,9 @@ class TreeLayout:
         leaves = [at for at, segment in enumerate(self.segments) if segment.kind in LEAF_KINDS]
         return max(leaves, key=lambda at: (self.segments[at].below, -at), default=None)
 
-    def said_end(self) -> int | None:
+    def recorded_end(self) -> int | None:
         """The segment in which the recorded answer leaves the tree, or ends; None when it is not in the tree."""
-        return next((at for at, segment in enumerate(self.segments) if segment.said_ends), None)
+        return next((at for at, segment in enumerate(self.segments) if segment.recorded_ends), None)
 
     def leaves_with(self, text: str) -> list[int]:
         """The leaves whose whole text holds a text, whatever its case, in the order drawn."""
@@ -227,7 +227,7 @@ class Folding:
             for below in branches:
                 if segments[below].forks:
                     heapq.heappush(waiting, (-segments[below].below, below))
-        said = self.layout.said_end()
+        said = self.layout.recorded_end()
         if said is not None:
             self.reveal(said)
         return self

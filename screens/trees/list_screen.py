@@ -1,4 +1,4 @@
-"""The trees of the data set: how sure the model was, conversation by conversation."""
+"""The list of response trees: how sure the model was in each conversation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from screens.trees.columns import (
     ordered,
     worst_turns,
 )
-from screens.trees.formatting import config_words
+from screens.trees.formatting import format_config
 from screens.trees.run_form import TreeRunForm
 from screens.trees.scatter import Point, Scatter
 from screens.trees.screen import TreeScreen
@@ -70,7 +70,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self._by_id: dict[int, TreeItem] = {}
         self._turns: dict[int, list[TreeRow]] = {}
         self._worst_only = True
-        self._points: dict[int, int] = {}  # places in the scatter by id
+        self._points: dict[int, int] = {}  # index of the point in the scatter, by tree id
         self._deciles = Deciles()
         self.table = RowTable[TreeItem](
             self._columns(), self._fetch, lambda item: item.id, id="trees"
@@ -138,7 +138,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.query_one("#summary", Static).update(summary)
         self.set_class(not items, "-empty")
         self.query_one(".empty", Static).update(_empty_content(self._query))
-        if self.focused is None and items:  # it was hidden while there was nothing to list
+        if self.focused is None and items:  # the table was hidden while it was empty
             self.table.focus()
 
     def _turns_content(self) -> Content:
@@ -188,7 +188,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
             TreeScreen(self.services, self.feed, row.conversation_id, row.step, self.MODE)
         )
 
-    # Asking differently
+    # Changing the query
 
     def _ask(self, query: ListQuery) -> None:
         if query != self._query:
@@ -212,7 +212,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         edit_filter(self, words=True)
 
     def action_clear(self) -> None:
-        """Takes the filter away."""
+        """Clears the filter."""
         if self._query.filter:
             self.query_one(FilterLine).put(ListQuery().filter)
             self._ask(ListQuery())
@@ -224,7 +224,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def _sort_by(self, key: str) -> None:
         same = self._sort[0] == key
-        self._sort = (key, not self._sort[1] if same else ORDERS[key].falling)
+        self._sort = (key, not self._sort[1] if same else ORDERS[key].descending)
         self._show_order()
 
     def action_reverse(self) -> None:
@@ -266,7 +266,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
                 self.notify("No tree was grown yet; r grows them.", markup=False)
                 return
             choices = [
-                (c.config_hash, f"{config_words(c)} · {number_format.counted(c.trees, 'tree')}")
+                (c.config_hash, f"{format_config(c)} · {number_format.counted(c.trees, 'tree')}")
                 for c in found[0]
             ]
             self.app.push_screen(ChoiceDialog("Trees of", choices, found[1]), chosen)
@@ -295,10 +295,10 @@ def _summary(items: Sequence[TreeItem], config: ConfigRow | None, turns: Content
         )
     if len(items) > len(grown):
         parts.append(f"{len(items) - len(grown):,} without")
-    told = Content.assemble(" · ".join(parts), turns)
+    text = Content.assemble(" · ".join(parts), turns)
     if config is None:
-        return told
-    return Content.assemble(told, (f"   {config_words(config)}", "$tone-muted"))
+        return text
+    return Content.assemble(text, (f"   {format_config(config)}", "$tone-muted"))
 
 
 def _legend(deciles: Deciles, points: int) -> Content:

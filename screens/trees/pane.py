@@ -1,4 +1,6 @@
-"""One tree: how its probability divides, its measures, its segments, and the segment under the cursor."""
+"""The pane of one tree: its covered, pruned and unexpanded mass, its measures, its segments, and the one under the
+cursor.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,13 @@ from engine import number_format
 from engine.records.trees import TreeRow
 from engine.services.trees.records import OpenTree, PropertyBounds
 from engine.text import one_line
-from screens.trees.formatting import grown_words
+from screens.trees.formatting import format_growth
 from screens.trees.layout import Folding, Segment
-from screens.trees.tree_view import KIND_LOOKS, SAID, TreeView
+from screens.trees.tree_view import KIND_LOOKS, RECORDED, TreeView
 
 
 class TreePane(Vertical):
-    """Shows one stored tree; two of them stand side by side to be compared."""
+    """Shows one stored tree; two panes side by side compare two trees."""
 
     DEFAULT_CSS = """
     TreePane { width: 1fr; }
@@ -48,17 +50,17 @@ class TreePane(Vertical):
         self.opened = opened
         self.config_hash = opened.item.row.config_hash
         row = opened.item.row
-        self.query_one(".who", Static).update(Content.styled(grown_words(row), "bold"))
+        self.query_one(".who", Static).update(Content.styled(format_growth(row), "bold"))
         self.query_one(".account", Static).update(account_content(row))
         self.view.show(folding)
-        self._tell()
+        self._show_texts()
 
     def prove(self, bounds: PropertyBounds | None) -> None:
-        """Shows what the tree proves of a property; None forgets it."""
+        """Shows the bounds on the probability of a property; None hides them."""
         self.bounds = bounds
-        self._tell()
+        self._show_texts()
 
-    def _tell(self) -> None:
+    def _show_texts(self) -> None:
         if self.opened is not None:
             self.query_one(".measures", Static).update(
                 measures_content(self.opened.item.row, self.bounds)
@@ -74,7 +76,7 @@ class TreePane(Vertical):
 
 
 def account_content(row: TreeRow) -> Content:
-    """The configuration of the tree, and how its probability divides."""
+    """The configuration of the tree, and its covered, pruned and unexpanded mass."""
     return Content.assemble(
         ("covered ", "$tone-muted"),
         (number_format.probability(row.covered), "bold $tone-complete"),
@@ -85,7 +87,7 @@ def account_content(row: TreeRow) -> Content:
             number_format.probability(row.unexpanded),
             "bold $tone-accent" if row.unexpanded else "bold",
         ),
-        (f"   {grown_words(row)}", "$tone-muted"),
+        (f"   {format_growth(row)}", "$tone-muted"),
         (f" · {one_line(row.note, 60)}" if row.note else "", "$tone-borderline"),
     )
 
@@ -107,7 +109,7 @@ def measures_content(row: TreeRow, bounds: PropertyBounds | None) -> Content:
     ]
     if row.answer_log_prob is not None:
         parts.append(
-            f"{SAID[2:]} {number_format.log_probability(row.answer_log_prob)}, {row.answer_held:,} of "
+            f"{RECORDED[2:]} {number_format.log_probability(row.answer_log_prob)}, {row.answer_held:,} of "
             f"{row.answer_tokens:,} tokens in the tree"
         )
     parts.append(f"{row.nodes:,} nodes")
@@ -115,7 +117,9 @@ def measures_content(row: TreeRow, bounds: PropertyBounds | None) -> Content:
 
 
 def segment_content(segment: Segment, compared: bool, there: float | None) -> Content:
-    """What ends a segment, and its figures with more digits than its line has; `there` is that of a tree beside."""
+    """How a segment ends, and its figures with more digits than on its line; `there` is its probability in the other
+    tree.
+    """
     parts: list[str] = []
     if segment.forks:
         parts.append(

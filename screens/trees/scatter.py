@@ -30,7 +30,7 @@ Cell = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One thing; both values are at least 0, and `x` is drawn on a logarithmic scale."""
+    """One point. Both values are at least 0; `x` is drawn on a logarithmic scale."""
 
     x: float
     y: float
@@ -64,7 +64,7 @@ def plot(
 
 
 def nearest(places: Sequence[tuple[int, int]], at: int, down: int, across: int) -> int | None:
-    """The point that is next in a direction; None where there is none further that way.
+    """The index of the nearest point in a direction; None where there is none.
 
     Args:
         places: Line and column of each point.

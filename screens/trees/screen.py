@@ -1,4 +1,4 @@
-"""The screen of one response tree: it is read, searched, compared with another tree, grown further."""
+"""The screen of one response tree: shows it, searches it, compares it with another tree, grows it further."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from screens.shell.dialogs import ChoiceDialog, TextDialog
 from screens.shell.save_dialogs import ask_file
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.trees.answers_dialog import AnswersDialog
-from screens.trees.comparison_dialog import BesideDialog
-from screens.trees.formatting import between_content, config_words, tabs_content
+from screens.trees.comparison_dialog import ComparisonDialog
+from screens.trees.formatting import between_content, format_config, tabs_content
 from screens.trees.growth_line import GrowthLine
 from screens.trees.layout import Folding
 from screens.trees.pane import TreePane
@@ -43,7 +43,7 @@ LOWER = 4.0
 """The lower alpha that is proposed for growing further is the present one divided by this."""
 
 ANOTHER = ""
-"""Stands for a configuration without a tree here: one is grown."""
+"""The choice of a configuration that has no tree here yet, so that one is grown."""
 
 
 class TreeScreen(WorkbenchScreen[None]):
@@ -80,12 +80,12 @@ class TreeScreen(WorkbenchScreen[None]):
         self._hits: Sequence[int] = ()
         self._hit = 0
         self._alphas: dict[tuple[str, int, int], float] = {}
-        """Alphas that were grown to, by configuration, step and node."""
+        """The alphas to which nodes were grown, by configuration, step and node."""
         self._configs_before: frozenset[str] | None = None
-        """The configurations that were here before a tree was grown to be compared with."""
+        """The configurations that had a tree here before one was grown for a comparison."""
 
     def compose_body(self) -> ComposeResult:
-        """The turns, which trees there are and how they differ, the tree or the trees, what grows, the find line."""
+        """Turn line, names and difference of two trees, one or two trees, growth line, find line."""
         yield TurnLine()
         yield Static(id="tabs")
         yield Static(id="between")
@@ -173,7 +173,7 @@ class TreeScreen(WorkbenchScreen[None]):
         """Shows another measure along the conversation."""
         self.query_one(TurnLine).measure_next()
 
-    # Lists
+    # Dialogs
 
     def action_answers(self) -> None:
         """Lists the complete answers and goes to the one that is chosen."""
@@ -239,9 +239,9 @@ class TreeScreen(WorkbenchScreen[None]):
         view.mark(frozenset(hits))
         if hits:
             view.go_to(hits[0])
-        self._tell_hits()
+        self._show_hit_count()
 
-    def _tell_hits(self) -> None:
+    def _show_hit_count(self) -> None:
         line = self.query_one(FindLine)
         line.say(f"{self._hit + 1:,} of {len(self._hits):,}" if self._hits else "no answer")
 
@@ -254,13 +254,13 @@ class TreeScreen(WorkbenchScreen[None]):
         if self._hits:
             self._hit = (self._hit + delta) % len(self._hits)
             self.pane.view.go_to(self._hits[self._hit])
-            self._tell_hits()
+            self._show_hit_count()
 
     def on_find_line_left(self) -> None:
         """Back to the tree."""
         self.pane.view.focus()
 
-    # Proving
+    # Guarantees
 
     def action_predicate(self) -> None:
         """Asks for a property and shows bounds on its probability, in every tree that is open."""
@@ -296,7 +296,7 @@ class TreeScreen(WorkbenchScreen[None]):
             lambda: self.services.trees.bounds(*place, key, text), proved, group=f"prove {pane.id}"
         )
 
-    # Comparing
+    # Comparison
 
     def action_compare(self) -> None:
         """Shows the tree of another configuration beside this one, or takes it away."""
@@ -309,14 +309,14 @@ class TreeScreen(WorkbenchScreen[None]):
             if key == ANOTHER:
                 self._grow_another()
             elif key is not None:
-                self._show_beside(key)
+                self._show_second(key)
 
         def ask(found: list[ConfigRow]) -> None:
             others = [config for config in found if config.config_hash != first]
             if not others:
                 self._grow_another()
                 return
-            choices = [(c.config_hash, config_words(c)) for c in others]
+            choices = [(c.config_hash, format_config(c)) for c in others]
             choices.append((ANOTHER, "grow another: with another model, adapter or alpha …"))
             self.app.push_screen(ChoiceDialog("Compare with", choices), chosen)
 
@@ -327,7 +327,7 @@ class TreeScreen(WorkbenchScreen[None]):
         found = self.query("#second").results(TreePane)
         return next(iter(found), None)
 
-    def _show_beside(self, key: str) -> None:
+    def _show_second(self, key: str) -> None:
         if self._second is None:
             second = TreePane(key, id="second")
             self.add_class("-compared")
@@ -349,7 +349,7 @@ class TreeScreen(WorkbenchScreen[None]):
             return
         items = first.opened.item, second.opened.item
         if items[0].id != items[1].id:
-            return  # one of them is still at the step before
+            return  # one of the trees is still that of the previous step
         rows = items[0].row, items[1].row
 
         def compared(found: TreeComparison) -> None:
@@ -358,7 +358,7 @@ class TreeScreen(WorkbenchScreen[None]):
                 first.view.compare(found.first)
                 second.view.compare(found.second)
                 self.query_one("#between", Static).update(between_content(found))
-                self._tell_tabs()
+                self._show_tabs()
 
         self.in_background(
             lambda: self.services.trees.compare(
@@ -368,13 +368,13 @@ class TreeScreen(WorkbenchScreen[None]):
             group="compare",
         )
 
-    def _tell_tabs(self) -> None:
+    def _show_tabs(self) -> None:
         rows = [pane.opened.item.row for pane in self.query(TreePane) if pane.opened is not None]
         front = int(self.has_class("-second"))
         self.query_one("#tabs", Static).update(tabs_content(rows, front))
 
     def action_other_tree(self) -> None:
-        """Goes to the same text in the tree beside; with one tree, to the next pane."""
+        """Goes to the same text in the other tree; with one tree, to the next pane."""
         here, second = self.pane, self._second
         if second is None:
             self.app.action_focus_next()
@@ -382,12 +382,12 @@ class TreeScreen(WorkbenchScreen[None]):
         there = self.query_one("#first", TreePane) if here is second else second
         twin = here.view.twin
         self.set_class(there is second, "-second")
-        self._tell_tabs()
+        self._show_tabs()
         there.view.focus()
         if twin is not None:
             there.view.go_to_node(twin)
 
-    # Growing
+    # Growth
 
     def action_grow_here(self) -> None:
         """Asks for a lower alpha and grows on below the segment under the cursor."""
@@ -413,7 +413,7 @@ class TreeScreen(WorkbenchScreen[None]):
         self.app.push_screen(TextDialog(title, value=f"{now / LOWER:.4g}"), chosen)
 
     def action_grow_on(self) -> None:
-        """Grows on what an earlier budget or stop left unread."""
+        """Grows on the nodes that were not read because a budget was used up or a job was stopped."""
         opened = self.pane.opened
         if opened is None or not self._may_grow():
             return
@@ -423,7 +423,7 @@ class TreeScreen(WorkbenchScreen[None]):
         self._grow(lambda: self.services.trees.grow_on(opened.item, None, None))
 
     def _grow_another(self) -> None:
-        """Asks with what to grow the tree that stands beside this one, and says first what it costs."""
+        """Asks with which model, adapter and alpha to grow a second tree, and shows the cost first."""
         opened = self.pane.opened
         if opened is None or not self._may_grow():
             return
@@ -439,7 +439,7 @@ class TreeScreen(WorkbenchScreen[None]):
 
             self._grow(start, "trees", "nothing is kept of a tree that is not whole")
 
-        self.app.push_screen(BesideDialog(trees, item), chosen)
+        self.app.push_screen(ComparisonDialog(trees, item), chosen)
 
     def _may_grow(self) -> bool:
         growing = self.query_one(GrowthLine).is_growing
@@ -454,7 +454,7 @@ class TreeScreen(WorkbenchScreen[None]):
         self.in_background(start, lambda job: line.follow(job, last, kept), group="grow")
 
     def on_growth_line_ended(self) -> None:
-        """Shows what has grown; what was grown to be compared with stands beside this tree now."""
+        """Shows the grown tree; a tree that was grown for a comparison is shown beside this one."""
         self.refresh_data()
         known, self._configs_before = self._configs_before, None
         if known is None:
@@ -463,7 +463,7 @@ class TreeScreen(WorkbenchScreen[None]):
         def arrived(found: list[ConfigRow]) -> None:
             for config in found:
                 if config.config_hash not in known:
-                    self._show_beside(config.config_hash)
+                    self._show_second(config.config_hash)
 
         place = self._place
         self.in_background(
@@ -473,7 +473,7 @@ class TreeScreen(WorkbenchScreen[None]):
     # Leaving
 
     def action_leave(self) -> None:
-        """Stops what grows; else gives up finding; else takes the second tree away; else goes back."""
+        """Stops a growing tree; else ends the search; else hides the second tree; else goes back."""
         line, growth = self.query_one(FindLine), self.query_one(GrowthLine)
         if growth.is_growing:
             growth.stop()
@@ -485,5 +485,5 @@ class TreeScreen(WorkbenchScreen[None]):
             self.action_close()
 
     def action_close(self) -> None:
-        """Goes back; what grows goes on growing."""
+        """Goes back; a growing tree goes on growing."""
         self.dismiss(None)

@@ -29,11 +29,11 @@ KIND_LOOKS: dict[NodeKind, tuple[str, str, str]] = {
     "frontier": ("▹", "tone--accent", "not read yet"),
     "inner": (" ", "", ""),
 }
-"""Glyph, tone and word of what ends a segment."""
+"""Glyph, tone and word for how a segment ends."""
 
-SAID = "◀ said"
+RECORDED = "◀ said"
 SHARED = "≡"
-"""Marks an answer that the other tree holds too."""
+"""The sign of an answer that the other tree has too."""
 TEXT_WIDTH = 100
 """Text and indent are not stretched beyond this many columns."""
 INDENT = 2
@@ -64,7 +64,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
     DEFAULT_CSS = "TreeView { overflow-x: hidden; overflow-y: auto; }"
 
     class Highlighted(Message):
-        """The cursor stands on another segment."""
+        """The cursor moved to another segment."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -126,23 +126,25 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def compare(self, beside: NodeMatches | None) -> None:
-        """Draws how the probability of each segment differs in another tree; None draws the leaves below again."""
+        """Shows how the probability of each segment differs in another tree; None shows the mass below a segment
+        again.
+        """
         self._beside = beside
         self.refresh()
         self.post_message(self.Highlighted())
 
     @property
     def is_compared(self) -> bool:
-        """Whether another tree stands beside this one."""
+        """Whether another tree is shown beside this one."""
         return self._beside is not None
 
     def there(self, segment: Segment) -> float | None:
-        """Probability in the tree beside this one of the way to a segment; None without such a way, or such a tree."""
+        """Probability of a segment's path in the other tree; None without such a path or another tree."""
         return None if self._beside is None else self._beside.there[segment.nodes[0]]
 
     @property
     def twin(self) -> int | None:
-        """The node of the tree beside this one at the text of the segment under the cursor."""
+        """The node of the other tree that has the text of the segment under the cursor."""
         segment = self.segment
         if segment is None or self._beside is None:
             return None
@@ -189,7 +191,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             return
         line = min(max(line, 0), len(self._folding.lines) - 1)
         if line != self._line:
-            for changed in (self._line, line):  # scrolling refreshes the others by itself
+            for changed in (self._line, line):  # scrolling refreshes the other lines
                 self.refresh_line(changed)
             self._line = line
             self._keep_in_sight()
@@ -254,7 +256,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             self._changed()
 
     def action_fork(self) -> None:
-        """Goes to the next fork, wherever it is folded away."""
+        """Goes to the next fork, also to one that is folded away."""
         at = self.cursor
         if at is not None and self.layout_shown is not None:
             found = self.layout_shown.next_fork(at)
@@ -277,9 +279,9 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_said(self) -> None:
         """Goes to where the recorded answer leaves the tree, or ends."""
-        found = self.layout_shown.said_end() if self.layout_shown is not None else None
+        found = self.layout_shown.recorded_end() if self.layout_shown is not None else None
         if found is None:
-            self.notify("Nothing that was said here is in the tree.", markup=False)
+            self.notify("Nothing of the recorded answer is in the tree.", markup=False)
         else:
             self.go_to(found)
 
@@ -312,7 +314,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             number_format.bar(segment.probability),
             number_format.small_probability(segment.probability),
         )
-        tone = self._tone("tone--accent" if segment.said else "", at)
+        tone = self._tone("tone--accent" if segment.recorded else "", at)
         last, last_tone = number_format.small_probability(segment.below), "tone--muted"
         if self._beside is not None:
             last, last_tone = _difference(segment.probability, self.there(segment))
@@ -326,7 +328,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         return strip.crop_extend(0, width, base)
 
     def _left(self, number: int, segment: Segment, room: int, base: Style, at: bool) -> list[Piece]:
-        """Indent, sign, text and what stands behind it, in at most `room` cells."""
+        """Indent, sign, text and the notes after it, in at most `room` cells."""
         assert self._folding is not None
         muted = base + self._tone("tone--muted", at)
         wanted, most = segment.depth * INDENT, int(room * MOST_INDENT)
@@ -344,8 +346,8 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             tail.append(Piece(f" ({segment.leaves:,})", muted))
         if self._beside is not None and segment.last in self._beside.shared:
             tail.append(Piece(f" {SHARED}", base + self._tone("tone--accent", at)))
-        if segment.said_ends:
-            tail.append(Piece(f" {SAID}", base + self._tone("tone--accent", at)))
+        if segment.recorded_ends:
+            tail.append(Piece(f" {RECORDED}", base + self._tone("tone--accent", at)))
         text = shown_text(segment.text)
         style = base + self._tone("tone--found", at) if number in self._found else base
         if not text:
@@ -364,7 +366,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
 
 
 def _difference(here: float, there: float | None) -> tuple[str, str]:
-    """How much more probable a way is here than in the other tree, and the tone of it."""
+    """How much more probable a path is here than in the other tree as text, and its tone."""
     if there is None:
         return "only", "tone--accent"
     text = number_format.difference(here - there)

@@ -1,5 +1,5 @@
-"""How sure the model was along a conversation: one line of blocks over the steps that have a tree, with the cursor's
-figures."""
+"""How sure the model was along a conversation: a line with a block for each step that has a tree, and the
+figures of the current step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from screens.widgets.states import TONES
 
 @dataclass(frozen=True, slots=True)
 class TurnMeasure:
-    """What the blocks show: a name, and the value of a tree, higher where the model was less sure."""
+    """A measure that the blocks show: its name, and its value for a tree, higher where the model was less sure."""
 
     name: str
     value: Callable[[TreeRow], float]
@@ -33,8 +33,9 @@ MEASURES = (
 
 
 def turn_blocks(rows: Sequence[TreeRow], columns: Sequence[range], measure: TurnMeasure) -> str:
-    """One block a column for its least sure tree, from the lowest for the surest of all to the highest for the least
-    sure: the steps of a conversation differ little against what they have in common."""
+    """One block for each column, for its least sure tree; the lowest block is the surest tree of all, the highest the
+    least sure: the steps of a conversation differ little against what they have in common.
+    """
     values = [measure.value(row) for row in rows]
     low, high = min(values, default=0.0), max(values, default=0.0)
     if low == high:
@@ -66,7 +67,7 @@ class TurnLine(Widget):
         self.refresh()
 
     def beside(self, delta: int) -> int | None:
-        """The step so many trees further; None where there is none."""
+        """The step `delta` trees after the current one; None where there is none."""
         at = self._at + delta
         return self._rows[at].step if 0 <= at < len(self._rows) else None
 
@@ -76,7 +77,7 @@ class TurnLine(Widget):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """The blocks, the figures of the cursor, and where it stands."""
+        """The blocks, and the figures of the current step."""
         width, base = self.size.width, self.rich_style
         if y or not self._rows:
             return Strip.blank(width, base)

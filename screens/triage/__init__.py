@@ -1,1 +1,1 @@
-"""Triage and calibration."""
+"""The screens of triage and calibration."""

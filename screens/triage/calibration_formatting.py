@@ -6,8 +6,8 @@ from textual.content import Content
 
 from engine import number_format
 from engine.records.calibration import (
-    MIN_VERDICTS,
     MIN_OF_EACH,
+    MIN_VERDICTS,
     CalibrationReport,
     CompletionRate,
     Share,
@@ -23,12 +23,12 @@ WELL_COVERED = 0.8
 NAME_WIDTH = 18
 
 
-def threshold_words(value: float) -> str:
+def format_threshold(value: float) -> str:
     """A threshold; near the ends with a digit more, because scores crowd there."""
     return number_format.probability(value, 2 if 0.05 <= value <= 0.95 else 3)
 
 
-def estimate_words(estimate: Interval | None) -> str:
+def format_estimate(estimate: Interval | None) -> str:
     """`92% (81–97)`, a dash for none."""
     if estimate is None:
         return "–"
@@ -36,7 +36,7 @@ def estimate_words(estimate: Interval | None) -> str:
     return f"{100 * estimate.value:.0f}% ({low:.0f}–{high:.0f})"
 
 
-def share_words(share: Share | None) -> str:
+def format_share(share: Share | None) -> str:
     """`23 of 25`, a dash for none."""
     return "–" if share is None else f"{share.part} of {share.of}"
 
@@ -77,17 +77,17 @@ def threshold_content(report: CalibrationReport) -> Content:
     """The threshold in force, with its sensitivity, specificity and precision."""
     source = {"default": "the default", "calibrated": "from your verdicts", "chosen": "pinned"}
     parts: list[Piece] = [
-        (threshold_words(report.rule.threshold), "bold $tone-bright"),
+        (format_threshold(report.rule.threshold), "bold $tone-bright"),
         (f" in force, {source[report.rule.source]}", "$tone-muted"),
     ]
     if report.best is not None and report.rule.source == "chosen":
-        parts.append((f" · verdicts say {threshold_words(report.best)}", "$tone-borderline"))
+        parts.append((f" · verdicts say {format_threshold(report.best)}", "$tone-borderline"))
     accuracy = report.accuracy
     if accuracy is None:
         parts.append((f"\n{report.why}" if report.why else "", "$tone-borderline"))
         return Content.assemble(*parts)
     if accuracy.threshold != report.rule.threshold:
-        at = threshold_words(accuracy.threshold)
+        at = format_threshold(accuracy.threshold)
         parts.append((f" · figures at {at}", "$tone-muted"))
     for name, estimate, raw in (
         ("recall     ", accuracy.sensitivity, accuracy.raw_sensitivity),
@@ -95,8 +95,8 @@ def threshold_content(report: CalibrationReport) -> Content:
         ("specificity", accuracy.specificity, accuracy.raw_specificity),
     ):
         parts.append((f"\n{name} ", "$tone-muted"))
-        parts.append((f"{estimate_words(estimate):<14}", "bold"))
-        parts.append((share_words(raw), "$tone-muted"))
+        parts.append((f"{format_estimate(estimate):<14}", "bold"))
+        parts.append((format_share(raw), "$tone-muted"))
     if accuracy.why:
         parts.append((f"\n{one_line(accuracy.why)}", "$tone-borderline"))
     return Content.assemble(*parts)
@@ -109,7 +109,7 @@ def rate_content(rate: CompletionRate) -> Content:
     if rate.corrected is None:
         parts.append((one_line(rate.why) or "it is unknown", "$tone-borderline"))
     else:
-        parts.append((estimate_words(rate.corrected), "bold $tone-bright"))
+        parts.append((format_estimate(rate.corrected), "bold $tone-bright"))
         parts.append((" complete, errors taken out", "$tone-muted"))
     if rate.apparent is not None:
         parts.append((f"\n{rate.apparent:.0%} score above", "$tone-muted"))
@@ -127,7 +127,7 @@ def filters_content(report: CalibrationReport, width: int) -> Content:
         covered = rate.scored / rate.conversations if rate.conversations else None
         scored = "–" if covered is None else f"{covered:.0%}"
         apparent = "–" if rate.apparent is None else f"{rate.apparent:.0%}"
-        shown = estimate_words(rate.corrected) if rate.corrected else one_line(rate.why) or "–"
+        shown = format_estimate(rate.corrected) if rate.corrected else one_line(rate.why) or "–"
         lines.append(
             Content.assemble(
                 Content(one_line(name, NAME_WIDTH)).truncate(NAME_WIDTH, pad=True),

@@ -62,12 +62,12 @@ class CalibrationScreen(WorkbenchScreen[None]):
         yield Static(classes="empty")
 
     def on_mount(self) -> None:
-        """Says that it reads, which takes a moment on a large project."""
+        """Shows that the scores are being read, which takes a moment in a large project."""
         super().on_mount()
         self.query_one(TitleLine).say(Content("Calibration · reading the scores…"))
 
     def refresh_data(self) -> None:
-        """Calculates everything again, the threshold first if it is due."""
+        """Computes everything again; first the threshold, if it is due."""
         calibration = self.services.calibration
 
         def read() -> CalibrationReport:
@@ -130,7 +130,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
 
     def _pin(self, threshold: float | None) -> None:
         def pinned(rule: DecisionRule) -> None:
-            at = words.threshold_words(rule.threshold)
+            at = words.format_threshold(rule.threshold)
             message = (
                 f"The threshold is pinned at {at}."
                 if threshold is not None

@@ -34,8 +34,8 @@ class TriageStatus:
     """Counts of the verdicts, and their agreement with the model and with themselves.
 
     Attributes:
-        model: Verdicts against the states that the rule decides.
-        itself: First verdicts against those given again blind.
+        model: Agreement of the verdicts with the states that the decision rule gives.
+        itself: Agreement of first verdicts with those of blind repeats.
     """
 
     tally: Mapping[Verdict, int]
@@ -121,7 +121,7 @@ def rule_notice(rule: DecisionRule) -> str:
 
 
 def act_notice(row: VerdictRow, done: str) -> str:
-    """What an undo or redo concerned: `the tag “late” on 12 conversations`."""
+    """The notice after an undo or redo, which names what changed: `the tag “late” on 12 conversations`."""
     if row.kind in ("tag", "untag"):
         where = number_format.counted(row.count, "conversation")
         what = "Tag" if row.kind == "tag" else "Removal of the tag"

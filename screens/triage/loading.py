@@ -1,4 +1,4 @@
-"""Reads the queue and what all verdicts amount to, in one go off the UI thread."""
+"""Reads the queue and the counts of the verdicts; to be called on another thread."""
 
 from __future__ import annotations
 

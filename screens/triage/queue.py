@@ -1,7 +1,7 @@
-"""The order in which a person works through the queue. Knows nothing of Textual.
+"""The queue that a person works through. Without Textual.
 
 The stored queue changes meanwhile: scores arrive, verdicts are given. Items that were passed and the item that is
-shown keep their places; only the items to come are replaced.
+shown keep their places; only later items are replaced.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from engine.records.triage import TriageItem, TriagePage
 
 FEW_LEFT = 100
-"""With fewer items to come, the next page of a long queue is read."""
+"""The next page of a long queue is read when fewer items than this are left."""
 
 
 class TriageQueue:
-    """Items passed, the current one, and items to come."""
+    """The passed items, the current one, and those to come."""
 
     def __init__(self) -> None:
         self._items: list[TriageItem] = []
@@ -68,7 +68,9 @@ class TriageQueue:
         self._beyond = page.total - len(page.items)
 
     def restore(self, conversation: int | None, skipped: Sequence[int]) -> None:
-        """Goes back to where an earlier session was: what it skipped is passed, this conversation is current."""
+        """Restores the place of an earlier session: the conversations it skipped are passed, `conversation` is
+        current.
+        """
         passed = {key: nth for nth, key in enumerate(skipped) if key != conversation}
         before = [item for item in self._items if item.conversation_id in passed]
         before.sort(key=lambda item: passed[item.conversation_id])
@@ -102,7 +104,7 @@ class TriageQueue:
         self._at = len(self._items)
 
     def bring_back(self, conversation_id: int, why: str) -> None:
-        """Makes a conversation whose verdict was taken back the current item."""
+        """Makes a conversation whose verdict was undone the current item."""
         self._judged.discard(conversation_id)
         ids = self.ids
         if conversation_id in ids:
@@ -111,7 +113,7 @@ class TriageQueue:
             self._items.insert(self._at, TriageItem(conversation_id, why))
 
     def settle(self, conversation_id: int) -> None:
-        """A conversation has its verdict again; if it is the current one, goes on."""
+        """Notes that a conversation has its verdict again (redo); if it is the current one, goes on."""
         if self.current is not None and self.current.conversation_id == conversation_id:
             self.judge()
         else:
@@ -119,7 +121,7 @@ class TriageQueue:
 
 
 class BlindRound:
-    """Some conversations judged earlier, to be judged again without sight of the first verdict."""
+    """A round of blind repeats: conversations are judged again without seeing the first verdict."""
 
     def __init__(self, conversations: Sequence[int]) -> None:
         self._conversations = tuple(conversations)
@@ -136,10 +138,10 @@ class BlindRound:
         return f"{min(self._at + 1, len(self._conversations))} of {len(self._conversations)}"
 
     def go_on(self) -> None:
-        """To the next one."""
+        """Goes to the next conversation."""
         self._at += 1
 
     def back_to(self, conversation: int) -> None:
-        """An answer was taken back: its conversation comes again."""
+        """Goes back to a conversation whose answer was undone."""
         if conversation in self._conversations:
             self._at = self._conversations.index(conversation)

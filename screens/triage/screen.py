@@ -39,7 +39,7 @@ from screens.widgets.pace import Pace
 from screens.widgets.transcript import Transcript
 
 BLIND_FROM = 20
-"""Verdicts from which some are asked again."""
+"""Number of verdicts from which on blind repeats can be asked."""
 BLIND_COUNT = 10
 
 
@@ -53,7 +53,7 @@ class TriageScreen(WorkbenchScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("c", "verdict('complete')", "Complete"),
         Binding("i", "verdict('incomplete')", "Incomplete"),
-        Binding("m", "verdict('unsure')", "Maybe", tooltip="Unsure"),
+        Binding("m", "verdict('unsure')", "Unsure"),
         Binding("s", "skip", "Skip", tooltip="Skip; it comes again at the end"),
         Binding("n", "note", "Note"),
         Binding("t", "tag", "Tag", tooltip="Tags, with commas between them"),
@@ -99,14 +99,14 @@ class TriageScreen(WorkbenchScreen[None]):
 
     # Reading
 
-    def _heard(self, event: Event) -> None:
-        # What this screen writes itself it shows itself; the queue of a million is not read for each verdict.
+    def _handle_event(self, event: Event) -> None:
+        # This screen already shows what it wrote itself; a queue of a million is not read after each verdict.
         own = isinstance(event, DataChanged) and event.tables == {"verdict"} and self.is_active
         if not own:
-            super()._heard(event)
+            super()._handle_event(event)
 
     def refresh_data(self) -> None:
-        """Reads the queue again; the item that is shown stays."""
+        """Reads the queue again; the current item stays."""
         if self._place is None:
             self._restore()
         else:
@@ -196,7 +196,7 @@ class TriageScreen(WorkbenchScreen[None]):
         if conversation is None:
             self.shown = self._facts = None
             return
-        if self.focused is None:  # what has the focus was hidden while there was nothing to judge
+        if self.focused is None:  # the widget with the focus was hidden while the queue was empty
             self.query_one(Transcript).focus()
         if conversation == self.shown and not again:
             return
@@ -229,7 +229,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self.query_one(Evidence).mark(message.message)
 
     def moved(self) -> None:
-        """Another item is in front: shows it, remembers the place, and reads on when the page runs out."""
+        """Shows the new current item, stores the place, and reads the next page when few items are left."""
         self.show_status(self.status)
         self.show_current()
         if self.blind is None and self.services.project.read_only is None:
@@ -296,7 +296,7 @@ class TriageScreen(WorkbenchScreen[None]):
         if conversation is None or self.blind is not None or not self.may_write():
             return
         current = self.services.triage.current(conversation)
-        # As they are written in the line: without a comma, and without what could act on a terminal.
+        # As they are shown in the input: without commas, and display-safe.
         before = {
             display_safe(name).replace(",", "‚"): name for name in (current.tags if current else ())
         }
@@ -353,7 +353,7 @@ class TriageScreen(WorkbenchScreen[None]):
     # Undo and redo
 
     def action_undo(self) -> None:
-        """Takes back the newest act; what it was a verdict on is shown again."""
+        """Undoes the newest act; the conversation of an undone verdict is shown again."""
         if not self.may_write():
             return
 
@@ -374,7 +374,7 @@ class TriageScreen(WorkbenchScreen[None]):
         write_in_order(self, self.services.triage.undo, undone, self.show_error)
 
     def action_redo(self) -> None:
-        """Gives again what the newest undo took back."""
+        """Redoes what was undone last."""
         if not self.may_write():
             return
 
@@ -471,15 +471,15 @@ class TriageScreen(WorkbenchScreen[None]):
         self.blind = None
         self.moved()
 
-        def tell(status: TriageStatus) -> None:
+        def notify(status: TriageStatus) -> None:
             words = format_agreement(status.itself)
             self.notify(f"You agree with yourself: {words}", title="Blind repeats", markup=False)
             self.show_status(status)
 
-        # In the writing order: after the last answer.
-        write_in_order(self, lambda: load_status(self.services), tell, self.show_error)
+        # Queued with the writes, so that it runs after the last answer is stored.
+        write_in_order(self, lambda: load_status(self.services), notify, self.show_error)
 
-    # Going elsewhere
+    # Other screens
 
     def action_calibration(self) -> None:
         """Shows what the verdicts say about the scores."""

@@ -1,1 +1,1 @@
-"""Every metric against what is known from elsewhere."""
+"""The validation screen: every metric against the truth."""

@@ -1,4 +1,4 @@
-"""Texts of the validation screen, without Textual's widgets."""
+"""Texts of the validation screen. Without widgets."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def name_of(row: ReportRow) -> str:
 
 
 def missing_content(missing: Sequence[Missing]) -> Content:
-    """What is missing, and the command that makes it."""
+    """What is missing for more tables, and the commands that produce it."""
     lines = []
     for one in missing:
         lines.append(Content.assemble((one.metric, "bold"), f"  {one_line(one.what, LONGEST)}"))
@@ -89,7 +89,7 @@ def missing_content(missing: Sequence[Missing]) -> Content:
 
 
 def empty_content(missing: Sequence[Missing]) -> Content:
-    """What to do where no metric can be compared with anything."""
+    """What to do when no metric can be compared with any truth."""
     head = (
         "Nothing to validate yet.\n\n"
         "Here every metric is compared with what is known of the conversations:\n"

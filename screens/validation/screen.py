@@ -30,12 +30,12 @@ from screens.widgets.row_table import RowTable
 POLL_SECONDS = 0.2
 WHOLE = Scale(0.0, 1.0)
 OTHER_LINES = 10
-"""Title, summary, footer, jobs, and what of the rest the curves need at least."""
+"""Lines of title, summary, footer, jobs bar and the smallest curves: the table gets the others."""
 LEAST_LINES = 5
 
 
 class ValidationScreen(WorkbenchScreen[None]):
-    """Tables of every metric against truth, a page each; nothing here reaches a model."""
+    """Shows tables of every metric against the truth, a page each; nothing here asks a model."""
 
     PLACE = "validation"
     CSS_PATH = "validation.tcss"
@@ -90,10 +90,10 @@ class ValidationScreen(WorkbenchScreen[None]):
         if self._progress is not None:
             self._progress.cancelled = True
 
-    # Working it out
+    # Computing
 
     def refresh_data(self) -> None:
-        """Starts the first time; later, when the project changed, says that the tables are outdated."""
+        """Starts the validation the first time; later, when the project changed, shows that the tables are outdated."""
         if self._report is None and self._progress is None:
             self.action_again()
         elif self._report is not None:
@@ -170,7 +170,7 @@ class ValidationScreen(WorkbenchScreen[None]):
             return
         self._fit()
         self.table.show_columns(report_columns(table))
-        # Rows are numbered through all tables, so that none is taken for one of another table.
+        # Row ids continue through all tables, so that a row is never taken for one of another table.
         first = self._first()
         self.table.show(array("q", range(first, first + len(table.rows))))
         self.table.focus()
@@ -259,7 +259,7 @@ class ValidationScreen(WorkbenchScreen[None]):
             across=one_line(plot.across, 40),
         )
 
-    # Taking it along
+    # Copy and export
 
     def action_copy(self) -> None:
         """Copies the table that is shown, with tabs, and its conclusions."""

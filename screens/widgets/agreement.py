@@ -1,4 +1,4 @@
-"""How often two answers to the same question agree, as text. Knows nothing of Textual."""
+"""Formats the agreement of two answers to the same question. Without Textual."""
 
 from __future__ import annotations
 

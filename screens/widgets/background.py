@@ -1,4 +1,4 @@
-"""Work off the UI thread: a few daemon threads, and one way to hand a result back to a widget.
+"""Runs work on a few daemon threads and hands the result back to a widget on the UI thread.
 
 Textual's own thread workers run on asyncio's executor, which an app joins when it quits, so one slow call
 would hold up quitting. Daemon threads are simply left behind. They are reused, because the project file
@@ -118,7 +118,7 @@ def write_in_order(
     then: Callable[[T], None],
     failed: Callable[[WorkbenchError], None],
 ) -> Worker[Any]:
-    """As `background`, for writes that a person caused: none is replaced by a later one, and their order is kept.
+    """As `background`, for writes that the person caused: a later write replaces none, and their order is kept.
 
     It is handed to the writing thread before this returns, and is written even if the node goes away.
     """

@@ -1,4 +1,4 @@
-"""What is known about one conversation, read in one go off the UI thread. Knows nothing of Textual."""
+"""Reads everything known about one conversation; to be called on another thread. Without Textual."""
 
 from __future__ import annotations
 

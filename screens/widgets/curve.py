@@ -1,4 +1,4 @@
-"""The curve of `p_end` over the boundaries of one conversation, with the threshold and the cursor marked."""
+"""Draws the completeness curve of one conversation, with the threshold and the cursor marked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from engine import number_format
 from engine.records.scores import CurvePoint, DecisionRule
-from screens.widgets.reach import reach_words
+from screens.widgets.reach import format_reach
 from screens.widgets.states import STATE_LOOKS, TONES
 
 _CURVE_TONES = [*(look.tone_class for look in STATE_LOOKS.values()), "tone--bright", "tone--muted"]
@@ -22,7 +22,7 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True, slots=True)
 class CurveData:
-    """What is drawn: the points, the rule that is in force, the significant digits, the last turn."""
+    """The data of a curve: its points, the decision rule, the significant digits, the last turn."""
 
     points: tuple[CurvePoint, ...] = ()
     rule: DecisionRule = field(default_factory=DecisionRule)
@@ -31,8 +31,8 @@ class CurveData:
 
     @property
     def words(self) -> str:
-        """What the curve says, in a sentence."""
-        return reach_words(self.points, self.rule.threshold, self.last_turn, self.digits)
+        """A sentence about the curve, see `format_reach`."""
+        return format_reach(self.points, self.rule.threshold, self.last_turn, self.digits)
 
 
 def spread(points: int, width: int) -> list[range]:

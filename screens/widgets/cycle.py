@@ -1,4 +1,4 @@
-"""A choice on one line: the arrow keys go through the values."""
+"""A field with one of several values; the arrow keys go through them."""
 
 from __future__ import annotations
 

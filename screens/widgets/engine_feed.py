@@ -1,7 +1,7 @@
-"""From engine events to screens: events arrive on any thread and leave on the UI thread.
+"""Passes engine events to the screens: events arrive on any thread and are published on the UI thread.
 
 `EngineFeed.receive` only posts a message, which is safe from any thread and harmless after the app has quit.
-The app hands each message to `publish`, and whoever subscribed to `signal` hears it, in inactive modes too.
+The app passes each message to `publish`, which sends it to the subscribers of `signal`, in inactive modes too.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class EngineMessage(Message, bubble=False):
 
 
 class EngineFeed:
-    """The events of the engine as a signal of the app, and beside them the training run and the pulls that work.
+    """The events of the engine as a signal of the app, and the training run and the pulls that are active.
 
-    Neither sends events: `training` and `pulls` are what was read of them last.
+    Those send no events: `training` and `pulls` are their states when they were read last.
     """
 
     def __init__(self, app: App[Any]) -> None:
@@ -53,7 +53,7 @@ class EngineFeed:
         self.pulls_signal: Signal[Sequence[PullRow]] = Signal(app, "pulls")
 
     def receive(self, event: Event) -> None:
-        """The engine's listener; may be called from any thread."""
+        """Posts an event to the UI thread; the listener for the engine. May be called from any thread."""
         self._app.post_message(EngineMessage(event))
 
     def publish(self, event: Event) -> None:
@@ -62,13 +62,13 @@ class EngineFeed:
             self.last_ended = event
         self.signal.publish(event)
 
-    def tell_training(self, run: TrainingRun | None) -> None:
+    def publish_training(self, run: TrainingRun | None) -> None:
         """Publishes the training run that is active and its progress, or None; call it on the UI thread."""
         if run != self.training:
             self.training = run
             self.training_signal.publish(run)
 
-    def tell_pulls(self, pulls: Sequence[PullRow]) -> None:
+    def publish_pulls(self, pulls: Sequence[PullRow]) -> None:
         """Publishes the active pulls and their progress; call it on the UI thread."""
         if pulls != self.pulls:
             self.pulls = pulls

@@ -1,4 +1,4 @@
-"""The evidence beside a decision: why, the curve, what the model says remains, what the human said."""
+"""The evidence for a verdict: the reason for showing it, the curve, the remaining tasks, the verdict, the note."""
 
 from __future__ import annotations
 

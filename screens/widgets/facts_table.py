@@ -1,4 +1,4 @@
-"""Names and values below each other."""
+"""Formats names and values as a table of two columns."""
 
 from __future__ import annotations
 

@@ -39,17 +39,17 @@ class FilterInput(Keyed, Input):
     ]
 
     class Took(Message):
-        """The chosen completion is to be put in."""
+        """Posted to insert the chosen completion."""
 
     class Chose(Message):
-        """Another completion is to be chosen; `by` says how far down."""
+        """The cursor keys move to another completion, `by` lines down."""
 
         def __init__(self, by: int) -> None:
             super().__init__()
             self.by = by
 
     class Left(Message):
-        """The line is to be left."""
+        """Posted to leave the line."""
 
     completing = False
     """Whether there are completions; without them tab goes to the next pane."""
@@ -113,7 +113,7 @@ class FilterLine(Vertical):
             self.filter = filter
 
     class Left(Message):
-        """The line was left, by enter or escape; the focus belongs elsewhere now."""
+        """Posted after enter or escape, so that the screen moves the focus."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -140,7 +140,7 @@ class FilterLine(Vertical):
             yield offered
 
     def on_mount(self) -> None:
-        """Follows the cursor, which decides what may be completed."""
+        """Watches the cursor, whose position decides what can be completed."""
         self.watch(self._input, "selection", self._offer, init=False)
 
     @property
@@ -148,7 +148,7 @@ class FilterLine(Vertical):
         return self.query_one(FilterInput)
 
     def know(self, known: Mapping[str, Sequence[str]]) -> None:
-        """Offers these values, by field; of them only such as can be shown as they are."""
+        """Sets the values that complete fields; values with control characters are left out."""
         self._known = known
         self._offer()
 
@@ -168,7 +168,7 @@ class FilterLine(Vertical):
         self.call_after_refresh(self._offer)
 
     def complain(self, error: WorkbenchError | None) -> None:
-        """Shows why a filter cannot be answered; None when one was, which is no word on what is being written."""
+        """Shows why a filter cannot be applied. None hides that, but not a mistake in the text being typed."""
         if error is not None or not isinstance(self._mistake, FilterError):
             self._show_mistake(error)
 
@@ -182,7 +182,7 @@ class FilterLine(Vertical):
     # Typing
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Asks once the typing rests."""
+        """Applies the filter once no key was pressed for a moment."""
         event.stop()
         self._stop_timer()
         self._timer = self.set_timer(TYPING_REST, self._rested)
@@ -190,7 +190,7 @@ class FilterLine(Vertical):
 
     def _rested(self) -> None:
         mistake = self._ask()
-        # What is being completed is not wrong yet, only unfinished.
+        # An unfinished term that can be completed is no mistake yet.
         unfinished = (
             isinstance(mistake, FilterError)
             and bool(self._found)
@@ -215,7 +215,7 @@ class FilterLine(Vertical):
             self._timer = None
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter takes the completion that was gone to, else asks at once and leaves the line."""
+        """Enter inserts the completion under the cursor; without one it applies the filter and leaves the line."""
         event.stop()
         if self._moved and self._found:
             self._take()
@@ -226,7 +226,7 @@ class FilterLine(Vertical):
             self.post_message(self.Left())
 
     def on_filter_input_left(self, event: FilterInput.Left) -> None:
-        """Escape leaves the line; what cannot be understood goes back to what was asked last."""
+        """Escape leaves the line; a text that is no filter is replaced by the last filter that was applied."""
         event.stop()
         if self._ask() is not None:
             self._write(str(self._asked))
@@ -234,7 +234,7 @@ class FilterLine(Vertical):
         self.post_message(self.Left())
 
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
-        """Nothing lies over the list once the line is left."""
+        """Hides completions and mistakes once the line has lost the focus."""
         self._hide_offers()
         if isinstance(self._mistake, FilterError):
             self._show_mistake(None)
@@ -293,7 +293,7 @@ class FilterLine(Vertical):
         self._moved = True
 
     def on_filter_input_took(self, event: FilterInput.Took) -> None:
-        """Puts the completion in that was gone to, else the first."""
+        """Inserts the completion under the cursor, else the first."""
         event.stop()
         self._take()
 

@@ -1,4 +1,4 @@
-"""The line in which one types what to find, with the count of hits beside it."""
+"""The search line, with the number of hits at its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DELAY = 0.12
 
 
 class FindLine(Keyed, Horizontal):
-    """Hidden until it is opened. Enter goes to the text and keeps what was found, escape gives it up."""
+    """Hidden until it is opened. Enter moves to the text and keeps the hits; escape ends the search."""
 
     DEFAULT_CSS = """
     FindLine { height: 1; display: none; background: $tone-header; }
@@ -77,7 +77,7 @@ class FindLine(Keyed, Horizontal):
         self.query_one("#find-count", Static).update(Content(words))
 
     def show_words(self, words: str) -> None:
-        """Shows what is looked for without looking for it: words that came from elsewhere."""
+        """Shows words that are searched for already, without starting a search."""
         self._text = words
         box = self.query_one(Input)
         with box.prevent(Input.Changed):
@@ -101,7 +101,7 @@ class FindLine(Keyed, Horizontal):
             self._timer = None
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Looks once the typing rests."""
+        """Searches once no key was pressed for a moment."""
         event.stop()
         self._stop()
         self._timer = self.set_timer(DELAY, self._send)

@@ -1,4 +1,4 @@
-"""Finding words and plain text in what is shown. Pure.
+"""Finds words and plain text in what is shown. Pure functions.
 
 Case does not matter, and a space matches any white space, so that text is found across line ends.
 """
@@ -60,7 +60,8 @@ class Hits:
         return at if at < len(self.places) else 0
 
     def step(self, current: int | None, delta: int, place: Hit) -> int:
-        """Number of the hit after (1) or before (-1) the current one, around the ends; from `place` without one.
+        """Number of the hit after (1) or before (-1) the current one, wrapping at the ends; without a current one the
+        first from `place`.
 
         There must be a hit.
         """

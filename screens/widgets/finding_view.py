@@ -1,4 +1,4 @@
-"""What views that draw their own lines share about finding: looking off the UI thread, and walking through the hits."""
+"""The search in views that draw their own lines: searches on another thread, and goes from hit to hit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from screens.widgets.finding import Hit, Hits, Pattern
 
 
 class FindingView(ScrollView, inherit_bindings=False):
-    """A view in which one can find. What it looks through and how a hit comes into sight is the subclass's."""
+    """Base of a view with search. Subclasses define what is searched and how a hit is scrolled into view."""
 
     class Found(Message):
         """What is looked for was found, or the cursor went to another hit; `words` is the count to show."""
@@ -58,16 +58,16 @@ class FindingView(ScrollView, inherit_bindings=False):
         self.hits_changed()
         if self.hit is not None:
             self.show_hit()
-        self._tell()
+        self._post_found()
 
     def go_to_hit(self, delta: int) -> None:
         """Goes to the next (1) or the previous (-1) hit, from the last one to the first."""
         if self.hits.places:
             self.hit = self.hits.step(self.hit, delta, self.place())
             self.show_hit()
-            self._tell()
+            self._post_found()
 
-    def _tell(self) -> None:
+    def _post_found(self) -> None:
         self.refresh()
         self.post_message(self.Found("" if self._pattern is None else self.hits.words(self.hit)))
 
@@ -77,7 +77,7 @@ class FindingView(ScrollView, inherit_bindings=False):
         if not top <= line < top + height - 1:
             self.scroll_to(y=max(0, line - height // 3), animate=False)
 
-    # What a subclass says
+    # To be defined by a subclass
 
     def search(self, pattern: Pattern) -> Callable[[], Hits] | None:
         """The search, to be run on another thread; None when there is nothing to look through."""
@@ -88,7 +88,7 @@ class FindingView(ScrollView, inherit_bindings=False):
         raise NotImplementedError
 
     def place(self) -> Hit:
-        """Where looking begins: an empty hit."""
+        """Where the search begins, as an empty hit."""
         raise NotImplementedError
 
     def hits_changed(self) -> None:

@@ -16,6 +16,7 @@ from engine.services.models.records import PullRow
 from engine.services.training.records import TrainingRun
 from engine.text import one_line
 from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.stage_names import stage_name
 
 _OUTCOMES = {
     "done": ("✓", "$tone-complete"),
@@ -40,11 +41,11 @@ class JobsBar(Widget):
     def on_mount(self) -> None:
         """Shows the jobs that run already, then follows events."""
         self._live = {job.job_id: job for job in self._jobs.active()}
-        self._feed.signal.subscribe(self, self._heard)
+        self._feed.signal.subscribe(self, self._handle_event)
         self._feed.training_signal.subscribe(self, lambda run: self.refresh())
         self._feed.pulls_signal.subscribe(self, lambda pulls: self.refresh())
 
-    def _heard(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         if isinstance(event, JobStarted):
             self._live.setdefault(
                 event.job_id,
@@ -59,21 +60,21 @@ class JobsBar(Widget):
         self.refresh()
 
     async def on_click(self, event: events.Click) -> None:
-        """A click on the key at the end presses it; one elsewhere shows what the line has no room for."""
+        """A click on the key at the end cancels the job; a click elsewhere shows the whole text of the line."""
         if self._live and event.x >= self.size.width - CANCEL_WIDTH:
             await self.app.run_action("cancel_job")
             return
         for job in self._live.values():
             done = f"{job.done:,}" if job.total is None else f"{job.done:,} of {job.total:,}"
             note = f"\n{one_line(job.note)}" if job.note else ""
-            told = (
+            text = (
                 f"{done} {one_line(job.unit)}, {number_format.duration(job.eta_seconds)} left{note}"
             )
-            self.notify(told, title=one_line(job.title), markup=False)
+            self.notify(text, title=one_line(job.title), markup=False)
         ended = self._feed.last_ended
         if not self._live and ended is not None:
-            told = f"{one_line(ended.message, 400)} {one_line(ended.hint)}".rstrip()
-            self.notify(told, title=one_line(ended.title), markup=False)
+            text = f"{one_line(ended.message, 400)} {one_line(ended.hint)}".rstrip()
+            self.notify(text, title=one_line(ended.title), markup=False)
 
     def render(self) -> RenderResult:
         """The line."""
@@ -94,7 +95,10 @@ class JobsBar(Widget):
             of = f" of {run.total:,}" if run.total is not None else ""
             line = Content.assemble(
                 ("◌ ", "$tone-borderline"),
-                (f"{one_line(run.stage)} was interrupted at {run.done:,}{of}; ", "$tone-muted"),
+                (
+                    f"{one_line(stage_name(run.stage))} was interrupted at {run.done:,}{of}; ",
+                    "$tone-muted",
+                ),
                 ("starting it again goes on from there", "$tone-muted"),
             )
         else:

@@ -1,7 +1,7 @@
 """Names for bindings, so that a person can give them other keys: `conversations.sort`, `table.row-up`.
 
-A class that lists `Keyed` among its bases needs not name its bindings; each gets an id out of the place it
-belongs to and its action. The ids are what `keymap.toml` uses, so they change only with an action's name.
+A class that lists `Keyed` among its bases need not name its bindings: each gets an id of its place and its action.
+The ids are what `keymap.toml` uses, so they change only with an action's name.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def place_of(cls: type) -> str:
 
 
 def named(place: str, bindings: Iterable[BindingType]) -> list[BindingType]:
-    """The bindings, those without an id with one: place and action, e.g. `triage.verdict-complete`.
+    """The bindings, each with an id. One without an id gets place and action, e.g. `triage.verdict-complete`.
 
     An action whose arguments are no words is named after its description: `table.row-up`.
     """

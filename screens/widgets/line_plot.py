@@ -19,7 +19,7 @@ from screens.widgets.states import TONES
 AXIS = 6
 """Cells for the numbers of the upright axis, its line included."""
 MOST_FOR_LINEAR = 20.0
-"""Where the largest value is more than so many times the smallest, distances are those of their logarithms."""
+"""The axis is logarithmic where the largest value is more than this many times the smallest."""
 LEAST_SHOWN = 1e-6
 """What is smaller than this share of the largest value is drawn there."""
 _FLOORS = (0.99, 0.95, 0.9, 0.8, 0.5)
@@ -218,11 +218,11 @@ class LinePlot(Widget):
         if self._plotted is None or self._plotted[0] != size:
             drawn = plot(self._lines, self._scale, self._steps, width, height)
             self._plotted = size, drawn
-        told = ""
+        text = ""
         for row, share in ((1, 1.0), (1 + height // 2, 0.5), (height, 0.0)):
             if y == row and (share != 0.5 or height >= 5):
-                told = label(self._scale.at(share))
-        parts = [Segment(f"{told:>{AXIS - 1}}│", self._style("tone--muted"))]
+                text = label(self._scale.at(share))
+        parts = [Segment(f"{text:>{AXIS - 1}}│", self._style("tone--muted"))]
         parts += [Segment(sign, self._style(tone)) for sign, tone in self._plotted[1][y - 1]]
         return Strip(parts).crop_extend(0, size.width, base)
 

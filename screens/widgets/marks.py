@@ -1,4 +1,4 @@
-"""Which rows are marked, by id, so that marks survive another order, another filter and a refresh. Pure."""
+"""The ids of the marked rows. Marks survive another order, another filter and a refresh."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 class Marks:
-    """A set of ids with a place from which a range can be marked.
+    """A set of ids, and the index from which a range is marked.
 
     Nothing here loops over ids in Python: marking a million of them is one call of the set.
     """
@@ -32,7 +32,7 @@ class Marks:
         row_id = order[index]
         try:
             start = index if self._last is None else order.index(self._last)
-        except ValueError:  # the last one is not shown now
+        except ValueError:  # the row marked last is not listed now
             start = index
         self._ids.update(order[min(start, index) : max(start, index) + 1])
         self._last = row_id

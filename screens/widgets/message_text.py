@@ -1,4 +1,4 @@
-"""What is shown of a message, before it is broken into lines: its parts as display-safe text. Pure.
+"""The texts that are shown of a message, before they are broken into lines. Pure functions.
 
 Finding looks through the same texts as the transcript draws, so an offset means the same in both.
 """

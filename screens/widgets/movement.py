@@ -1,4 +1,4 @@
-"""The keys by which a cursor goes through lines, the same in every list that draws its own lines."""
+"""The keys that move a cursor through lines, the same in every list that draws its own lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast a person gives verdicts. Knows nothing of Textual."""
+"""Measures how fast a person gives verdicts. Without Textual."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One line of text with styles and hits as segments: what widgets that draw their own lines share."""
+"""Turns one line of text with styles and hits into segments, for widgets that draw their own lines."""
 
 from __future__ import annotations
 

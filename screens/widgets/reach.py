@@ -1,4 +1,4 @@
-"""What a curve says in words, and where it rises and falls. Pure."""
+"""Describes a curve in a sentence, and finds its steepest rise and fall. Pure functions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reach(values: Sequence[float], threshold: float) -> Reach | None:
     return Reach(starts[-1], fell, len(starts) - 1)
 
 
-def reach_words(
+def format_reach(
     points: Sequence[CurvePoint], threshold: float, last_turn: int, digits: int = 2
 ) -> str:
     """The sentence under a curve, empty when there is no curve.

@@ -1,4 +1,4 @@
-"""The one table of the program: virtual, over ids in memory and pages of rows fetched by key.
+"""The table of all lists. It is virtual: ids are in memory, and pages of rows are read by id.
 
 An order of a million rows is eight megabytes of ids; only the rows of visible pages are ever read, off the UI
 thread, and a line whose row has not arrived is drawn as a placeholder. The cursor belongs to an id, so it
@@ -35,7 +35,7 @@ Piece = tuple[str, str]
 
 PAGE = 200
 FRESH_PAGES = 20
-CACHED_ROWS = (FRESH_PAGES + 1) * PAGE  # so that every row of a fresh page is at hand
+CACHED_ROWS = (FRESH_PAGES + 1) * PAGE  # so that all rows of the visible pages are in memory
 GAP = 2
 MARK = "▌"
 
@@ -198,7 +198,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
             return
         index = min(max(index, 0), len(self._ids) - 1)
         if index != self._cursor:
-            # A whole screen of rows takes ten times as long as the two that change; scrolling refreshes by itself.
+            # Drawing a whole screen takes ten times as long as the two rows that change; scrolling refreshes by itself.
             for line in (self._cursor, index):
                 self.refresh_line(line + 1)
             self._cursor = index

@@ -1,4 +1,4 @@
-"""A long text, drawn line by line, in which one can find."""
+"""A long text, drawn line by line, with search."""
 
 from __future__ import annotations
 

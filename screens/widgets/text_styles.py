@@ -1,7 +1,7 @@
-"""Where a text is a heading, bold, code, a JSON key and so on. Pure; never changes the text itself.
+"""Finds headings, bold words, code, JSON keys and so on in a text. Pure; the text itself is not changed.
 
-Every character stays where it was imported, the asterisks of a bold word too: so what is found, copied and
-highlighted is the text, and a mistaken guess costs a colour and nothing else.
+Every character stays, also the asterisks of a bold word: so hits and copies are those of the imported text, and a wrong
+guess only gives a wrong colour.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _JSON = re.compile(
 
 
 def styles(text: str, form: Form) -> list[Span]:
-    """The spans of the beginning of a text, in order, apart from each other."""
+    """The spans of the beginning of a text, in order and without overlaps."""
     text = text[:LONGEST]
     if form == "markdown":
         return list(_markdown(text))

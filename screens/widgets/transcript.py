@@ -38,7 +38,7 @@ _ROLE_TONES = {
 
 
 class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
-    """Scrolls by line, jumps by turn; long tool outputs and system prompts are folded until asked for."""
+    """Scrolls by line, jumps by turn; long tool outputs and system prompts are folded at first."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = (
@@ -219,7 +219,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         top = round(self.scroll_offset.y)
         first = self._layout.message_at(top)
         last = self._layout.message_at(top + self.size.height - 1)
-        # Without a height or a line to show, no message is in sight.
+        # Without height or lines no message is visible.
         if min(first, last) >= 0 and not first <= self._at <= last:
             self._set_message(first if self._at < first else last)
 
@@ -316,7 +316,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         return Hit(max(self._at, 0), 0, 0, 0)
 
     def hits_changed(self) -> None:
-        """Unfolds messages with a hit for as long as it is looked for."""
+        """Unfolds messages with a hit until the search ends."""
         before = self._unfolded
         self._unfolded -= self._opened
         self._opened = self.hits.items - self._unfolded

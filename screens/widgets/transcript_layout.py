@@ -36,7 +36,7 @@ PREVIEW_LINES: dict[Role, int] = {
 CALL_PREVIEW_LINES = 4
 CACHED_BLOCKS = 512
 LARGE = 1_000
-"""Lines from which a block is kept once it is made: making it again would hold up the drawing."""
+"""Blocks of at least this many lines are cached, because making them again would delay drawing."""
 
 NO_PART = -1
 
@@ -238,7 +238,7 @@ class Layout:
             text, lines, rest = _preview(part.text, width, room)
             place = number
             if rest and part.packed is not None:
-                # Nothing that is found is drawn in it: it has offsets of its own, and what has a hit is unfolded.
+                # No hit is drawn in a folded message: its offsets differ, and messages with hits are unfolded.
                 text, lines, _ = _preview(part.packed, width, room)
                 place = NO_PART
             tone = "tone--call" if part.call else quiet

@@ -11,8 +11,8 @@ from engine.filters import ListQuery, parse_filter
 from engine.records.conversations import Counts
 from screens.conversations.query import (
     ListCounts,
-    counts_words,
-    filter_words,
+    format_counts,
+    format_filter,
     next_state,
     searched,
     sort_of_column,
@@ -123,14 +123,14 @@ class TestListWords:
         """The rate is over what was scored, and the coverage stands beside it."""
         counts = Counts(conversations=1_000, complete=568, incomplete=232, unscored=200)
 
-        words = counts_words(812, ListCounts(Counts(conversations=2_000), counts))
+        words = format_counts(812, ListCounts(Counts(conversations=2_000), counts))
         assert words == "812 of 2,000 · 71% ± 3 complete (80% scored)"
 
     def test_filters_are_told(self) -> None:
         """Everything that leaves conversations out is told."""
         query = ListQuery(parse_filter("state:incomplete verdict:none source:web lamp"))
 
-        assert filter_words(query) == "state:incomplete verdict:none source:web lamp"
+        assert format_filter(query) == "state:incomplete verdict:none source:web lamp"
 
     def test_states_go_round(self) -> None:
         """The state filter goes through all states and back to none; other terms stay."""

@@ -85,7 +85,9 @@ class TestWords:
             used.add((name, f"{function}_options"))
         for found in pkgutil.iter_modules(commands.__path__):
             module = import_module(f"workbench.commands.{found.name}")
-            declared = {name for name in vars(module) if name.endswith("_options")}
+            declared = {
+                name for name in vars(module) if name.endswith("_options") and name[:5] != "read_"
+            }
             own = {name for name in declared if getattr(module, name).__module__ == module.__name__}
             assert {(found.name, name) for name in own - SHARED} <= used
 

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.kmeans import RESTARTS, FULL_BATCH_ROWS, closest
+from engine.goals.clusters.kmeans import FULL_BATCH_ROWS, RESTARTS, closest
 from engine.goals.clusters.neighbours import Neighbours
 from engine.goals.clusters.proposing_k import propose_k
 from engine.goals.embedders.vectors import Numbers, Vectors, blocks, unit_rows
 
 DIMENSIONS, INNER = 384, 48
-"""As MiniLM has them; what differs between texts lies in fewer."""
+"""Dimensions of the vectors, as many as MiniLM has."""
 MOST_GOALS = 200
 QUERIES, WANTED = 200, 10
 SEED = 5

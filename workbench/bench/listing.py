@@ -24,7 +24,7 @@ def bench_list(progress: Callable[[str], None], *, rows: int = ROWS) -> dict[str
         `rows`, `messages`, `write_s` (making the project) and `file_mb` (10^6 bytes); in milliseconds `open_ms` (from
         opening the file to the first screen of rows), `page_ms_p95` (200 rows at random places), `sort_ms` and
         `filter_ms` (the slowest kind), `search_ms` (a word in a hundredth of the conversations), `counts_ms` (of the
-        project) and `kinds`, all that these are taken from; `rss_mb`, the most memory the process had.
+        project) and `kinds`, all times that these are taken from; `rss_mb`, the most memory the process had.
     """
     with tempfile.TemporaryDirectory(prefix="workbench-bench-") as name:
         project = Path(name) / "list.wb"

@@ -25,7 +25,7 @@ from workbench.bench.tuning import bench_tune
 
 PARTS = ("startup", "import", "list", "tune", "completeness", "trees", "goals", "training")
 ON_REQUEST = ("http",)
-"""Parts that are measured only when they are named: they need what the program does not."""
+"""Parts that are measured only when they are named: they need packages that the program does not need."""
 
 QUICK_ROWS = 300
 PACKAGES = (
@@ -52,7 +52,7 @@ def run(
 
     Args:
         which: Some of `PARTS` and `ON_REQUEST`; None measures all of `PARTS`.
-        progress: Told what is being measured, a few words.
+        progress: Called with a few words on what is being measured.
         data, cache: The folders of the model catalogue and of tuned models.
         quick: Measure little and once: figures of the right kind that are good for nothing else.
         file: What the import reads instead of generated conversations: JSON Lines in the uniform form.
@@ -112,7 +112,7 @@ def run(
 
 
 def machine(process: ModelProcess) -> dict[str, Any]:
-    """What the figures were measured with."""
+    """The machine and the versions that the figures were measured with."""
     return {
         "llama_cpp": process.machine()["system"],
         "cores": os.cpu_count(),

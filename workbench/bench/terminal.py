@@ -43,7 +43,7 @@ class Terminal:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         modes = termios.tcgetattr(theirs)
-        modes[3] &= ~termios.ECHO  # what is typed is no output
+        modes[3] &= ~termios.ECHO  # no echo: typed keys must not appear in the output
         termios.tcsetattr(theirs, termios.TCSANOW, modes)
         self.output = bytearray()
         self.started = self.last = time.perf_counter()
@@ -90,12 +90,12 @@ class Terminal:
         os.write(self._ours, keys.encode() if isinstance(keys, str) else keys)
 
     def read(self, seconds: float) -> bytes:
-        """What comes next, at most waited for so long; empty when nothing came or the program has ended."""
+        """The next bytes, waiting at most `seconds`; empty when none came or the program has ended."""
         if not select.select([self._ours], [], [], max(0.0, seconds))[0]:
             return b""
         try:
             more = os.read(self._ours, 1 << 16)
-        except OSError:  # how a terminal ends whose other side is closed
+        except OSError:  # reading raises this once the other end of the terminal is closed
             return b""
         if more:
             self.last = time.perf_counter()

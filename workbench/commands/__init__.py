@@ -1,1 +1,1 @@
-"""One module a command; each takes the parsed words and returns an exit code."""
+"""One module for each command. Its function takes the parsed arguments and returns the exit code."""

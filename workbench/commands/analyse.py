@@ -21,7 +21,7 @@ from engine.store.sql import snapshot
 from engine.text import one_line
 from engine.validate.aptitude import Scored, aptitudes
 from engine.validate.turns import Mean, TurnRow, by_turns
-from workbench.commands.narration import Result, tell
+from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, read_filter
 from workbench.exits import DONE
 
@@ -36,10 +36,10 @@ def analyse_options(parser: argparse.ArgumentParser) -> None:
 
 
 def analyse(arguments: argparse.Namespace) -> int:
-    """Tells how figures go with the number of turns, or how good and how reliable simulated answers were.
+    """Prints means by the number of turns, or performance, aptitude and unreliability of simulated conversations.
 
     Raises:
-        UsageError: Nothing matches, or nothing that does has what is asked for.
+        UsageError: No conversation matches, or none that matches has the figures that are needed.
     """
     query = ListQuery(read_filter(arguments.filter))
     with (
@@ -59,7 +59,7 @@ def _turns(conn: sqlite3.Connection, ids: Sequence[int]) -> Result:
     rows = by_turns(_records(conn, ids))
     names = list(dict.fromkeys(name for row in rows for name in row.means))
     if not names:
-        tell("No conversation came with a rating, a reward or another number to average.")
+        narrate("No conversation came with a rating, a reward or another number to average.")
     heads = ["turns", "conversations", *(one_line(name, LONGEST_NAME) for name in names)]
     body = [
         [f"{row.turns:,}", f"{row.conversations:,}", *(_cell(row.means.get(n)) for n in names)]
@@ -121,7 +121,7 @@ def _aptitude(conn: sqlite3.Connection, ids: Sequence[int]) -> Result:
         for row in rows
     ]  # fmt: skip
     if any(row.fewest == 1 for row in rows):
-        tell("Where an instruction was simulated once, nothing is known of its reliability.")
+        narrate("Where an instruction was simulated once, nothing is known of its reliability.")
     return Result(aligned(heads, body), {"aptitude": [asdict(row) for row in rows]})
 
 

@@ -22,7 +22,7 @@ from engine.services.workspace import Workspace
 from engine.simulate.recsim.behaviour import SCHEMAS
 from engine.store import imports
 from workbench.commands.analyse import aligned
-from workbench.commands.narration import Result, tell
+from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
 from workbench.commands.playing import exit_code, played, read_common
 
@@ -68,7 +68,7 @@ def behaviour(arguments: argparse.Namespace) -> int:
     labels = label_rows(labelled, schemas)
     agreements = agreement_rows(labelled, truths, schemas)
     if not agreements:
-        tell("None of these conversations came with labels to compare with.")
+        narrate("None of these conversations came with labels to compare with.")
     _result(labels, agreements, simulation.play.config_hash).print(arguments.json)
     return exit_code(rows)
 

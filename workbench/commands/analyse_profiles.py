@@ -17,9 +17,15 @@ from engine.services.workspace import Workspace
 from engine.store.project import Project
 from engine.text import one_line
 from engine.validate.learners import Vectorise, linear, most_frequent, nearest
-from engine.validate.profile_prediction import PredictionRow, Question, Predictor, evaluate_predictors, questions_for
+from engine.validate.profile_prediction import (
+    PredictionRow,
+    Predictor,
+    Question,
+    evaluate_predictors,
+    questions_for,
+)
 from workbench.commands.analyse import aligned
-from workbench.commands.narration import Result, tell
+from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
 from workbench.commands.playing import exit_code, played, read_common
 from workbench.exits import DONE
@@ -81,8 +87,8 @@ def profiles(arguments: argparse.Namespace) -> int:
             ways[LLM] = guessed(asked, [row for row in rows if row.reason is None])
             code = exit_code(rows)
     for note in asked.notes:
-        tell(note)
-    tell(
+        narrate(note)
+    narrate(
         "Every conversation is predicted by what was learnt from other people."
         if arguments.test is None
         else f"Learnt from {Path(arguments.project).name}, predicted in {home.name}."

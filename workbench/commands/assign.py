@@ -12,7 +12,7 @@ from engine.services.workspace import Workspace
 from engine.store import clusterings
 from engine.text import one_line
 from engine.views.goal_inputs import stored_clustering
-from workbench.commands.narration import run_stages, say, show, tell
+from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import share
 from workbench.exits import DONE, WITH_GAPS
 
@@ -34,8 +34,9 @@ def run_assign_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_assign(arguments: argparse.Namespace) -> int:
-    """Assigns the conversations that were imported after the clustering; with --holdout clusters a part and measures
-    how near the rest is to its clusters."""
+    """Assigns the conversations that were imported after the clustering. With --holdout clusters a part of them
+    instead, and
+    measures how near the others are to its clusters."""
     with Workspace(Path(arguments.project)) as workspace:
         if arguments.holdout is not None:
             return _hold_out(workspace, arguments)
@@ -56,14 +57,16 @@ def run_assign(arguments: argparse.Namespace) -> int:
         for key, count in counts.most_common()
     ]
     if arguments.json:
-        show({"clustering": stored.id, "assigned": counts.total(), "novel": novel,
+        print_json({"clustering": stored.id, "assigned": counts.total(), "novel": novel,
               "several": several, "groups": groups})  # fmt: skip
     else:
         for group in groups:
-            say(f"{group['assigned']:>8,}  {one_line(group['label'])}")
-        say(f"{novel:>8,}  like no group")
+            print_text(f"{group['assigned']:>8,}  {one_line(group['label'])}")
+        print_text(f"{novel:>8,}  like no group")
     if novel:
-        tell(f"{novel:,} conversations are like no group; cluster again when they grow in number.")
+        narrate(
+            f"{novel:,} conversations are like no group; cluster again when they grow in number."
+        )
         return WITH_GAPS
     return DONE
 
@@ -72,7 +75,7 @@ def _hold_out(workspace: Workspace, arguments: argparse.Namespace) -> int:
     stage = workspace.goal_stages().hold_out(arguments.holdout, arguments.seed)
     run_stages(workspace, [stage])
     if stage.result is not None and arguments.json:
-        show(asdict(stage.result))
+        print_json(asdict(stage.result))
     else:
-        say(stage.summary())
+        print_text(stage.summary())
     return DONE

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine import folders
 from workbench.bench.runner import run
-from workbench.commands.narration import show, tell
+from workbench.commands.narration import narrate, print_json
 from workbench.commands.options import positive
 
 
@@ -33,7 +33,7 @@ def bench(arguments: argparse.Namespace) -> int:
     """Measures speed as ratios against named baselines in one run."""
     result = run(
         arguments.which or None,
-        tell,
+        narrate,
         data=folders.data_dir(),
         cache=folders.cache_dir(),
         quick=arguments.quick,
@@ -41,7 +41,7 @@ def bench(arguments: argparse.Namespace) -> int:
         rows=arguments.rows,
     )
     if arguments.json:
-        show(result)
+        print_json(result)
     else:
         for name, value in _flat(result):
             print(f"{name:<52} {value:,.3f}" if isinstance(value, float) else f"{name:<52} {value}")

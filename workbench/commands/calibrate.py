@@ -12,7 +12,7 @@ from engine.records.calibration import Agreement, CalibrationReport, CompletionR
 from engine.records.interval import Interval
 from engine.services.workspace import Workspace
 from engine.text import one_line
-from workbench.commands.narration import show, tell
+from workbench.commands.narration import narrate, print_json
 from workbench.commands.options import add_filter, read_filter
 
 
@@ -26,7 +26,7 @@ def calibrate_options(parser: argparse.ArgumentParser) -> None:
 
 
 def calibrate(arguments: argparse.Namespace) -> int:
-    """Says what the verdicts say about the scores, and with --apply puts their threshold in force.
+    """Prints what the verdicts show about the scores; with --apply uses the threshold they give.
 
     Raises:
         UsageError: The filter cannot be understood.
@@ -43,9 +43,9 @@ def calibrate(arguments: argparse.Namespace) -> int:
                 )
             calibration.pin(None)
             report = calibration.report(query)
-            tell(f"The threshold is {report.rule.threshold:.3f}, {report.rule.source}.")
+            narrate(f"The threshold is {report.rule.threshold:.3f}, {report.rule.source}.")
     if arguments.json:
-        show(asdict(report))
+        print_json(asdict(report))
     else:
         print("\n".join(_lines(report)))
     return 0
@@ -103,6 +103,6 @@ def _agreement(found: Agreement) -> str:
 
 
 def _rate(rate: CompletionRate) -> str:
-    told = _estimate(rate.corrected) if rate.corrected else f"– {rate.why}"
+    text = _estimate(rate.corrected) if rate.corrected else f"– {rate.why}"
     seen = "" if rate.apparent is None else f"; {rate.apparent:.1%} score above the threshold"
-    return f"{told}{seen}; {rate.scored:,} of {rate.conversations:,} scored"
+    return f"{text}{seen}; {rate.scored:,} of {rate.conversations:,} scored"

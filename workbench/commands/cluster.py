@@ -13,7 +13,7 @@ from engine.services.workspace import Workspace
 from engine.store import settings, vectors
 from engine.text import one_line
 from engine.views.goal_inputs import stored_clustering
-from workbench.commands.narration import run_stages, say, show, tell
+from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import add_filter, positive, read_filter, share
 from workbench.exits import DONE, WITH_GAPS
 
@@ -111,14 +111,14 @@ def run_cluster(arguments: argparse.Namespace) -> int:
         run_stages(workspace, workspace.goal_stages().cluster(options))
         found = clustering_json(workspace)
     if arguments.json:
-        show(found)
+        print_json(found)
     else:
         for group in found["groups"][:MOST_LINES]:
-            say(f"{group['size']:>8,}  {one_line(group['label'])}")
+            print_text(f"{group['size']:>8,}  {one_line(group['label'])}")
         if len(found["groups"]) > MOST_LINES:
-            say(f"          and {len(found['groups']) - MOST_LINES:,} smaller ones")
+            print_text(f"          and {len(found['groups']) - MOST_LINES:,} smaller ones")
     if found["without"]:
-        tell(
+        narrate(
             f"Without a vector, and in no group: {found['without']:,}; `export assignments` says why."
         )
         return WITH_GAPS

@@ -13,13 +13,13 @@ from engine.services.workspace import Workspace
 from engine.simulate.samples import sample_conversations, write_jsonl
 from engine.stages.importing import ImportStage
 from engine.trees.tree import TreeOptions
-from workbench.commands.narration import run_stages, say, show, tell
+from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import positive
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
 
 TREES = TreeRequest(TreeOptions(alpha=0.02, max_tokens=32, stop=(STEP_STOP,)), limit=6)
-"""One of each world; the others are grown when asked for."""
+"""Trees of one conversation of each sample domain; others are grown on request."""
 
 SCORING = ScoringRequest(mode="tuned")
 """With the adapter that comes with the program, trained on other conversations of the same generator."""
@@ -56,10 +56,10 @@ def demo(arguments: argparse.Namespace) -> int:
         counts = workspace.services().conversations.counts()
     seconds = time.monotonic() - start
     if arguments.json:
-        show({"project": str(path), "seconds": round(seconds, 1), **counts_json(counts)})
+        print_json({"project": str(path), "seconds": round(seconds, 1), **counts_json(counts)})
     else:
-        say(headline(counts))
-    tell(f"Built {path} in {duration(seconds)}. `workbench {path}` opens it.")
+        print_text(headline(counts))
+    narrate(f"Built {path} in {duration(seconds)}. `workbench {path}` opens it.")
     if not arguments.headless and sys.stdout.isatty() and sys.stdin.isatty():
         from workbench.launcher import show_project
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from engine import folders
 from engine.text import display_safe
-from workbench.commands.narration import show
+from workbench.commands.narration import print_json
 from workbench.doctor import report
 from workbench.exits import DONE, FAILED
 from workbench.reachable import network_checks
@@ -26,12 +26,12 @@ def doctor_options(parser: argparse.ArgumentParser) -> None:
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Says what this machine can do and what is wrong, with the fix; fails when something is bad."""
+    """Prints what this machine can do and what is wrong, with the fix; exits with 1 when a check is bad."""
     project = Path(arguments.project) if arguments.project else None
     data = folders.data_dir()
     checks = [*report(data, folders.cache_dir(), project), *network_checks(data, project)]
     if arguments.json:
-        show({"checks": [asdict(check) for check in checks]})
+        print_json({"checks": [asdict(check) for check in checks]})
     else:
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         for check in checks:

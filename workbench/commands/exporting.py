@@ -13,7 +13,7 @@ from engine.filters import ListQuery
 from engine.services.exports import ExportKind, export_lines
 from engine.services.line_files import write_file, write_lines
 from engine.services.workspace import Workspace
-from workbench.commands.narration import show, tell
+from workbench.commands.narration import narrate, print_json
 from workbench.commands.options import add_filter, read_filter
 
 OF_ALL = ("clusters", "decisions")
@@ -31,7 +31,7 @@ def export_options(parser: argparse.ArgumentParser) -> None:
 
 
 def export(arguments: argparse.Namespace) -> int:
-    """Writes lines about all conversations, or those that match a filter, whole or not at all."""
+    """Exports all conversations, or those that match a filter. The file is written completely or not at all."""
     wanted = read_filter(arguments.filter)
     if wanted and arguments.what in OF_ALL:
         raise UsageError(
@@ -55,7 +55,9 @@ def export(arguments: argparse.Namespace) -> int:
                 return 0
             count = write_file(lines, Path(arguments.output), kind)
     if arguments.json:
-        show({"what": arguments.what, "file": arguments.output, "format": kind, "lines": count})
+        print_json(
+            {"what": arguments.what, "file": arguments.output, "format": kind, "lines": count}
+        )
     else:
-        tell(f"Wrote {count:,} lines to {arguments.output}.")
+        narrate(f"Wrote {count:,} lines to {arguments.output}.")
     return 0

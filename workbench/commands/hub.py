@@ -27,7 +27,7 @@ from engine.services.models.pulls import Rate
 from engine.services.models.service import hub_of
 from engine.text import one_line
 from workbench.commands.models import open_catalog
-from workbench.commands.narration import Narrator, say, show, tell
+from workbench.commands.narration import Narrator, narrate, print_json, print_text
 from workbench.commands.options import positive
 
 MB = 1_000_000
@@ -49,15 +49,15 @@ def find(arguments: argparse.Namespace) -> int:
         return _files(look_at(hub, words), arguments.json)
     found = search(hub, words, arguments.limit)
     if arguments.json:
-        show({"found": [asdict(one) for one in found]})
+        print_json({"found": [asdict(one) for one in found]})
         return 0
     for one in found:
         gated = "gated, " if one.gated else ""
-        say(
+        print_text(
             f"{one_line(one.name, 60):<60} {one.downloads:>11,} downloads  {gated}"
             f"licence {one_line(one.licence, 24) or 'not said'}, {one.changed}"
         )
-    tell(f"{len(found)} found on {hub.host}; `workbench models search OWNER/NAME` lists files.")
+    narrate(f"{len(found)} found on {hub.host}; `workbench models search OWNER/NAME` lists files.")
     return 0
 
 
@@ -86,7 +86,9 @@ def pull(arguments: argparse.Namespace) -> int:
         hub = hub_from_environment()
         found = look_at(hub, arguments.repository, arguments.revision)
         if found.gated:
-            tell(f"{found.name} is gated: its owners hand it out to those who accept their terms.")
+            narrate(
+                f"{found.name} is gated: its owners hand it out to those who accept their terms."
+            )
         file = found.file(arguments.file)
         plans = [plan_pull(catalog.data, hub, found, file, arguments.name)]
     pulled = []
@@ -94,10 +96,10 @@ def pull(arguments: argparse.Namespace) -> int:
         catalog.refuse_taken(plan.name, plan.first)
         pulled.append(_pull(plan))
     if arguments.json:
-        show({"pulled": pulled})
+        print_json({"pulled": pulled})
     else:
         for one in pulled:
-            say(f"{one['name']}: {one['path']}, checksum and header are right")
+            print_text(f"{one['name']}: {one['path']}, checksum and header are right")
     return 0
 
 
@@ -106,7 +108,7 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
     wanted, title = plan.wanted, f"Pulling {plan.name}"
     refuse_without_room(plan)
     arrived = f", {plan.done / MB:,.0f} MB of it are here" if plan.done else ""
-    tell(
+    narrate(
         f"{wanted.files[0].path} of {wanted.repository} at {wanted.revision[:8]}, {wanted.size / MB:,.0f} MB{arrived};"
         f" licence {wanted.licence or 'not said'}; {free_space(plan.folder) / 1e9:,.1f} GB are free in {plan.folder}."
     )
@@ -117,7 +119,7 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
         nonlocal rate, state
         if at.said and at.said not in told:
             told.add(at.said)
-            tell(f"  {wanted.hub} sends the download on: it comes {at.said}")
+            narrate(f"  {wanted.hub} sends the download on: it comes {at.said}")
         if at.state != state:
             rate, state = Rate(), at.state
         rate.add(at.done)
@@ -157,7 +159,7 @@ def _files(found: HubRepository, as_json: bool) -> int:
     there = machine_memory()
     if as_json:
         files = [{"name": f.name, "bytes": f.size, "parts": len(f.parts)} for f in found.files]
-        show(
+        print_json(
             {
                 "repository": found.name,
                 "revision": found.revision,
@@ -170,14 +172,14 @@ def _files(found: HubRepository, as_json: bool) -> int:
     for file in found.files:
         large = there.system is not None and file.size > there.system + there.gpu_free
         parts = f"  {len(file.parts)} parts" if len(file.parts) > 1 else ""
-        say(
+        print_text(
             f"{file.name:<64} {file.size / MB:>9,.0f} MB{parts}"
             f"{'  larger than the memory of this machine' if large else ''}"
         )
     gated = "gated, " if found.gated else ""
-    tell(f"{found.name} at {found.revision[:8]}, {gated}licence {found.licence or 'not said'}.")
+    narrate(f"{found.name} at {found.revision[:8]}, {gated}licence {found.licence or 'not said'}.")
     if found.left_out:
-        tell(
+        narrate(
             f"{found.left_out} more cannot be pulled: no plain name, no checksum, or parts missing."
         )
     return 0
@@ -188,18 +190,20 @@ def _recommended(as_json: bool) -> int:
     there = machine_memory()
     here = set_for(sets, max(there.gpu_free, there.system or 0) or None)
     if as_json:
-        show({"recommended": [{**asdict(one), "here": one is here} for one in sets]})
+        print_json({"recommended": [{**asdict(one), "here": one is here} for one in sets]})
         return 0
     for one in sets:
         _say_set(one, one is here)
-    tell("Written down without asking the hub; `workbench models pull OWNER/NAME FILE` pulls one.")
+    narrate(
+        "Written down without asking the hub; `workbench models pull OWNER/NAME FILE` pulls one."
+    )
     return 0
 
 
 def _say_set(one: RecommendedSet, here: bool) -> None:
-    say(f"{one.memory / 1e9:.0f} GB of memory{', as here' if here else ''}")
+    print_text(f"{one.memory / 1e9:.0f} GB of memory{', as here' if here else ''}")
     for model in one.models:
-        say(
+        print_text(
             f"  {model.role:<9} {one_line(model.repository, 50)} {one_line(model.file, 50)}"
             f"  ({model.size / 1e9:.1f} GB, {one_line(model.licence, 24)}) {one_line(model.note, 120)}"
         )

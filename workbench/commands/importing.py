@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engine.services.workspace import Workspace
 from engine.stages.importing import ImportStage
-from workbench.commands.narration import run_stages, say, show
+from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.exits import DONE, WITH_GAPS
 
 
@@ -27,7 +27,7 @@ def import_paths(arguments: argparse.Namespace) -> int:
         stage = ImportStage(workspace.project, arguments.paths, arguments.format, sys.stdin.buffer)
         run_stages(workspace, [stage])
         if arguments.json:
-            show(
+            print_json(
                 {
                     "read": stage.read,
                     "new": stage.new,
@@ -38,5 +38,5 @@ def import_paths(arguments: argparse.Namespace) -> int:
                 }
             )
         else:
-            say(stage.summary())
+            print_text(stage.summary())
     return WITH_GAPS if stage.quarantined else DONE

@@ -6,7 +6,7 @@ import argparse
 
 from engine import folders
 from workbench import launcher
-from workbench.commands.narration import say, show, tell
+from workbench.commands.narration import narrate, print_json, print_text
 from workbench.exits import DONE, FAILED
 
 
@@ -22,11 +22,11 @@ def keys_options(parser: argparse.ArgumentParser) -> None:
 def keys(arguments: argparse.Namespace) -> int:
     """Prints the keys; as a page of the documentation they are the default ones."""
     if arguments.markdown:
-        say(launcher.default_keys_page().rstrip("\n"))
+        print_text(launcher.default_keys_page().rstrip("\n"))
         return DONE
     places, keymap, problems = launcher.keys_in_force()
     if arguments.json:
-        show(
+        print_json(
             {
                 "file": str(folders.keymap_file()),
                 "problems": problems,
@@ -45,8 +45,8 @@ def keys(arguments: argparse.Namespace) -> int:
         )
     else:
         for place in places:
-            say("\n".join(launcher.key_lines(place, keymap)))
-        tell(f"To change them: {folders.keymap_file()}")
+            print_text("\n".join(launcher.key_lines(place, keymap)))
+        narrate(f"To change them: {folders.keymap_file()}")
     for problem in problems:
-        tell(problem)
+        narrate(problem)
     return FAILED if problems else DONE

@@ -30,7 +30,7 @@ from engine.services.models.pulls import Pulls
 from engine.services.models.tuning import sample_text
 from engine.text import one_line
 from engine.worker.client import ModelProcess
-from workbench.commands.narration import say, show, tell
+from workbench.commands.narration import narrate, print_json, print_text
 from workbench.exits import FAILED
 
 
@@ -73,7 +73,7 @@ def add(arguments: argparse.Namespace) -> int:
             raise UsageError(f"{path} holds {len(files)} models.", "Leave --name out.")
     else:
         files = [path]
-    added = [add_file(catalog, file, arguments.name, tell) for file in files]
+    added = [add_file(catalog, file, arguments.name, narrate) for file in files]
     _show_entries(catalog, added, arguments.json)
     return 0
 
@@ -124,10 +124,10 @@ def verify(arguments: argparse.Namespace) -> int:
         except ModelFileError as error:
             found.append({"name": entry.name, "ok": False, "said": str(error)})
     if arguments.json:
-        show({"verified": found})
+        print_json({"verified": found})
     else:
         for one in found:
-            say(f"{'ok ' if one['ok'] else 'BAD'}  {one['said']}")
+            print_text(f"{'ok ' if one['ok'] else 'BAD'}  {one['said']}")
     return 0 if all(one["ok"] for one in found) else FAILED
 
 
@@ -156,9 +156,9 @@ def remove(arguments: argparse.Namespace) -> int:
             _ask(done, arguments.yes)
         checking.remove(catalog, entry)
     if arguments.json:
-        show({"removed": name, "done": done})
+        print_json({"removed": name, "done": done})
     else:
-        say(f"{name} is removed.")
+        print_text(f"{name} is removed.")
     return 0
 
 
@@ -172,7 +172,7 @@ def _ask(what: str, sure: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise UsageError(f"This would {what}.", "Say --yes to do it.")
-    tell(f"This will {what}. Go on? [y/N]")
+    narrate(f"This will {what}. Go on? [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Cancelled("Nothing was removed.")
 
@@ -181,7 +181,7 @@ def _tune(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
     process = ModelProcess(folders.log_dir() / "model.log")
     try:
         result = process.tune(
-            entry.path, catalog.cache, sample_text(), lambda _, note: tell(f"  {note}")
+            entry.path, catalog.cache, sample_text(), lambda _, note: narrate(f"  {note}")
         )
     except KeyboardInterrupt:
         raise Cancelled("Tuning was cancelled; nothing was kept.") from None
@@ -191,7 +191,7 @@ def _tune(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
     for candidate in result["candidates"]:
         speed = candidate["tokens_per_s"]
         agreement = candidate["agreement"]
-        tell(
+        narrate(
             f"  {candidate['format']:<6} {'' if speed is None else f'{speed:,.0f} tokens/s':>16}"
             f"  agrees with F32 on {'?' if agreement is None else f'{agreement:.1%}'}"
             f"  {candidate['verdict']}"
@@ -213,7 +213,7 @@ def _show_entries(
     adapters = [adapter_facts(catalog, one) for one in entries if isinstance(one, AdapterEntry)]
     pulls = Pulls(catalog.data).rows() if len(entries) > 1 else []
     if as_json:
-        show(
+        print_json(
             {
                 "models": [_described(catalog, one, there) for one in models],
                 "adapters": [_described_adapter(catalog, one) for one in adapters],
@@ -226,17 +226,19 @@ def _show_entries(
         )
         return
     for model in models:
-        say(_line(model.entry.name, model.size, model.entry.origin, _summary(model)))
+        print_text(_line(model.entry.name, model.size, model.entry.origin, _summary(model)))
     for adapter in adapters:
         entry = adapter.entry
-        say(_line(entry.name, adapter.size, entry.origin, f"adapter {one_line(adapter.note, 160)}"))
+        print_text(
+            _line(entry.name, adapter.size, entry.origin, f"adapter {one_line(adapter.note, 160)}")
+        )
     for endpoint in endpoints:
-        say(
+        print_text(
             f"{one_line(endpoint.name, 28):<28} {'':>12}  {'endpoint':<9} {endpoint_summary(endpoint)}"
         )
     for pull in pulls:
         so_far = f"{pull.done / 1e6:,.0f} MB have arrived; `workbench models pull` goes on"
-        say(_line(pull.name, pull.total, "begun", so_far))
+        print_text(_line(pull.name, pull.total, "begun", so_far))
 
 
 def _line(name: str, size: int | None, origin: str, detail: str) -> str:

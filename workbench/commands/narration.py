@@ -23,18 +23,18 @@ LINE_SECONDS = 10.0
 """Seconds between two progress lines when standard error is not a terminal."""
 
 
-def tell(text: str) -> None:
+def narrate(text: str) -> None:
     """Prints one line of narration on standard error."""
     sys.stderr.write(display_safe(text) + "\n")
     sys.stderr.flush()
 
 
-def show(result: Any) -> None:
+def print_json(result: Any) -> None:
     """Prints one JSON document on standard output."""
     print(as_json(result, indent=1))
 
 
-def say(text: str) -> None:
+def print_text(text: str) -> None:
     """Prints a result as text on standard output; programs read the result of `--json` instead."""
     print(display_safe(text))
 
@@ -48,9 +48,9 @@ class Result(NamedTuple):
     def print(self, as_json: bool) -> None:
         """Prints one of the two on standard output."""
         if as_json:
-            show(self.as_json)
+            print_json(self.as_json)
         else:
-            say("\n".join(self.lines))
+            print_text("\n".join(self.lines))
 
 
 class Narrator:
@@ -78,7 +78,7 @@ class Narrator:
                 self._bar.start()
                 self._task = self._bar.add_task(display_safe(event.title), total=None, state="")
             else:
-                tell(event.title)
+                narrate(event.title)
         elif isinstance(event, JobProgress):
             self._progress(event)
         elif isinstance(event, JobEnded):
@@ -87,7 +87,7 @@ class Narrator:
                 self._bar.stop()
                 self._task = None
             if event.outcome != "failed":
-                tell(f"{event.title}: {event.message}")
+                narrate(f"{event.title}: {event.message}")
 
     def _progress(self, event: JobProgress) -> None:
         state = f"{event.done:,}"
@@ -103,7 +103,7 @@ class Narrator:
             self._bar.update(self._task, completed=event.done, total=event.total, state=state)
         elif time.monotonic() - self._spoken >= LINE_SECONDS:
             self._spoken = time.monotonic()
-            tell(f"  {state}")
+            narrate(f"  {state}")
 
 
 def run_stages(workspace: Workspace, stages: Sequence[Stage]) -> None:

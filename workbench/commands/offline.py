@@ -1,4 +1,4 @@
-"""`workbench offline`: the setting that keeps a project from the network."""
+"""`workbench offline`: the setting that keeps a project off the network."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engine.services.network import NetworkService
 from engine.store.project import Project
-from workbench.commands.narration import say, show
+from workbench.commands.narration import print_json, print_text
 
 
 def offline_options(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def offline_options(parser: argparse.ArgumentParser) -> None:
 
 
 def offline(arguments: argparse.Namespace) -> int:
-    """Says whether a project stays offline, or changes it."""
+    """Prints whether a project stays offline, or changes that."""
     wanted: str | None = arguments.wanted
     with (
         Project.open(Path(arguments.project), read_only=wanted is None, upgrade=True) as project,
@@ -33,14 +33,16 @@ def offline(arguments: argparse.Namespace) -> int:
             network.stay_offline(wanted == "on")
         stays, others = network.stays_offline(), network.others()
     if arguments.json:
-        show({"offline": stays, "others": others})
+        print_json({"offline": stays, "others": others})
         return 0
     if stays:
-        say("This project reaches nothing, not even what is configured.")
+        print_text("This project reaches nothing, not even what is configured.")
     else:
-        say("This project reaches what is configured, while it is asked for, and nothing else.")
+        print_text(
+            "This project reaches what is configured, while it is asked for, and nothing else."
+        )
     if others:
-        say(f"Nothing is reached here at all: {' and '.join(others)} {_is(others)} on.")
+        print_text(f"Nothing is reached here at all: {' and '.join(others)} {_is(others)} on.")
     return 0
 
 

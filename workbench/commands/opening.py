@@ -9,7 +9,7 @@ from engine.errors import UsageError
 from workbench.exits import DONE
 
 THEMES = ("dark", "light", "high-contrast", "ansi")
-"""Those of `screens.shell.themes`, named here so that a wrong word is refused without importing the screens."""
+"""The themes of `screens.shell.themes`, repeated here so that a wrong name is refused without importing the screens."""
 
 
 def open_project_options(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +23,8 @@ def open_project(arguments: argparse.Namespace) -> int:
     """Opens a project, which is created if it is not there, and shows it until the person quits.
 
     Raises:
-        UsageError: The word is no project file and no command.
-        WorkbenchError: The project cannot be opened, or the screens ended by a fault.
+        UsageError: The argument is neither a project file nor a command.
+        WorkbenchError: The project cannot be opened, or an error ended the screens.
     """
     if arguments.project is not None:
         path = Path(arguments.project)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 
+from engine.services.simulation.options import SimulationOptions
+
 from engine.number_format import duration
 from engine.records.simulation import PlayEstimate, PlayRow
-from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.simulations import Simulation
 from engine.services.workspace import Workspace
-from workbench.commands.narration import run_stages, tell
+from workbench.commands.narration import narrate, run_stages
 from workbench.commands.options import not_negative, positive
 from workbench.exits import DONE, WITH_GAPS
 
@@ -24,13 +25,13 @@ def played(workspace: Workspace, simulation: Simulation) -> list[PlayRow]:
     """
     # What is tuned first may change what the model is called.
     if not simulation.before:
-        tell(estimate_text(simulation.play.estimate()))
+        narrate(estimate_text(simulation.play.estimate()))
     run_stages(workspace, simulation.stages)
     rows = {row.key: row for row in workspace.simulations().rows(simulation.play.config_hash)}
     found = [rows[one.key] for one in simulation.play.scenarios if one.key in rows]
     for row in found:
         if row.reason is not None:
-            tell(f"{row.key} broke off: {row.reason}")
+            narrate(f"{row.key} broke off: {row.reason}")
     return found
 
 

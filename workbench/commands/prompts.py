@@ -10,7 +10,7 @@ from engine.errors import UsageError
 from engine.services.prompts import names, shipped
 from engine.services.workspace import Workspace
 from engine.text import display_safe
-from workbench.commands.narration import say, show, tell
+from workbench.commands.narration import narrate, print_json, print_text
 
 
 def prompts_options(parser: argparse.ArgumentParser) -> None:
@@ -30,17 +30,17 @@ def prompts(arguments: argparse.Namespace) -> int:
                 raise UsageError("Which prompt?", f"Prompts are: {', '.join(names())}.")
             edited = {name: workspace.prompts.source(name) != shipped(name) for name in names()}
             if arguments.json:
-                show({"prompts": [{"name": n, "edited": e} for n, e in edited.items()]})
+                print_json({"prompts": [{"name": n, "edited": e} for n, e in edited.items()]})
             else:
                 for name, changed in edited.items():
-                    say(f"{name}{'  (edited)' if changed else ''}")
+                    print_text(f"{name}{'  (edited)' if changed else ''}")
             return 0
         if changing:
             workspace.prompts.edit(arguments.name, _read(arguments.file))
-            tell("What was made with another prompt stays; a new run adds a new set beside it.")
+            narrate("What was made with another prompt stays; a new run adds a new set beside it.")
         source = workspace.prompts.source(arguments.name)
         if arguments.json:
-            show({"name": arguments.name, "text": source})
+            print_json({"name": arguments.name, "text": source})
         elif not changing:
             sys.stdout.write(display_safe(source) if sys.stdout.isatty() else source)
     return 0

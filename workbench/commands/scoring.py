@@ -13,7 +13,7 @@ from engine.records.scores import Mode
 from engine.services.run_requests import ScoringRequest
 from engine.services.training import adapter_in_use
 from engine.services.workspace import Workspace
-from workbench.commands.narration import run_stages, say, show, tell
+from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import add_filter, add_model, positive, read_filter
 from workbench.commands.status import counts_json, headline
 from workbench.exits import DONE, WITH_GAPS
@@ -72,26 +72,26 @@ def run_complete(arguments: argparse.Namespace) -> int:
         run = workspace.scoring_runs.run(request)
         adapter = run.model.adapter
         if adapter and request.adapter is None:
-            tell(f"With the adapter {adapter}; --adapter takes another.")
+            narrate(f"With the adapter {adapter}; --adapter takes another.")
         if arguments.estimate:
             estimate = workspace.scoring_runs.estimate(run)
             if arguments.json:
-                show(asdict(estimate))
+                print_json(asdict(estimate))
             else:
-                say(estimate_text(estimate))
+                print_text(estimate_text(estimate))
             return DONE
         if run.model.model.tokens_per_s:
-            tell(estimate_text(workspace.scoring_runs.estimate(run)))
+            narrate(estimate_text(workspace.scoring_runs.estimate(run)))
         run_stages(workspace, run.stages)
         if adapter and request.adapter is not None:
             adapter_in_use.put(workspace.project, adapter)
         counts = workspace.services().conversations.counts()
         if arguments.json:
-            show(counts_json(counts))
+            print_json(counts_json(counts))
         else:
-            say(headline(counts))
+            print_text(headline(counts))
     if counts.unscored:
-        tell(f"{counts.unscored:,} conversations are unscored; `export scores` says why.")
+        narrate(f"{counts.unscored:,} conversations are unscored; `export scores` says why.")
         return WITH_GAPS
     return DONE
 

@@ -21,11 +21,11 @@ from engine.services.simulation.forms import (
 )
 from engine.services.simulation.simulations import ProjectSimulations, Simulation
 from engine.services.workspace import Workspace
-from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.form import TOPICS
+from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.run import VARIANTS
 from engine.simulate.forms.table import FormRow, table_of
-from workbench.commands.narration import Result, tell
+from workbench.commands.narration import Result, narrate
 from workbench.commands.options import not_negative, positive
 from workbench.commands.playing import add_common, exit_code, played, read_common
 
@@ -181,4 +181,4 @@ def _write(
     models = settings.get(simulation.play.config_hash, {})
     for row in rows:
         write_run(folder, row, simulations.transcript(row.id), models, rules)
-    tell(f"Wrote {len(rows):,} runs into {folder}.")
+    narrate(f"Wrote {len(rows):,} runs into {folder}.")

@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engine.services.simulation.options import SimulationOptions
+
 from engine.errors import UsageError
 from engine.records.simulation import PlayRow
-from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.service import priced_by
 from engine.services.simulation.sharded import (
     ShardedChoice,
@@ -33,7 +34,7 @@ from engine.simulate.sharded.scenario import ALL_CONDITIONS, CONDITIONS, Conditi
 from engine.text import one_line
 from engine.validate.aptitude import Scored, aptitudes
 from workbench.commands.analyse import aligned
-from workbench.commands.narration import Result, tell
+from workbench.commands.narration import Result, narrate
 from workbench.commands.options import not_negative, positive
 from workbench.commands.playing import add_common, exit_code, played, read_common
 
@@ -102,7 +103,7 @@ def simulate(arguments: argparse.Namespace) -> int:
         rows = played(workspace, simulation)
         if arguments.logs:
             written = write_logs(arguments.logs, workspace.simulations(), simulation, rows)
-            tell(f"Wrote {len(written):,} files of logs to {arguments.logs}.")
+            narrate(f"Wrote {len(written):,} files of logs to {arguments.logs}.")
     report_of_plays(rows, conditions).print(arguments.json)
     return exit_code(rows)
 
@@ -145,7 +146,7 @@ def make_shards(arguments: argparse.Namespace) -> int:
         rows = played(workspace, simulation)
     drafts = drafts_of(rows)
     write_drafts(output, drafts)
-    tell(f"Wrote shards of {len(drafts):,} instructions to {output}; they wait for approval.")
+    narrate(f"Wrote shards of {len(drafts):,} instructions to {output}; they wait for approval.")
     report_of_drafts(drafts).print(arguments.json)
     return exit_code(rows)
 
@@ -197,7 +198,7 @@ def report_of_plays(rows: Sequence[PlayRow], conditions: Sequence[Condition]) ->
     if replies:
         lines += ["", *aligned(["turns", "stand-ins", *CATEGORIES, "replies of"], _cells(replies))]
     if any(row.fewest == 1 for row in found):
-        tell("Where an instruction was played once, nothing is known of its reliability.")
+        narrate("Where an instruction was played once, nothing is known of its reliability.")
     return Result(
         lines,
         {

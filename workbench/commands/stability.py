@@ -13,7 +13,7 @@ from engine.stages.stabilising import StabilityStage
 from engine.store import clusterings, goal_answers
 from engine.text import one_line
 from engine.views.goal_inputs import stored_clustering
-from workbench.commands.narration import run_stages, say, show
+from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.commands.options import positive
 from workbench.exits import DONE
 
@@ -36,15 +36,15 @@ def run_stability(arguments: argparse.Namespace) -> int:
         run_stages(workspace, [stage])
         found = stability_json(workspace, stage)
     if arguments.json:
-        show(found)
+        print_json(found)
         return DONE
-    say(
+    print_text(
         f"ARI with the clustering: {_figure(found['ari_seeds'])} over {found['seeds']} seeds, "
         f"{_figure(found['ari_bootstraps'])} over {found['bootstraps']} bootstraps"
     )
     for cluster in found["clusters"]:
         mark = {True: "stable", False: "UNSTABLE", None: ""}[cluster["stable"]]
-        say(f"{_figure(cluster['jaccard'])}  {mark:8}  {one_line(cluster['label'])}")
+        print_text(f"{_figure(cluster['jaccard'])}  {mark:8}  {one_line(cluster['label'])}")
     return DONE
 
 

@@ -14,7 +14,7 @@ from engine.services.workspace import Workspace
 from engine.store import imports, runs
 from engine.store.project import Project
 from engine.text import one_line
-from workbench.commands.narration import say, show
+from workbench.commands.narration import print_json, print_text
 from workbench.commands.options import add_filter, read_filter
 
 
@@ -25,7 +25,7 @@ def status_options(parser: argparse.ArgumentParser) -> None:
 
 
 def status(arguments: argparse.Namespace) -> int:
-    """Says what is in a project, or what of it matches a filter, and what was run on it."""
+    """Prints the counts of a project, or of the conversations that match a filter, and its runs."""
     wanted = read_filter(arguments.filter)
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         services = workspace.services()
@@ -34,7 +34,7 @@ def status(arguments: argparse.Namespace) -> int:
             history = _with_interrupted(runs.all_runs(conn), workspace.project)
             quarantined = imports.quarantined(conn, limit=20)
         if arguments.json:
-            show(
+            print_json(
                 {
                     "project": str(workspace.project.path),
                     "filter": str(wanted) or None,
@@ -57,12 +57,14 @@ def status(arguments: argparse.Namespace) -> int:
                 }
             )  # fmt: skip
             return 0
-        say(headline(counts))
+        print_text(headline(counts))
         for row in quarantined:
-            say(f"  quarantined: {one_line(row.source)}:{row.line or ''} {one_line(row.reason)}")
+            print_text(
+                f"  quarantined: {one_line(row.source)}:{row.line or ''} {one_line(row.reason)}"
+            )
         for run in history:
             message = one_line(run.message or "")
-            say(f"  run {run.id} {run.stage} {run.state} {run.started_at[:16]} {message}")
+            print_text(f"  run {run.id} {run.stage} {run.state} {run.started_at[:16]} {message}")
     return 0
 
 

@@ -32,21 +32,21 @@ from engine.services.training.service import TrainingRuns
 from engine.services.workspace import Workspace
 from engine.store.project import Project
 from engine.text import one_line
-from workbench.commands.narration import say, show, tell
+from workbench.commands.narration import narrate, print_json, print_text
 from workbench.commands.options import read_filter
 from workbench.exits import DONE
 
 POLL_SECONDS = 0.3
-"""Between two reads of the events of a watched run."""
+"""Seconds between two reads of the events of a watched run."""
 
 PROGRESS_SECONDS = 10.0
-"""Least time between two lines about steps."""
+"""Fewest seconds between two lines about steps."""
 
 GB = 1e9
 
 
 def start_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `start`: those of a request, made from its declaration, and those of this command."""
+    """Declares the options of `start`: the fields of `TrainingRequest`, and those of this command."""
     parser.add_argument("project")
     for name, option in OPTIONS.items():
         several = name == "settings"
@@ -84,18 +84,18 @@ def start(arguments: argparse.Namespace) -> int:
         offset = _size(runs.history(arguments.resume).run.events)
         with _interrupts() as pressed:
             runs.resume(arguments.resume, read_settings(arguments.set))
-            tell(f"{arguments.resume} is resumed.")
+            narrate(f"{arguments.resume} is resumed.")
             return _watch(runs, arguments.resume, arguments, pressed, offset)
     with Workspace(home) as workspace:
         training = workspace.training
         plan = training.planner.plan(_request(arguments), whole=not arguments.estimate)
         if arguments.estimate:
             if arguments.json:
-                show(asdict(plan.estimate))
+                print_json(asdict(plan.estimate))
             else:
-                say(estimate_text(plan.estimate))
+                print_text(estimate_text(plan.estimate))
             return DONE
-        tell(estimate_text(plan.estimate))
+        narrate(estimate_text(plan.estimate))
         name = training.prepare(plan).path.name
         runs = training.run_directories
     # The project is closed now, so another program can open it while the run is running.
@@ -121,21 +121,21 @@ def status(arguments: argparse.Namespace) -> int:
     if arguments.run_name:
         detail = runs.history(arguments.run_name).detail(arguments.run_name == used)
         if arguments.json:
-            show(asdict(detail))
+            print_json(asdict(detail))
             return DONE
-        say("\n".join(_lines(detail.run)))
+        print_text("\n".join(_lines(detail.run)))
         for setting in detail.config:
-            say(f"  {setting.name:<14} {one_line(setting.value)}")
+            print_text(f"  {setting.name:<14} {one_line(setting.value)}")
         for warning in detail.warnings:
-            say(f"  ! {one_line(warning, 400)}")
+            print_text(f"  ! {one_line(warning, 400)}")
         return DONE
     rows = [history.row(history.run.path.name == used) for history in runs.histories()]
     if arguments.json:
-        show({"runs": [asdict(row) for row in rows]})
+        print_json({"runs": [asdict(row) for row in rows]})
     elif not rows:
-        say("No training runs yet. `workbench train PROJECT` starts one.")
+        print_text("No training runs yet. `workbench train PROJECT` starts one.")
     else:
-        say("\n".join(line for row in rows for line in _lines(row)))
+        print_text("\n".join(line for row in rows for line in _lines(row)))
     return DONE
 
 
@@ -157,13 +157,13 @@ def stop(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.run_name} is not running.")
     narrator = _Narrator(history, _size(history.run.events))
     runs.trainers.stop(history.run)
-    tell(f"{arguments.run_name} ends after its step and keeps the best checkpoint.")
+    narrate(f"{arguments.run_name} ends after its step and keeps the best checkpoint.")
     while narrator.narrate():
         time.sleep(POLL_SECONDS)
     try:
         return _report(history, arguments.json)
     except Cancelled as stopped:
-        tell(f"{stopped.message} {stopped.hint}")
+        narrate(f"{stopped.message} {stopped.hint}")
         return DONE
 
 
@@ -186,7 +186,7 @@ def estimate_text(estimate: TrainingEstimate) -> str:
     return "\n  ".join([text, *estimate.notes])
 
 
-# Watching
+# Watching a run
 
 
 def _watch(
@@ -205,9 +205,9 @@ def _watch(
     history = runs.history(name)
     if arguments.detach:
         if arguments.json:
-            show({"run": name, "folder": str(history.run.path)})
+            print_json({"run": name, "folder": str(history.run.path)})
         else:
-            say(f"{name} is running; `workbench train status` shows its state.")
+            print_text(f"{name} is running; `workbench train status` shows its state.")
         return DONE
     narrator = _Narrator(history, offset)
     handled = 0
@@ -216,7 +216,7 @@ def _watch(
             handled = pressed[0]
             if handled == 1:
                 runs.trainers.stop(history.run)
-                tell(
+                narrate(
                     "Stopping after this step, keeping the best checkpoint. ctrl+c again kills it."
                 )
             else:
@@ -234,7 +234,7 @@ def _report(history: RunHistory, as_json: bool, killed: bool = False) -> int:
     """
     row = history.row()
     if as_json:
-        show(asdict(row))
+        print_json(asdict(row))
     if killed and row.state == "interrupted":
         raise Cancelled(
             f"{row.name} was killed.", f"`--resume {row.name}` continues at its last checkpoint."
@@ -242,7 +242,7 @@ def _report(history: RunHistory, as_json: bool, killed: bool = False) -> int:
     if row.problem:
         raise WorkbenchError(f"{row.name} failed: {row.problem}", row.hint)
     if not as_json:
-        say("\n".join(_lines(row)))
+        print_text("\n".join(_lines(row)))
     if row.state == "stopped":
         raise Cancelled(
             f"{row.name} was stopped; its adapter is the best so far.",
@@ -267,7 +267,7 @@ class _Narrator:
         for event in events:
             text = self._text(event)
             if text:
-                tell(text)
+                narrate(text)
         return alive
 
     def _text(self, event: Event) -> str:

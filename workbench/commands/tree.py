@@ -26,7 +26,7 @@ from engine.trees.measures import Answer, Measures, answers, measure, subtree_ma
 from engine.trees.places import Place, places
 from engine.trees.tree import ROOT, Tree
 from engine.worker.requests import GrownTree
-from workbench.commands.narration import say, show, tell
+from workbench.commands.narration import narrate, print_json, print_text
 from workbench.commands.options import positive, share
 from workbench.commands.trees import growth_options, request_from
 from workbench.exits import DONE
@@ -64,7 +64,7 @@ def tree(arguments: argparse.Namespace) -> int:
         wanted = _places(workspace, arguments)
         chosen = workspace.models_in_use.resolve(request.model_request).model
         steps = ", ".join(str(place.step) for place in wanted)
-        tell(f"Growing a tree before step {steps} with {chosen.label}.")
+        narrate(f"Growing a tree before step {steps} with {chosen.label}.")
         model = workspace.process.client_for(chosen)
         model.load(chosen.path, chosen.options, chosen.adapter, chosen.merged)
         most = None if arguments.nodes is None else arguments.nodes * len(wanted)
@@ -77,18 +77,18 @@ def tree(arguments: argparse.Namespace) -> int:
         shown.append(_GrownTree(row, one, guarantee(one.tree, predicate) if predicate else None))
     if arguments.json:
         lines = [_json(arguments, found) for found in shown]
-        show(lines if arguments.at == "every" else lines[0])
+        print_json(lines if arguments.at == "every" else lines[0])
         return DONE
     for found in shown:
         if len(shown) > 1:
-            say(f"step {found.row.step}")
-        _say(arguments, found)
+            print_text(f"step {found.row.step}")
+        _print_tree(arguments, found)
     if len(shown) > 1:
         rows = [found.row for found in shown]
         for text in turn_lines(rows):
-            say(text)
+            print_text(text)
     if not work.finished:
-        tell("Not everything is grown to its end: the budget was used up.")
+        narrate("Not everything is grown to its end: the budget was used up.")
     return DONE
 
 
@@ -107,34 +107,34 @@ def _json(arguments: argparse.Namespace, found: _GrownTree) -> dict[str, Any]:
         line["property"] = {"text": arguments.property, **asdict(found.bounds)}
     if arguments.meaning:
         meant = AnswerMeanings()
-        told, groups = meant.of(found.grown.tree, arguments.meaning)
-        line["meanings"] = meanings_line(told, groups, arguments.meaning, meant.by)
+        distinct, groups = meant.of(found.grown.tree, arguments.meaning)
+        line["meanings"] = meanings_line(distinct, groups, arguments.meaning, meant.by)
     return line
 
 
-def _say(arguments: argparse.Namespace, found: _GrownTree) -> None:
+def _print_tree(arguments: argparse.Namespace, found: _GrownTree) -> None:
     grown = found.grown
     if arguments.meaning:
         meant = AnswerMeanings()
-        told, groups = meant.of(grown.tree, arguments.meaning)
-        lines = meaning_lines(told, groups, arguments.meaning, meant.by)
+        distinct, groups = meant.of(grown.tree, arguments.meaning)
+        lines = meaning_lines(distinct, groups, arguments.meaning, meant.by)
     elif arguments.text:
         lines = [_answer_line(answer) for answer in answers(grown.tree)]
     else:
         lines = tree_lines(grown.tree)
     for text in lines:
-        say(text)
-    say(summary(measure(grown.tree)))
+        print_text(text)
+    print_text(summary(measure(grown.tree)))
     row = found.row
     if row.answer_log_prob is not None:
-        say(
+        print_text(
             f"recorded answer: log-probability {row.answer_log_prob:.2f} over "
             f"{row.answer_tokens} tokens; its first {row.answer_held} are in the tree"
         )
     if found.bounds:
-        say(f"P({arguments.property}) in [{found.bounds.low:.3f}, {found.bounds.high:.3f}]")
+        print_text(f"P({arguments.property}) in [{found.bounds.low:.3f}, {found.bounds.high:.3f}]")
     if grown.note:
-        tell(f"The log did not fit: {grown.note}.")
+        narrate(f"The log did not fit: {grown.note}.")
 
 
 def _places(workspace: Workspace, arguments: argparse.Namespace) -> list[Place]:
@@ -172,7 +172,9 @@ def _answer_line(answer: Answer, indent: str = "") -> str:
     )
 
 
-def meaning_lines(told: Sequence[Answer], found: Meanings, threshold: float, by: str) -> list[str]:
+def meaning_lines(
+    distinct: Sequence[Answer], found: Meanings, threshold: float, by: str
+) -> list[str]:
     """The answers grouped by meaning, and the entropy over meanings."""
     lines: list[str] = []
     for group in found.groups:
@@ -181,7 +183,7 @@ def meaning_lines(told: Sequence[Answer], found: Meanings, threshold: float, by:
             wordings = counted(len(group.answers), "wording")
             lines.append(f"{group.probability:7.4f}  {wordings}")
         indent = "  " if several else ""
-        lines += [_answer_line(told[at], indent) for at in group.answers]
+        lines += [_answer_line(distinct[at], indent) for at in group.answers]
     lines.append(
         f"{counted(len(found.groups), 'meaning')} at a similarity of {threshold:g} ({by})"
         f" · entropy of meanings {found.entropy_low:.1f}-{found.entropy_high:.1f} bits,"
@@ -191,7 +193,7 @@ def meaning_lines(told: Sequence[Answer], found: Meanings, threshold: float, by:
 
 
 def turn_lines(rows: Sequence[TreeRow]) -> list[str]:
-    """How sure the model was along a conversation: a line for each step."""
+    """The uncertainty of the model along a conversation: a line for each step."""
     worst = max((-(row.max_log_prob or 0.0) for row in rows), default=0.0)
     return [
         f"step {row.step:3}  {bar(-(row.max_log_prob or 0.0) / worst if worst else 0.0)}"

@@ -14,7 +14,7 @@ from engine.store import trees
 from engine.trees.places import At
 from engine.trees.transform import Transform
 from engine.trees.tree import ALPHA_HELP, Growth, TreeOptions
-from workbench.commands.narration import run_stages, say, show, tell
+from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import (
     above_zero,
     add_filter,
@@ -119,10 +119,10 @@ def run_trees(arguments: argparse.Namespace) -> int:
         "nodes": sum(row.nodes for row in grown),
     }
     if arguments.json:
-        show(figures)
+        print_json(figures)
     else:
-        say(f"{len(grown):,} trees, median of {figures['median_leaves']} leaves")
+        print_text(f"{len(grown):,} trees, median of {figures['median_leaves']} leaves")
     if missing:
-        tell(f"{missing:,} conversations have no tree; `export trees` says why.")
+        narrate(f"{missing:,} conversations have no tree; `export trees` says why.")
         return WITH_GAPS
     return DONE

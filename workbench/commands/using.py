@@ -14,7 +14,7 @@ from engine.services.training import adapter_in_use
 from engine.store.project import Project
 from engine.text import one_line
 from workbench.commands.models import open_catalog
-from workbench.commands.narration import say, show
+from workbench.commands.narration import print_json, print_text
 
 
 def use_options(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def use_options(parser: argparse.ArgumentParser) -> None:
 
 
 def use(arguments: argparse.Namespace) -> int:
-    """Chooses the model that a project uses for some work, or says which it uses."""
+    """Chooses the model that a project uses for some work, or prints which it uses."""
     name: str | None = arguments.model
     endpoints = Endpoints(folders.data_dir(), folders.cache_dir())
     with Project.open(Path(arguments.project), read_only=name is None, upgrade=True) as project:
@@ -46,12 +46,12 @@ def use(arguments: argparse.Namespace) -> int:
         chosen, adapter = in_use.chosen(), adapter_in_use.get(project)
     if arguments.json:
         models = {work: chosen.get(work, DEFAULT_MODEL) for work in WORKS}
-        show({"models": models, "adapter": adapter})
+        print_json({"models": models, "adapter": adapter})
         return 0
     for work, what in WORKS.items():
-        say(f"{work:<11} {one_line(chosen.get(work, DEFAULT_MODEL), 60):<30} {what}")
+        print_text(f"{work:<11} {one_line(chosen.get(work, DEFAULT_MODEL), 60):<30} {what}")
     if adapter is not None:
-        say(
+        print_text(
             f"Mode `tuned` takes the adapter {one_line(adapter, 60)} and the model it was made for."
         )
     return 0

@@ -21,13 +21,13 @@ from engine.services.validation.completeness import completeness_table, only_run
 from engine.services.validation.goals import goal_validation
 from engine.services.validation.trees import tree_validation
 from engine.services.workspace import Workspace
-from workbench.commands.narration import Result, tell
+from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, positive, read_filter
 from workbench.exits import DONE
 
 OF_TREES = ("config",)
 OF_COMPLETENESS = ("run_name", "adapter", "mode", "seed", "limit", "same_kind", "plot", "against")
-"""Options that only one of the metrics has, as the parser stores them."""
+"""The options that only one of the metrics has, by their names in the parsed arguments."""
 
 
 def validate_options(parser: argparse.ArgumentParser) -> None:
@@ -36,18 +36,22 @@ def validate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("metric", choices=["goals", "completeness", "trees", "all"])
     add_filter(parser)
     of_trees = parser.add_argument_group("trees")
-    of_trees.add_argument("--config", metavar="HASH", help="these trees (default: those shown)")
+    of_trees.add_argument(
+        "--config",
+        metavar="HASH",
+        help="the trees with this configuration hash (default: those that the screens show)",
+    )
     test = parser.add_argument_group("completeness: whole conversations against cut ones")
     test.add_argument(
         "--run",
         dest="run_name",
         metavar="NAME",
-        help="what this training run held out (default: the only run there is, else all)",
+        help="only what this training run held out (default: the project's only run, else all conversations)",
     )
     test.add_argument("--mode", choices=get_args(Mode), help="only scores of this mode")
     test.add_argument("--adapter", help="only scores with this adapter")
-    test.add_argument("--seed", type=int, help="of the cuts (default: 0)")
-    test.add_argument("--limit", type=positive, help="only the first so many conversations")
+    test.add_argument("--seed", type=int, help="seed of the cuts (default: 0)")
+    test.add_argument("--limit", type=positive, help="only the first N conversations")
     test.add_argument(
         "--same-kind",
         action="store_const",
@@ -64,10 +68,10 @@ def validate_options(parser: argparse.ArgumentParser) -> None:
 
 
 def validate(arguments: argparse.Namespace) -> int:
-    """Holds a metric against what is known, or every metric that the project has.
+    """Compares a metric, or all metrics, with the truth that was imported.
 
     Raises:
-        UsageError: There is nothing to hold against anything, or an option cannot be understood here.
+        UsageError: There is no truth or no result to compare, or an option does not apply here.
     """
     metric = arguments.metric
     if metric != "trees":
@@ -93,15 +97,15 @@ def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
 
 
 def _every(workspace: Workspace, arguments: argparse.Namespace) -> Result:
-    """All metrics, and what each lacks.
+    """Compares all metrics, and prints what is missing for each.
 
     Raises:
-        UsageError: None has anything to say.
+        UsageError: No metric can be compared.
     """
     query = ListQuery(read_filter(arguments.filter))
     found = all_metrics.validate_all(workspace.project, workspace.catalog, query)
     for one in found.missing:
-        tell(f"{one.metric}: {one.what} {one.how}".rstrip())
+        narrate(f"{one.metric}: {one.what} {one.how}".rstrip())
     lines = all_metrics.lines_of(found)
     if not lines:
         raise UsageError("There is nothing to hold against what is known.", "Run something first.")
@@ -117,7 +121,7 @@ def _trees(workspace: Workspace, arguments: argparse.Namespace) -> Result:
     query = ListQuery(read_filter(arguments.filter))
     found = tree_validation(workspace.project, query, arguments.config)
     if not found.tables:
-        tell(trees_report.without_truth(found))
+        narrate(trees_report.without_truth(found))
     return Result(trees_report.lines_of(found), trees_report.as_json(found))
 
 
@@ -134,10 +138,10 @@ def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> Result
         same_kind=bool(arguments.same_kind),
     )
     for note in completeness_report.notes(found):
-        tell(note)
+        narrate(note)
     if arguments.plot:
         picture.draw(found, Path(arguments.plot), arguments.against or "rows")
-        tell(f"Drew {arguments.plot}.")
+        narrate(f"Drew {arguments.plot}.")
     return Result(completeness_report.lines_of(found), completeness_report.as_json(found))
 
 

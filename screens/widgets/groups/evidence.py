@@ -41,7 +41,7 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
         basis = (
             f"fitted on {number_format.counted(fitted, 'decision')}"
             if fitted
-            else "prior, no decisions yet"
+            else "not fitted yet, no decisions"
         )
         parts.append((f"  {basis}", "$tone-muted"))
     parts += ["\n", *_model_pieces(evidence, progress, gap), "\n"]

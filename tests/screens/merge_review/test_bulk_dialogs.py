@@ -66,15 +66,15 @@ class TestPairs:
         async with opened(support, (160, 34), mode="6") as pilot:
             left, likely = support.goals.progress().left, support.goals.above(0.05)
             assert len(likely) == 2
-            assert f"2 likely left, then R refuses {left - 2} at once" in text(pilot)
+            assert f"2 likely left, {left - 2} unlikely: R refuses these" in text(pilot)
             assert "2 pairs not asked about: 8 model calls" in text(pilot)
             answer(support, likely[0].pair, 0.01, 0.01, -3.0)
             await until(
-                pilot, lambda: f"1 likely left, then R refuses {left - 1} at once" in text(pilot)
+                pilot, lambda: f"1 likely left, {left - 1} unlikely: R refuses these" in text(pilot)
             )
             assert "1 pair not asked about: 4 model calls" in text(pilot)
             answer(support, likely[1].pair, 0.01, 0.01, -3.0)
-            await until(pilot, lambda: f"none likely left: R refuses {left} at" in text(pilot))
+            await until(pilot, lambda: f"none likely left, {left} unlikely: R" in text(pilot))
             assert "not asked about" not in text(pilot)
 
 

@@ -338,7 +338,7 @@ class TestByHand:
             assert "most probable first" in text(pilot)
             await press(pilot, "F", *".9", "enter")
             assert support.goals.progress().floor == 0.9
-            assert "lies below the floor .90" in text(pilot)
+            assert "lies below the least similarity .90" in text(pilot)
 
     async def test_asking(self) -> None:
         """g has the model asked about the pairs it was not asked about."""

@@ -47,7 +47,7 @@ class TestFigures:
             for words in (
                 "What is here",
                 "Did they get it?",
-                "What you said",
+                "Your verdicts",
                 "Next",
                 "about 6 min",
             ):

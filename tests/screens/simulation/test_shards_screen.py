@@ -45,7 +45,7 @@ async def test_what_speaks_against_it(fake: ScreenProject, size: tuple[int, int]
             "She gives Ben 7.",
             "She gives some away.",
             "as in the text",
-            "No shard says: Ben, 7",
+            "In no shard: Ben, 7",
             "The model misses: that she gives 7 to Ben",
             "FULL 80, CONCAT 50, which is too little",
         ):
@@ -79,13 +79,13 @@ async def test_editing(fake: ScreenProject) -> None:
     async with opened(fake, mode="9") as pilot:
         await press(pilot, *OPEN, "down", "down", "e", *" Ben got 7.", "enter")
         assert "She gives some away. Ben got 7." in text(pilot)
-        assert "No shard says" not in text(pilot)
+        assert "In no shard" not in text(pilot)
         await press(pilot, "less_than_sign")
         screen = pilot.app.screen
         assert isinstance(screen, ShardsScreen)
         assert [key % 1_000_000 for key in screen.table.ids] == [1, 3, 2]
         await press(pilot, "d")
-        assert "No shard says: Ben, 7" in text(pilot)
+        assert "In no shard: Ben, 7" in text(pilot)
         assert [key % 1_000_000 for key in screen.table.ids] == [1, 2]
 
 

@@ -15,7 +15,7 @@ from engine.store import trees
 from engine.store.project import Project
 from engine.trees.transform import Transform
 from engine.trees.tree import TreeOptions
-from screens.trees.comparison_dialog import BesideDialog
+from screens.trees.comparison_dialog import ComparisonDialog
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.exploring import LAST, explored, panes, view
 from tests.screens.trees.tree_growth import Growing
@@ -136,7 +136,7 @@ class TestGrown:
         the set that is shown stays."""
         async with explored(growing, (140, 40)) as pilot:
             await press(pilot, "c", "down", "enter")
-            assert isinstance(pilot.app.screen, BesideDialog)
+            assert isinstance(pilot.app.screen, ComparisonDialog)
             assert "1 conversation" in text(pilot)
             await press(pilot, "down")
             assert "with toy-two" in " ".join(text(pilot).split())
@@ -156,7 +156,7 @@ class TestGrown:
         async with explored(growing, (140, 40)) as pilot:
             for _ in range(2):
                 await press(pilot, "c", "end", "enter")
-                assert isinstance(pilot.app.screen, BesideDialog)
+                assert isinstance(pilot.app.screen, ComparisonDialog)
                 pilot.app.screen.query_one("#alpha", Input).value = "0.05"
                 await settle(pilot)
                 shown = text(pilot)
@@ -165,7 +165,7 @@ class TestGrown:
                 await settle(pilot)
                 await press(pilot, "escape")
             assert "nothing to do" in shown
-            assert isinstance(pilot.app.screen, BesideDialog) is False
+            assert isinstance(pilot.app.screen, ComparisonDialog) is False
 
     async def test_no_alpha(self, growing: Growing) -> None:
         """What is no alpha is said, and starts nothing."""

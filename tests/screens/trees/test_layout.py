@@ -37,13 +37,13 @@ def trees(draw: st.DrawFn) -> NodeColumns:
     below = [math.exp(p) if k in LEAF_KINDS else 0.0 for p, k in zip(path, kind, strict=True)]
     for node in range(len(parent) - 1, 0, -1):
         below[parent[node]] += below[node]
-    said: list[int] = []
+    recorded: list[int] = []
     at = draw(st.integers(0, len(parent) - 1))
     while at > 0:
-        said.insert(0, at)
+        recorded.insert(0, at)
         at = parent[at]
     return NodeColumns(
-        parent, list(range(len(parent))), spelling, path, path, below, kind, [1.0] * len(parent), said
+        parent, list(range(len(parent))), spelling, path, path, below, kind, [1.0] * len(parent), recorded
     )  # fmt: skip
 
 
@@ -115,7 +115,7 @@ class TestSegments:
         assert (best is None) == (not leaves)
         if best is not None:
             assert segments[best].below == max(leaf.below for leaf in leaves)
-        end = layout.said_end()
+        end = layout.recorded_end()
         assert (end is None) == (not columns.recorded)
         if end is not None:
             assert columns.recorded[-1] in segments[end].nodes
@@ -181,7 +181,7 @@ class TestFolding:
         """At first a screenful is unfolded, and in any case the recorded answer."""
         layout = TreeLayout(columns)
         folding = Folding(layout).opened_at_first(8)
-        end = layout.said_end()
+        end = layout.recorded_end()
         assert end is None or folding.line_of(end) is not None
         if end is None:
             assert len(folding.lines) <= max(8, len(layout.branches(-1)))

@@ -74,9 +74,9 @@ class TestWalking:
             await press(pilot, "b")
             assert view(pilot).cursor == tree.best_leaf()
             await press(pilot, "a")
-            assert view(pilot).cursor == tree.said_end()
+            assert view(pilot).cursor == tree.recorded_end()
             await press(pilot, "left")
-            assert view(pilot).cursor == tree.segments[tree.said_end() or 0].parent
+            assert view(pilot).cursor == tree.segments[tree.recorded_end() or 0].parent
 
     async def test_hostile_tokens(self, growing: Growing) -> None:
         """Control sequences and line turners of tokens are drawn as signs, in the tree, the lists and the tokens."""

@@ -8,7 +8,7 @@ from engine.completeness.calibration import wilson
 from engine.records.calibration import ReliabilityBin
 from engine.records.interval import Interval
 from engine.records.triage import Verdict
-from screens.triage.calibration_formatting import estimate_words, threshold_words
+from screens.triage.calibration_formatting import format_estimate, format_threshold
 from screens.triage.reliability import axis_line, plot_cells
 from tests.screens.driving import Size, lines, opened, press, text
 from tests.screens.project import ScreenProject, conversation, project_of
@@ -138,6 +138,6 @@ class TestPlot:
 
 def test_words() -> None:
     """Estimates are written with their interval, thresholds near an end with a digit more."""
-    assert estimate_words(Interval(0.916, 0.81, 0.968)) == "92% (81–97)"
-    assert estimate_words(None) == "–"
-    assert [threshold_words(p) for p in (0.47, 0.0042, 1.0)] == [".47", ".004", "1.0"]
+    assert format_estimate(Interval(0.916, 0.81, 0.968)) == "92% (81–97)"
+    assert format_estimate(None) == "–"
+    assert [format_threshold(p) for p in (0.47, 0.0042, 1.0)] == [".47", ".004", "1.0"]

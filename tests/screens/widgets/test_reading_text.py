@@ -14,7 +14,7 @@ from engine.records.scores import CurvePoint
 from screens.widgets.finding import MOST_HITS, Hit, Hits, find, plain_pattern, words_pattern
 from screens.widgets.message_text import Form
 from screens.widgets.pretty_json import DEEPEST, LONGEST, ONE_LINE, pretty_json
-from screens.widgets.reach import Reach, reach, reach_words, steepest
+from screens.widgets.reach import Reach, format_reach, reach, steepest
 from screens.widgets.text_styles import CODE, HEADING, KEY, KEYWORD, NUMBER, STRING, STRONG, styles
 
 JSON = st.recursive(
@@ -255,7 +255,7 @@ class TestReach:
     )
     def test_words(self, values: tuple[float, ...], last_turn: int, said: str) -> None:
         """The sentence says where the threshold was reached, what came after, and whether it was lost again."""
-        assert reach_words(points(*values), 0.5, last_turn) == said
+        assert format_reach(points(*values), 0.5, last_turn) == said
 
     def test_the_threshold_counts_as_reached(self) -> None:
         """A value at the threshold has reached it."""
