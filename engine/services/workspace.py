@@ -25,7 +25,7 @@ from engine.services.prompts import ProjectPrompts
 from engine.services.run_requests import ModelRequest
 from engine.services.scoring.runs import ScoringRuns
 from engine.services.services import ProjectInfo, Services
-from engine.services.simulation.service import SimulationService, priced_by
+from engine.services.simulation.service import SimulationService
 from engine.services.simulation.simulations import ProjectSimulations
 from engine.services.training.service import TrainingService
 from engine.services.trees.runs import TreeRuns
@@ -181,14 +181,11 @@ class Workspace:
             self.tuning,
         )
 
-    def _for_simulation(self, name: str | None) -> str:
-        return self.models_in_use.for_work(name, "simulation")
-
     def _models_for_simulation(self) -> list[str]:
         """Names of all models; the one that the project uses for simulations is first."""
         names = [entry.name for entry in self.catalog.entries()]
         names += [entry.name for entry in self.endpoints.book.entries()]
-        return list(dict.fromkeys([self._for_simulation(None), *names]))
+        return list(dict.fromkeys([self.models_in_use.for_work(None, "simulation"), *names]))
 
     # Screens
 
@@ -223,6 +220,5 @@ class Workspace:
                 self.runner.start,
                 self.runner.active,
                 self._models_for_simulation,
-                priced_by(self._for_simulation, self.endpoints.serves),
             ),
         )

@@ -24,8 +24,8 @@ from engine.services.simulation.records import (
     PlayItem,
     SetResults,
     SimulationOffers,
-    SimulationRequest,
 )
+from engine.services.simulation.request import SimulationRequest
 from screens.shell.clipboard import copy
 from screens.shell.dialogs import TextDialog, ask_order
 from screens.shell.save_dialogs import ask_file
@@ -42,7 +42,7 @@ from screens.widgets.row_table import RowTable
 
 STAGE = "simulate"
 OTHER_LINES = 12
-"""Title, summary, note, footer, jobs, and what the plays need at least."""
+"""Lines of title, summary, note, footer, jobs bar and the shortest list of plays: the table gets the others."""
 
 
 class SimulationScreen(WorkbenchScreen[None]):
@@ -77,7 +77,7 @@ class SimulationScreen(WorkbenchScreen[None]):
     def __init__(self, services: Services, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self._sets: list[PlayedSet] = []
-        self._shown = ""  # the set that is shown, by its key
+        self._shown = ""  # key of the set that is shown
         self._results = SetResults((), ())
         self._page = 0
         self._sort: tuple[int, bool] | None = None
@@ -103,7 +103,7 @@ class SimulationScreen(WorkbenchScreen[None]):
     def on_mount(self) -> None:
         """Listens to jobs."""
         super().on_mount()
-        self.feed.signal.subscribe(self, self._heard_job)
+        self.feed.signal.subscribe(self, self._handle_job_event)
         self._follow(self._playing)
 
     # Reading
@@ -116,7 +116,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         def read() -> tuple[list[PlayedSet], str, SetResults]:
             sets = simulations.sets()
             keys = [one.config_hash for one in sets]
-            # a set that was not there before is what was just begun
+            # a new set is the one that was just begun
             key = shown if shown in keys and keys[0] in before else keys[0] if keys else ""
             return sets, key, simulations.results(key) if key else SetResults((), ())
 
@@ -213,7 +213,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         if message.key.isdecimal():
             self._sort_by(int(message.key))
 
-    # Going round
+    # Another set, table or order
 
     def action_other_set(self, by: int) -> None:
         """Shows another set."""
@@ -235,7 +235,7 @@ class SimulationScreen(WorkbenchScreen[None]):
             self._show_table()
 
     def action_sort(self) -> None:
-        """Asks by which column."""
+        """Asks for the column to sort by."""
         table = self._table_here
         if table is None:
             return
@@ -255,7 +255,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         """From the plays to the table."""
         self.table.focus()
 
-    # Playing
+    # Runs
 
     def action_new(self) -> None:
         """Asks what to play, and starts it."""
@@ -273,7 +273,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         self.in_background(simulations.offers, ask, group="offers")
 
     def action_go_on(self) -> None:
-        """Plays on."""
+        """Resumes the set that is shown."""
         if self._sets and self.may_write():
             self._begin(partial(self.services.simulations.go_on, self._shown))
 
@@ -286,7 +286,7 @@ class SimulationScreen(WorkbenchScreen[None]):
     def _playing(self) -> bool:
         return any(job.stage == STAGE for job in self.services.jobs.active())
 
-    def _heard_job(self, event: Event) -> None:
+    def _handle_job_event(self, event: Event) -> None:
         if isinstance(event, JobStarted) and event.stage == STAGE:
             self._follow(True)
         elif isinstance(event, JobEnded) and event.stage == STAGE:
@@ -363,7 +363,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         self._session = session
         self.app.push_screen(FormScreen(self.services, self.feed, session, self.MODE))
 
-    # Taking it along
+    # Copy and export
 
     def action_copy(self) -> None:
         """Copies the table as it is shown."""

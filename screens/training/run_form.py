@@ -12,8 +12,9 @@ from textual.widgets import Input
 
 from engine.errors import WorkbenchError
 from engine.filters import FilterError, completions, parse_filter
+from engine.services.request_options import label
 from engine.services.training.records import Choice, TrainingChoices, TrainingEstimate
-from engine.services.training.request import OPTIONS, TrainingRequest, label, read_request
+from engine.services.training.request import OPTIONS, TrainingRequest, read_request
 from engine.services.training.service import TrainingService
 from engine.text import one_line
 from screens.shell.run_form import KEYS, RunForm, field_line

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from engine.errors import UsageError
-from engine.services.simulation.forms import load_forms, load_profiles, dummies
-from engine.simulate.forms.form import TOPICS
+from engine.services.simulation.forms import dummies, forms_of, profiles_of, rules_of
+from engine.services.simulation.request import SimulationRequest
+from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.table import FormRow
 from engine.store import conversations
 from engine.store.project import Project
 from workbench.cli import build_parser, main
+from workbench.commands.playing import read_request
 from workbench.commands.simulate_forms import lines_of
 
 FORM = {
@@ -80,10 +82,12 @@ class TestPlaying:
 class TestWords:
     def test_all_forms_by_both_variants_unless_said(self) -> None:
         """The default is that of Hakimov et al.: four forms, modules and baseline, a user drawn for each question."""
-        arguments = build_parser().parse_args(["simulate", "forms", "p.wb"])
-        assert (arguments.form, arguments.variant, arguments.profile) == (None, "both", "question")
-        assert [form.name for form in load_forms(list(TOPICS))] == ["ss5", "epa", "med", "inv"]
-        assert len(load_profiles(None)) == 10
+        request = read_request("forms", build_parser().parse_args(["simulate", "forms", "p.wb"]))
+        assert request == SimulationRequest("forms")
+        assert (request.variants, request.profile) == ((), "question")
+        assert [form.name for form in forms_of(request)] == ["ss5", "epa", "med", "inv"]
+        assert len(profiles_of(request)) == 10
+        assert rules_of(request) == Rules()
 
     def test_dummies_are_named_by_their_prompts(self) -> None:
         """A name of a prompt is a module; `all` is every one; another name is refused with those there are."""
@@ -106,7 +110,7 @@ class TestWords:
 
 class TestTelling:
     def test_a_line_for_each_form_and_variant(self) -> None:
-        """The columns of Hakimov et al., then how many were complete, how many fields were right, and how runs ended."""
+        """The columns of Hakimov et al., then how many are complete, how many fields are right, and how runs ended."""
         row = FormRow(
             form="epa", variant="modular", runs=10, fields=16, required=0.9, optional=0.5, turns=12.34,
             repetitions=0.5, success=0.83, efficiency=0.72, score=0.77, complete=7, right=(60, 120),

@@ -19,9 +19,9 @@ from engine.services.simulation.sharded import (
 )
 from engine.simulate.sharded.instruction import read_instructions
 from engine.simulate.sharded.making.draft import state_of
-from engine.simulate.sharded.scenario import CONDITIONS
-from workbench.cli import main
-from workbench.commands.simulate_sharded import parse_conditions, report_of_plays
+from workbench.cli import build_parser, main
+from workbench.commands.playing import read_request
+from workbench.commands.simulate_sharded import report_of_plays
 
 PLUMS: dict[str, Any] = {
     "task_id": "plums",
@@ -168,12 +168,17 @@ class TestTable:
 
 
 class TestWords:
-    def test_conditions(self) -> None:
-        """Without words the six of Laban et al.; names may be in capitals; others are refused."""
-        assert parse_conditions(None) == CONDITIONS
-        assert parse_conditions("RECAP-full, full,full") == ("recap-full", "full")
-        with pytest.raises(UsageError, match="no condition 'fulll'"):
-            parse_conditions("fulll")
+    def test_conditions(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Without names it is the default, the six of Laban et al.; names may be in capitals; others are refused."""
+        words = ["simulate", "sharded", "p.wb", "math"]
+        assert read_request("sharded", build_parser().parse_args(words)).conditions == ()
+        words += ["--conditions", "RECAP-full, full,full"]
+        assert read_request("sharded", build_parser().parse_args(words)).conditions == (
+            "recap-full",
+            "full",
+        )
+        assert main([*words[:-1], "fulll"]) == 2
+        assert "it must be one or more of full, concat" in capsys.readouterr().err
 
     @pytest.mark.parametrize(("name", "count", "tasks"), [("math", 20, 1), ("samples", 10, 6)])
     def test_what_comes_along(self, name: str, count: int, tasks: int) -> None:

@@ -24,7 +24,7 @@ from engine.store import imports
 from workbench.commands.analyse import aligned
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
-from workbench.commands.playing import exit_code, played, read_common
+from workbench.commands.playing import exit_code, played, read_options
 
 
 def behaviour_options(parser: argparse.ArgumentParser) -> None:
@@ -37,8 +37,8 @@ def behaviour_options(parser: argparse.ArgumentParser) -> None:
         help="may be repeated (default: all three)",
     )
     add_labelling(parser)
-    parser.add_argument("--limit", type=positive, metavar="N", help="the first so many only")
-    parser.add_argument("--seed", type=int, default=0, help="of the runs (default: 0)")
+    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the runs (default: 0)")
     add_filter(parser)
 
 
@@ -51,7 +51,7 @@ def behaviour(arguments: argparse.Namespace) -> int:
     """
     wanted = read_filter(arguments.filter)
     schemas = tuple(dict.fromkeys(arguments.schema or SCHEMAS))
-    options = read_common(arguments)
+    options = read_options(arguments)
     with Workspace(Path(arguments.project)) as workspace:
         simulation = behaviour_simulation(
             workspace.simulations(), workspace.project, wanted, schemas, options

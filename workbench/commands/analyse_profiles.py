@@ -1,4 +1,4 @@
-"""`workbench analyse profiles`: whether what users say gives away who they are."""
+"""`workbench analyse profiles`: predicts the profiles of users from what they write."""
 
 from __future__ import annotations
 
@@ -27,32 +27,36 @@ from engine.validate.profile_prediction import (
 from workbench.commands.analyse import aligned
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
-from workbench.commands.playing import exit_code, played, read_common
+from workbench.commands.playing import exit_code, played, read_options
 from workbench.exits import DONE
 
 FREQUENT = "most frequent"
-"""The first way, which the others have to beat."""
+"""The method that always predicts the most frequent answer: the baseline."""
 LLM = "language model"
 _NAME = 28
 
 
 def profiles_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `profiles`."""
-    parser.add_argument("project", help="with profiles to learn from")
+    parser.add_argument("project", help="project with profiles to learn from")
     parser.add_argument(
         "--test",
         metavar="PROJECT",
-        help="predict in this one, such as one of real people (default: the same, by what was learnt from others)",
+        help="predict in this project, such as one of real people (default: the same, learnt from other people)",
     )
-    parser.add_argument("--embedder", default="tfidf", help="for the nearest ones (default: tfidf)")
+    parser.add_argument(
+        "--embedder",
+        default="tfidf",
+        help="embedder of the nearest-neighbour method (default: tfidf)",
+    )
     parser.add_argument(
         "--llm",
         action="store_true",
-        help="also let a model guess, by replies that can be nothing else",
+        help="also let a model predict; its replies are constrained to the possible answers",
     )
     add_labelling(parser)
-    parser.add_argument("--limit", type=positive, help="predict only so many, drawn by the seed")
-    parser.add_argument("--seed", type=int, default=0, help="of the split (default: 0)")
+    parser.add_argument("--limit", type=positive, help="predict only this many, drawn by the seed")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the split (default: 0)")
     add_filter(parser)
 
 
@@ -60,7 +64,7 @@ def profiles(arguments: argparse.Namespace) -> int:
     """Predicts profile fields from users' words, and prints how well.
 
     Raises:
-        UsageError: Too few people, or nothing that tells them apart.
+        UsageError: Too few people, or no answer that enough of them share.
         WorkbenchError: A model cannot be had.
     """
     wanted = read_filter(arguments.filter)
@@ -81,7 +85,7 @@ def profiles(arguments: argparse.Namespace) -> int:
         ways = _ways(asked, arguments.embedder)
         code = DONE
         if arguments.llm:
-            options = replace(read_common(arguments), limit=None)
+            options = replace(read_options(arguments), limit=None)
             simulation = guessing_simulation(workspace.simulations(), asked, questions, options)
             rows = played(workspace, simulation)
             ways[LLM] = guessed(asked, [row for row in rows if row.reason is None])

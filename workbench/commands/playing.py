@@ -1,29 +1,39 @@
-"""Simulations as commands run them."""
+"""Runs simulations for the commands."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from engine.services.simulation.options import SimulationOptions
-
+from engine.errors import UsageError
 from engine.number_format import duration
 from engine.records.simulation import PlayEstimate, PlayRow
+from engine.services.request_options import read_value
+from engine.services.simulation.request import (
+    COMMON,
+    DEFAULTS,
+    FIELDS,
+    OPTIONS,
+    Kind,
+    SimulationOptions,
+    SimulationRequest,
+)
 from engine.services.simulation.simulations import Simulation
 from engine.services.workspace import Workspace
 from workbench.commands.narration import narrate, run_stages
-from workbench.commands.options import not_negative, positive
 from workbench.exits import DONE, WITH_GAPS
 
 
 def played(workspace: Workspace, simulation: Simulation) -> list[PlayRow]:
-    """Plays what was not played yet, with narration, and gives the plays that were asked for, in the order of the
-    scenarios; those that broke off are named on standard error.
+    """Plays the scenarios that were not played yet, with narration; returns all their plays, in the order of the
+    scenarios. Plays that broke off are named on standard error.
 
     Raises:
         WorkbenchError: A stage failed.
         Cancelled: A stage was cancelled from the keyboard.
     """
-    # What is tuned first may change what the model is called.
+    # A model that is tuned first may change its name.
     if not simulation.before:
         narrate(estimate_text(simulation.play.estimate()))
     run_stages(workspace, simulation.stages)
@@ -48,44 +58,86 @@ def estimate_text(estimate: PlayEstimate) -> str:
 
 
 def exit_code(rows: list[PlayRow]) -> int:
-    """3 where a play broke off, so that a table over the others is not taken for the whole."""
+    """The exit code: 3 where a play broke off, because the table then covers only the others."""
     return WITH_GAPS if any(row.reason is not None for row in rows) else DONE
 
 
-def add_common(parser: argparse.ArgumentParser, *, runs: int = 1) -> None:
-    """Options of all kinds: the project, models, repetitions, and what is random.
+def add_request(parser: argparse.ArgumentParser, kind: Kind) -> None:
+    """Declares the flags of a kind of simulation, made from the declaration of `SimulationRequest`.
 
-    Args:
-        runs: How often each scenario is played unless something else is asked for.
+    The instructions are no flag: they have to be named.
     """
-    parser.add_argument("project")
-    parser.add_argument(
-        "--model",
-        help="name or path of a model, or endpoints as NAME,NAME2 (default: the built-in one)",
-    )
-    parser.add_argument("--user-model", metavar="M", help="who plays the user (default: --model)")
-    parser.add_argument("--judge-model", metavar="M", help="who judges (default: --model)")
-    parser.add_argument(
-        "--context", type=positive, metavar="N", help="longest conversation in tokens"
-    )
-    parser.add_argument(
-        "--runs",
-        type=positive,
-        default=runs,
-        metavar="N",
-        help=f"how often each is played (default: {runs})",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of all that is random (default: 0)")
-    parser.add_argument(
-        "--temperature", type=not_negative, metavar="T", help="of replies in free words"
-    )
-    parser.add_argument(
-        "--parallel", type=positive, default=32, metavar="N", help="plays at once (default: 32)"
-    )
-    parser.add_argument("--limit", type=positive, metavar="N", help="the first so many only")
+    for name in (*COMMON, *FIELDS[kind]):
+        if name == "instructions":
+            continue
+        option, default = OPTIONS[name], DEFAULTS[name]
+        flag = f"--{_FLAGS.get(name, name.replace('_', '-'))}"
+        if default is False:
+            parser.add_argument(
+                flag, dest=name, action="store_true", default=argparse.SUPPRESS, help=option.help
+            )
+            continue
+        words = option.default or (f"{default:g}" if isinstance(default, float) else str(default))
+        how = _SEVERAL.get(name) or {"type": _reader(name)}
+        parser.add_argument(
+            flag,
+            dest=name,
+            default=argparse.SUPPRESS,
+            metavar=option.metavar or None,
+            help=f"{option.help}{_REPEATED if 'action' in how else ''} (default: {words})",
+            **how,
+        )
 
 
-def read_common(arguments: argparse.Namespace) -> SimulationOptions:
-    """Returns the options that `add_common` declares."""
-    names = [name for name in SimulationOptions.__slots__ if hasattr(arguments, name)]
-    return SimulationOptions(**{name: getattr(arguments, name) for name in names})
+def read_request(kind: Kind, arguments: argparse.Namespace) -> SimulationRequest:
+    """The request of the flags that `add_request` declares.
+
+    Raises:
+        UsageError: A value cannot be used.
+    """
+    return SimulationRequest(kind, **_given(arguments, (*COMMON, *FIELDS[kind])))
+
+
+def read_options(arguments: argparse.Namespace) -> SimulationOptions:
+    """The options of a command that plays something else than a simulation, as far as it declares them."""
+    return SimulationOptions(**_given(arguments, COMMON))
+
+
+_FLAGS = {
+    "forms": "form", "variants": "variant", "tasks": "task", "turns_per_field": "turns", "checks": "check",
+}  # fmt: skip
+"""Flags that are not called like their field."""
+
+_SEVERAL: Mapping[str, Mapping[str, Any]] = {
+    "forms": {"action": "append"},
+    "tasks": {"action": "append"},
+    "dummies": {"nargs": "+"},
+}
+"""Flags that take several values one by one; a name of a file may hold a comma."""
+
+_REPEATED = "; may be repeated"
+
+
+def _given(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    """The values of the flags, several of one flag as a tuple; those that were not given are left out."""
+    found = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+    return {
+        name: tuple(dict.fromkeys(one)) if isinstance(one, list) else one
+        for name, one in found.items()
+    }
+
+
+def _reader(name: str) -> Callable[[str], Any]:
+    """What reads the text of a flag for argparse."""
+
+    def read(text: str) -> Any:
+        option = OPTIONS[name]
+        try:
+            value = read_value(name, option, text)
+        except UsageError:
+            value = None
+        if value is None or not option.allowed(value):
+            raise argparse.ArgumentTypeError(f"it must be {option.must}")
+        return value
+
+    return read

@@ -12,88 +12,31 @@ from engine.number_format import figure
 from engine.records.simulation import PlayRow
 from engine.services.simulation.forms import (
     KIND,
-    FormsChoice,
-    dummies,
+    forms_of,
     forms_simulation,
-    load_forms,
-    load_profiles,
+    profiles_of,
+    rules_of,
     write_run,
 )
 from engine.services.simulation.simulations import ProjectSimulations, Simulation
 from engine.services.workspace import Workspace
-from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.form_session import Rules
-from engine.simulate.forms.run import VARIANTS
 from engine.simulate.forms.table import FormRow, table_of
 from workbench.commands.narration import Result, narrate
-from workbench.commands.options import not_negative, positive
-from workbench.commands.playing import add_common, exit_code, played, read_common
+from workbench.commands.playing import add_request, exit_code, played, read_request
 
 LEFT_OUT = frozenset({"filled", "dialogue", "interactions", "information", "manager", "chunks"})
-"""Parts of a run's result that are no figures."""
+"""Parts of the result of a run that the JSON leaves out: they are long, and the project has them."""
 
 
 def simulate_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `simulate`."""
-    add_common(parser)
+    parser.add_argument("project")
+    add_request(parser, KIND)
     parser.add_argument(
-        "--form",
-        action="append",
-        metavar="FORM",
-        help="ss5, epa, med, inv or a JSON file; may be repeated (default: these four)",
-    )
-    parser.add_argument("--variant", choices=["modular", "baseline", "both"], default="both")
-    parser.add_argument(
-        "--profile",
-        choices=["question", "run"],
-        default="question",
-        help="the user is another one for each question, or one for a run, who knows the answers (default: question)",
-    )
-    parser.add_argument(
-        "--profiles", metavar="FILE", help="JSON list of users (default: ten users)"
-    )
-    parser.add_argument(
-        "--dummies",
-        nargs="+",
-        metavar="MODULE",
-        help="modules whose fallback answers at once, by the names of their prompts, or all",
-    )
-    parser.add_argument(
-        "--high",
-        type=not_negative,
-        metavar="T",
-        help="temperature of users and second calls (default: 0.2)",
-    )
-    parser.add_argument(
-        "--grouping",
-        type=positive,
-        default=7,
-        metavar="N",
-        help="labels grouped at once (default: 7)",
-    )
-    parser.add_argument(
-        "--follow-ups",
-        type=positive,
-        default=5,
-        metavar="N",
-        help="on one question, at most (default: 5)",
-    )
-    parser.add_argument(
-        "--turns",
-        type=positive,
-        default=3,
-        metavar="N",
-        help="turns for each field, at most (default: 3)",
-    )
-    parser.add_argument(
-        "--history",
-        type=positive,
-        default=4000,
-        metavar="N",
-        help="tokens the baseline keeps (default: 4000)",
-    )
-    parser.add_argument(
-        "--files", metavar="DIR", help="also write each run as its source stores one"
+        "--files",
+        metavar="DIR",
+        help="also write each run there, in the files of Hakimov et al. (2024)",
     )
 
 
@@ -104,15 +47,17 @@ def simulate(arguments: argparse.Namespace) -> int:
     Raises:
         WorkbenchError: A model cannot be had, a file is no form, or files cannot be written.
     """
-    options = read_common(arguments)
-    choice = _choice(arguments)
+    request = read_request(KIND, arguments)
+    # Before a project is made for files that cannot be read.
+    forms_of(request), profiles_of(request)
+    rules = rules_of(request)
     with Workspace(Path(arguments.project), create=True) as workspace:
         simulations = workspace.simulations()
-        simulation = forms_simulation(simulations, choice, options)
+        simulation = forms_simulation(simulations, request)
         rows = played(workspace, simulation)
         ended = [row for row in rows if row.reason is None]
         if arguments.files:
-            _write(simulations, simulation, ended, Path(arguments.files), choice.rules)
+            _write(simulations, simulation, ended, Path(arguments.files), rules)
     table = table_of(row.result for row in ended)
     result = {
         "config": simulation.play.config_hash,
@@ -145,28 +90,8 @@ def lines_of(table: Sequence[FormRow]) -> list[str]:
     return lines
 
 
-def _choice(arguments: argparse.Namespace) -> FormsChoice:
-    high = Rules().high if arguments.high is None else arguments.high
-    rules = Rules(
-        temperature=arguments.temperature or 0.0,
-        high=high,
-        grouping_size=arguments.grouping,
-        follow_ups=arguments.follow_ups,
-        turns_per_field=arguments.turns,
-        dummies=dummies(arguments.dummies or ()),
-        profile=arguments.profile,
-        history_tokens=arguments.history,
-    )
-    return FormsChoice(
-        load_forms(arguments.form or list(TOPICS)),
-        load_profiles(Path(arguments.profiles) if arguments.profiles else None),
-        VARIANTS if arguments.variant == "both" else (arguments.variant,),
-        rules,
-    )
-
-
 def _figures(row: PlayRow) -> dict[str, Any]:
-    """What of a run's result is a figure; its dialogue and its form are in the project."""
+    """The figures in the result of a run; its dialogue and its form are in the project."""
     return {name: value for name, value in row.result.items() if name not in LEFT_OUT}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from engine.model.chat import Role
 from engine.records.simulation import PlayRow
 from engine.services.profiles.user_texts import PredictionTask
-from engine.services.simulation.options import SimulationOptions
+from engine.services.simulation.request import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 from engine.simulate.recsim.guessing import GuessingScenario
 from engine.validate.profile_prediction import OTHERS, Predictor, Question, Split

@@ -9,7 +9,7 @@ from typing import Any
 from engine.filters import Filter, ListQuery
 from engine.model.chat import Role
 from engine.records.simulation import PlayRow
-from engine.services.simulation.options import SimulationOptions
+from engine.services.simulation.request import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 from engine.simulate.recsim.behaviour import RUNS, SCHEMAS, TEMPERATURE, Label, LabellingScenario
 from engine.store import conversations

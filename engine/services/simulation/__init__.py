@@ -1,1 +1,1 @@
-"""What commands and screens of simulations are handed: prompts, stages, results and transcripts."""
+"""Simulation of conversations: requests, stages that play them, tables of results, transcripts, drafts of shards."""

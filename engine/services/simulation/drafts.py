@@ -1,4 +1,4 @@
-"""Proposed shards of one file, for a person to approve: every change is in the file at once."""
+"""A file of proposed shards, which a person edits, approves or rejects. Every change is written at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DraftsFile:
 
     @property
     def path(self) -> str:
-        """The file."""
+        """Path of the file."""
         return self._path
 
     def items(self) -> list[ShardDraft]:
@@ -36,19 +36,23 @@ class DraftsFile:
             return [_shown(draft) for draft in self._drafts]
 
     def decide(self, nth: int, state: State) -> ShardDraft:
-        """Approves or rejects one, or opens it again; returns it as it is then."""
+        """Sets the state of the draft at an index; returns the changed draft."""
         return self._change(nth, lambda draft: draft.decided(state))
 
     def edit(self, nth: int, shard_id: int, text: str) -> ShardDraft:
-        """Words a shard anew."""
+        """Replaces the text of a shard; returns the changed draft."""
         return self._change(nth, lambda draft: draft.edited(shard_id, text))
 
     def move(self, nth: int, shard_id: int, by: int) -> ShardDraft:
-        """Puts a shard `by` places later; earlier if negative."""
+        """Moves a shard by some places, towards the start if `by` is negative; returns the changed draft."""
         return self._change(nth, lambda draft: draft.moved(shard_id, by))
 
     def leave_out(self, nth: int, shard_id: int) -> ShardDraft:
-        """Removes a shard; the last one of an instruction stays."""
+        """Removes a shard; returns the changed draft.
+
+        Raises:
+            UsageError: It is the only shard of the instruction.
+        """
         if len(self._drafts[nth].candidates) == 1:
             raise UsageError("The last shard cannot be left out.", "Reject the instruction.")
         return self._change(nth, lambda draft: draft.without(shard_id))
@@ -57,26 +61,26 @@ class DraftsFile:
         with self._guard:
             changed = list(self._drafts)
             changed[nth] = act(changed[nth])
-            # First the file: what is shown is what is there.
+            # The file is written first: if that fails, the drafts in memory stay as they are in the file.
             write_drafts(Path(self._path), changed)
             self._drafts = changed
             return _shown(changed[nth])
 
 
 def opened_drafts(path: str, proposed: Callable[[], Iterable[PlayRow]]) -> DraftsFile:
-    """The drafts of a file; where there is none, it is written with what was proposed.
+    """The drafts of a file; if there is no file, the proposed drafts are written to a new one.
 
     Args:
-        proposed: Gives the plays that proposed shards.
+        proposed: Reads the plays that proposed shards.
 
     Raises:
-        UsageError: The file holds something else, or there is neither a file nor a proposal.
+        UsageError: The file holds no drafts, or there is neither a file nor a proposal.
         ProjectError: The file cannot be written.
     """
     place = Path(os.path.expanduser(path.strip()))
     if place.exists():
         return DraftsFile(str(place), read_drafts(place))
-    # What was proposed again, by another model or with a check, replaces what was proposed before.
+    # A later proposal for the same instruction, by another model or with a check, replaces the earlier one.
     drafts = list({draft.task_id: draft for draft in drafts_of(proposed())}.values())
     if not drafts:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Plays with their transcripts, as lines of JSON."""
+"""Export of plays with their transcripts, a JSON object each."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from engine.store import conversations, plays
 def transcript_lines(
     conn: sqlite3.Connection, wanted: Sequence[int] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Each play with its result and every call with its reply: those that came out as the conversations that are
-    wanted, in their order, or all in the order in which they were played."""
+    """Each play with its result, and every model call of it with the reply.
+
+    Args:
+        wanted: Ids of conversations: their plays in this order; None for all plays, in the order they were played.
+    """
     models = {one.config_hash: dict(one.models) for one in plays.settings_of(conn)}
     for row in _rows(conn, wanted):
         yield {
@@ -32,7 +35,7 @@ def transcript_lines(
 
 def _rows(conn: sqlite3.Connection, wanted: Sequence[int] | None) -> Iterator[PlayRow]:
     if wanted is None:
-        # All at once: rows are small, and the transcripts are read while the list is gone through.
+        # Rows are small; the transcripts are read one play at a time.
         yield from list(plays.all_plays(conn))
         return
     for conversation_id in wanted:

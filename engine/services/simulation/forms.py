@@ -1,9 +1,9 @@
-"""Simulation of form filling, and the files of its runs."""
+"""Simulation of form filling after Hakimov et al. (2024), and the files of its runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -12,66 +12,82 @@ from engine.errors import UsageError
 from engine.model.chat import Role
 from engine.model.interface import Sampling
 from engine.records.simulation import PlayRow, TranscriptLine
-from engine.services.simulation.options import SimulationOptions
+from engine.services.simulation.request import Kind, SimulationRequest
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
-from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.form import TOPICS, Form, form_of_file, known_form
+from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.profiles import Profile, known_profiles, profiles_of_file
-from engine.simulate.forms.run import VARIANTS, FormRun, Variant
+from engine.simulate.forms.run import VARIANTS, FormRun
 from engine.simulate.forms.run_files import run_files
 from engine.text import as_json
 
-KIND = "forms"
+KIND: Kind = "forms"
 
 
-@dataclass(frozen=True, slots=True)
-class FormsChoice:
-    """Options of this kind; see `load_forms` and `load_profiles`."""
-
-    forms: Sequence[Form]
-    profiles: tuple[Profile, ...]
-    variants: Sequence[Variant] = VARIANTS
-    rules: Rules = field(default_factory=Rules)
-
-
-def forms_simulation(
-    simulations: ProjectSimulations, choice: FormsChoice, options: SimulationOptions
-) -> Simulation:
-    """The simulation that fills every form by every variant `options.runs` times; the temperature is that of the rules.
+def forms_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
+    """The simulation that fills every form by every variant `request.runs` times.
 
     Raises:
-        UsageError: A model cannot do this.
+        UsageError: A file cannot be read, a module is not known, or a model cannot do this.
     """
-    rules, profiles = choice.rules, choice.profiles
+    rules, profiles, forms = rules_of(request), profiles_of(request), forms_of(request)
     texts = simulations.texts(KIND)
     runs = [
-        FormRun(form, variant, number, rules, texts, profiles, options.seed)
-        for number in range(1, options.runs + 1)
-        for form in choice.forms
-        for variant in choice.variants
-    ][: options.limit]
+        FormRun(form, variant, number, rules, texts, profiles, request.seed)
+        for number in range(1, request.runs + 1)
+        for form in forms
+        for variant in request.variants or VARIANTS
+    ][: request.limit]
 
     def scenarios(labels: Mapping[Role, str]) -> list[FormRun]:
         return runs
 
     described = as_json([[one.name, one.description, one.answers] for one in profiles])
     params = {
-        "seed": options.seed,
+        "seed": request.seed,
         "rules": rules_as_json(rules),
         "profiles": sha256(described.encode("utf-8")).hexdigest()[:16],
     }
     asks: dict[Role, Sampling] = {"assistant": BY_SCHEMA, "user": BY_SCHEMA}
-    return simulations.simulation(KIND, scenarios, params, asks, options, texts)
+    return simulations.simulation(KIND, scenarios, params, asks, request, texts)
+
+
+def rules_of(request: SimulationRequest) -> Rules:
+    """The rules by which a request fills forms.
+
+    Raises:
+        UsageError: A module is not known.
+    """
+    return Rules(
+        temperature=request.temperature or 0.0,
+        high=request.high,
+        grouping_size=request.grouping,
+        follow_ups=request.follow_ups,
+        turns_per_field=request.turns_per_field,
+        dummies=dummies(request.dummies),
+        profile=request.profile,
+        history_tokens=request.history,
+    )
+
+
+def forms_of(request: SimulationRequest) -> list[Form]:
+    """The forms that a request fills; see `load_forms`."""
+    return load_forms(request.forms or tuple(TOPICS))
+
+
+def profiles_of(request: SimulationRequest) -> tuple[Profile, ...]:
+    """The profiles that users are drawn from; see `load_profiles`."""
+    return load_profiles(Path(request.profiles).expanduser() if request.profiles else None)
 
 
 def rules_as_json(rules: Rules) -> dict[str, Any]:
-    """Rules as JSON values."""
+    """The rules as JSON values; modules in alphabetical order."""
     return {**asdict(rules), "dummies": sorted(rules.dummies)}
 
 
 def dummies(names: Sequence[str]) -> frozenset[str]:
-    """Modules by the names of their prompts, as transcripts call them; `all` is all of them.
+    """Names of the modules that have these prompts; `all` alone stands for every module.
 
     Raises:
         UsageError: There is no such module.
@@ -92,7 +108,7 @@ def write_run(
     models: Mapping[str, str],
     rules: Rules,
 ) -> Path:
-    """Writes a run as its source stores one, into `FORM/VARIANT/NUMBER` under a folder; returns that.
+    """Writes a run in the files of Hakimov et al. (2024) into `FORM/VARIANT/NUMBER` under a folder; returns that path.
 
     Raises:
         UsageError: The files cannot be written.
@@ -110,16 +126,16 @@ def write_run(
 
 
 def load_forms(names: Sequence[str]) -> list[Form]:
-    """Bundled forms by name, or files.
+    """The forms with these bundled names or paths, each once.
 
     Raises:
-        UsageError: A file cannot be read or is no form.
+        UsageError: A file cannot be read, or is not a form.
     """
     return [known_form(name) if name in TOPICS else _form(name) for name in dict.fromkeys(names)]
 
 
 def load_profiles(path: Path | None) -> tuple[Profile, ...]:
-    """The profiles of a file; the bundled ones for None.
+    """The profiles of users in a file; None takes the bundled ones.
 
     Raises:
         UsageError: The file cannot be read or holds no profiles.
@@ -129,7 +145,7 @@ def load_profiles(path: Path | None) -> tuple[Profile, ...]:
 
 def _form(name: str) -> Form:
     try:
-        return form_of_file(name, _text(Path(name)))
+        return form_of_file(name, _text(Path(name.strip()).expanduser()))
     except UsageError as error:
         hint = error.hint or f"Forms that come along: {', '.join(TOPICS)}."
         raise UsageError(error.message, hint) from None

@@ -1,4 +1,4 @@
-"""The newest replies of the newest plays of the run that is going on."""
+"""The latest replies of the plays of the current run, for the live view."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from engine.services.simulation.records import LiveLine, LivePlay
 from engine.simulate.play import Line
 
 PLAYS, LINES = 24, 40
-"""Plays that are remembered, and replies of each."""
+"""Most plays that are kept, and most replies of each."""
 MOST_CHARACTERS = 4_000
-"""Of a reply; the transcript in the project has the whole."""
+"""Most characters of a reply that are kept; the transcript in the project has all of them."""
 
 
 class LivePlays:
-    """Passes replies from the thread of the job to the thread of the screen."""
+    """Buffer of replies between the thread of the job, which adds them, and the thread of the screen."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -23,7 +23,7 @@ class LivePlays:
         self._plays: OrderedDict[str, tuple[int, deque[LiveLine]]] = OrderedDict()
 
     def add(self, run: object, key: str, line: Line) -> None:
-        """Adds a reply to a play; the replies of any other run are dropped."""
+        """Adds a reply to a play; a run that is not the last one clears the buffer first."""
         with self._guard:
             if run is not self._run:
                 self._run = run
@@ -35,7 +35,7 @@ class LivePlays:
                 self._plays.popitem(last=False)
 
     def newest(self) -> list[LivePlay]:
-        """The plays, the one with the newest reply first."""
+        """The plays; the one with the newest reply is first."""
         with self._guard:
             return [
                 LivePlay(key, count, tuple(lines))
@@ -44,6 +44,6 @@ class LivePlays:
 
 
 def live_line(line: Line) -> LiveLine:
-    """A call with its reply as screens show it, shortened."""
+    """The reply of a call, cut at `MOST_CHARACTERS`."""
     text = line.call.opening + line.reply.text
     return LiveLine(line.call.module, line.call.role, text[:MOST_CHARACTERS], line.reply.note)

@@ -1,4 +1,4 @@
-"""The filling of a form by a person, as a screen watches it."""
+"""A form that a person fills in conversation: the job that asks, and its state for the screen."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from engine.model.chat import Role
 from engine.number_format import counted, figure
 from engine.services.simulation.forms import KIND, rules_as_json
 from engine.services.simulation.live import live_line
-from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.records import AskedField, LiveLine, SessionState
+from engine.services.simulation.request import SimulationOptions
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
-from engine.simulate.forms.form_session import Rules, RunOver
 from engine.simulate.forms.form import Form, fields_under
+from engine.simulate.forms.form_session import Rules, RunOver
 from engine.simulate.forms.modules import QUESTION
 from engine.simulate.forms.profiles import known_profiles
 from engine.simulate.forms.replies import parsed
@@ -27,7 +27,7 @@ from engine.simulate.play import Line, Played
 from engine.stages.playing_with_person import Person, PersonStage
 
 STOPPED = "person"
-"""What a run ended by where the person ended it."""
+"""Reason of the end of a run that the person stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Filling:
     """A form that a person fills, ready to be run.
 
     Attributes:
-        form: What is filled.
+        form: The form.
         simulation: Its stages; the last one is `stage`.
     """
 
@@ -48,7 +48,7 @@ class Filling:
 def filling(
     simulations: ProjectSimulations, form: Form, variant: Variant, model: str | None
 ) -> Filling:
-    """What fills a form with a person: the run that was cut off, else the next one.
+    """The run that fills a form with a person: the one that was interrupted, otherwise a new one.
 
     Raises:
         UsageError: The model cannot do this.
@@ -115,7 +115,7 @@ class PersonSession:
 
     def state(self) -> SessionState:
         """The state now."""
-        # in this order: a job that has gone has left what it ended with
+        # The order matters: a job that is no longer active has already stored its result.
         runs = any(job.title in self._titles for job in self._active())
         over = self._filling.stage.over
         with self._guard:
@@ -137,7 +137,7 @@ class PersonSession:
         self._filling.person.say(text)
 
     def stop(self) -> None:
-        """Ends it with the fields that are filled; the conversation is kept."""
+        """Ends the run with the fields that are filled so far; the conversation is stored."""
         self._filling.person.stop()
 
     def _add_line(self, key: str, line: Line) -> None:
@@ -161,7 +161,7 @@ class PersonSession:
 
 
 def asked_fields(form: Form, lines: Sequence[LiveLine]) -> tuple[AskedField, ...]:
-    """The fields that the latest question is for, as the module that made it says; none where no module said so."""
+    """The fields that the latest question asks for, as named by the module that wrote it; empty if it named none."""
     made = next((line for line in reversed(lines) if line.module == QUESTION.name), None)
     reply = None if made is None else parsed(made.text)
     labels = None if reply is None else reply.get("fields")

@@ -1,4 +1,4 @@
-"""What simulations are asked with and what they hand out: requests, sets of plays, replies, drafts of shards, forms."""
+"""Records of the simulation service: choices, sets of plays, live replies, drafts of shards, form state."""
 
 from __future__ import annotations
 
@@ -7,64 +7,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.records.report import ReportTable
-
-Kind = Literal["sharded", "forms", "recsim", "shards"]
-"""Kinds of simulation; `shards` proposes shards for full instructions and plays no conversation."""
+from engine.services.simulation.request import SimulationRequest
 
 State = Literal["proposed", "approved", "rejected"]
 
 
 @dataclass(frozen=True, slots=True)
-class SimulationRequest:
-    """A simulation to run. Fields that a kind does not use keep their defaults.
-
-    Attributes:
-        model, user_model, judge_model: Names; None is the project's model for simulations, and for the others `model`.
-        runs: How often each is played; of `recsim`, conversations of each task.
-        limit: The first so many only; None for all.
-        temperature: Of replies in free words; None leaves it to the kind.
-        instructions: What comes along, by name, or a file (sharded, shards).
-        checks: Plays of FULL and of CONCAT by which proposed shards are checked (shards).
-        forms: Names of forms, or files (forms).
-        profile: Whether the user is another one for each `question` or one for a `run` (forms).
-        turns: Answers of the assistant, at most (recsim).
-    """
-
-    kind: Kind
-    model: str | None = None
-    user_model: str | None = None
-    judge_model: str | None = None
-    runs: int = 1
-    limit: int | None = None
-    seed: int = 0
-    temperature: float | None = None
-    instructions: str = "math"
-    conditions: tuple[str, ...] = ()
-    user_temperature: float = 1.0
-    checks: int = 0
-    forms: tuple[str, ...] = ()
-    variants: tuple[str, ...] = ()
-    profile: str = "question"
-    tasks: tuple[str, ...] = ()
-    language: str = "en"
-    turns: int = 10
-
-
-@dataclass(frozen=True, slots=True)
 class SimulationOffers:
-    """The values that a request may have.
+    """The choices for a new request.
 
     Attributes:
-        models: Names, the project's own for simulations first.
-        instructions: Those that come along.
-        usual_conditions: Those that are played unless something else is said.
-        forms: Name and subject of those that come along.
-        last: What was asked for last, or None.
+        models: Names of models; the one that the project uses for simulations is first.
+        usual_conditions: The conditions of the default.
+        forms: Name and subject of each bundled form.
+        last: The last request, or None.
     """
 
     models: tuple[str, ...]
-    instructions: tuple[str, ...]
-    conditions: tuple[str, ...]
     usual_conditions: tuple[str, ...]
     forms: tuple[tuple[str, str], ...]
     variants: tuple[str, ...]
@@ -78,11 +37,11 @@ class PlayedSet:
     """The plays of one setting, which can be compared.
 
     Attributes:
-        source: What the conversations name as their source.
-        models: Role and label of each model that takes part.
-        played, broken: Plays that ended and that broke off.
-        summary: What else was chosen, a few words.
-        can_go_on: Its request is stored, so the rest can be played.
+        source: The source that its conversations are stored with.
+        models: Role and label of each model.
+        played, broken: Number of plays that ended, and that broke off.
+        summary: Seed, temperature and language, as text.
+        can_go_on: Whether its request is stored, so that the rest can be played.
     """
 
     config_hash: str
@@ -101,7 +60,7 @@ class PlayItem:
 
     Attributes:
         name: Its key without the kind.
-        summary: Its result, a few words.
+        summary: The result in a few words.
         reason: Why it broke off, or None.
     """
 
@@ -122,7 +81,11 @@ class SetResults:
 
 @dataclass(frozen=True, slots=True)
 class LiveLine:
-    """One reply as it comes; `note` is what of the conversation the model did not see, or None."""
+    """One reply of a running play.
+
+    Attributes:
+        note: The part of the conversation that did not fit the context of the model, or None.
+    """
 
     module: str
     role: str
@@ -132,7 +95,7 @@ class LiveLine:
 
 @dataclass(frozen=True, slots=True)
 class LivePlay:
-    """A play that is on, or was a moment ago: its newest replies, oldest first; `replies` counts all."""
+    """A play of the current run: its newest replies, oldest first; `replies` counts all of them."""
 
     key: str
     replies: int
@@ -141,7 +104,12 @@ class LivePlay:
 
 @dataclass(frozen=True, slots=True)
 class DraftShard:
-    """A proposed shard: its text, the span of the instruction that it covers, who wrote it."""
+    """A proposed shard.
+
+    Attributes:
+        start, end: The characters of the full instruction that it covers.
+        by: Who wrote its text: `text` (as in the instruction), `model` or `person`.
+    """
 
     shard_id: int
     text: str
@@ -152,15 +120,15 @@ class DraftShard:
 
 @dataclass(frozen=True, slots=True)
 class ShardDraft:
-    """Proposed shards of one instruction; the first opens the conversation.
+    """The proposed shards of one instruction; the first one opens the conversation.
 
     Attributes:
         text: The full instruction.
-        lost: Numbers and names of it that no shard says.
-        missing: What a model says is missing; empty for nothing, None where nobody was asked about these shards.
-        segmented: A model cut the text; else it was cut at its sentences.
-        full, concat: Mean scores, 0 to 1, where they were played.
-        holds: The shards lose little by these scores; None where nothing was played.
+        lost: Numbers and names of the instruction that no shard contains.
+        missing: What is missing in the shards, by a model; empty for nothing, None if no model checked these shards.
+        segmented: Whether a model split the text; otherwise it is split into sentences.
+        full, concat: Mean scores, 0 to 1, of the checks under FULL and CONCAT; None without checks.
+        holds: Whether the shards lose little by these scores; None without checks.
     """
 
     task_id: str
@@ -178,7 +146,7 @@ class ShardDraft:
 
 @dataclass(frozen=True, slots=True)
 class AskedField:
-    """A field of a form that a question is for.
+    """A field of a form that a question asks for.
 
     Attributes:
         options: The only answers that are allowed; empty for free text.
@@ -194,13 +162,13 @@ class SessionState:
     """The state of a form that a person fills.
 
     Attributes:
-        key: Names the play; empty before it began.
-        lines: Every reply so far, the person's among them.
-        question: What waits for an answer, or None.
-        asked: The fields that it is for, as far as a module said so.
-        over: The result, a sentence, once it is over; None before.
-        play_id: Its play in the project, once it is over.
-        conversation_id: The conversation that it became, if any.
+        key: Key of the play; empty before it began.
+        lines: All replies so far, those of the person included.
+        question: The question that waits for an answer, or None.
+        asked: The fields that the question asks for, if a module named them.
+        over: The result as a sentence; None while the form is being filled.
+        play_id: Id of the play, once it is stored.
+        conversation_id: Id of the conversation of the play, if one was stored.
     """
 
     key: str
@@ -213,5 +181,5 @@ class SessionState:
 
 
 def chosen_models(models: Sequence[str], at: int) -> str | None:
-    """The model at a place of a list that begins with what is taken where nothing is named."""
+    """The model at a position of a choice whose first entry is the default; None for the default."""
     return None if at == 0 else models[at - 1]

@@ -1,73 +1,48 @@
-"""Simulation of users with profiles who plan with an assistant."""
+"""Simulation of users with profiles who plan something with an assistant."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from engine.model.chat import Role
 from engine.model.interface import Sampling
-from engine.services.simulation.options import SimulationOptions
+from engine.services.simulation.request import Kind, SimulationRequest
 from engine.services.simulation.simulations import ProjectSimulations, Simulation
-from engine.simulate.recsim.people import TASKS, Language, profiles, situations
-from engine.simulate.recsim.play import (
-    ASSISTANT_TOKENS,
-    MAX_TURNS,
-    USER_TOKENS,
-    RecSimScenario,
-    Setting,
-    recsim_scenarios,
-)
+from engine.simulate.recsim.people import TASKS, profiles, situations
+from engine.simulate.recsim.play import RecSimScenario, Setting, recsim_scenarios
 
-KIND = "recsim"
+KIND: Kind = "recsim"
 
 
-@dataclass(frozen=True, slots=True)
-class RecsimChoice:
-    """Options of this kind.
-
-    Attributes:
-        tasks: Some of `TASKS`; of each, as many conversations as runs are asked for.
-        turns: Answers of the assistant, at most.
-        asks: Both sides are asked afterwards what came of it.
-    """
-
-    tasks: tuple[str, ...] = TASKS
-    language: Language = "en"
-    turns: int = MAX_TURNS
-    asks: bool = False
-    user_tokens: int = USER_TOKENS
-    assistant_tokens: int = ASSISTANT_TOKENS
-
-
-def recsim_simulation(
-    simulations: ProjectSimulations, choice: RecsimChoice, options: SimulationOptions
-) -> Simulation:
-    """The simulation that plays `options.runs` conversations of each task.
+def recsim_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
+    """The simulation that plays `request.runs` conversations of each task.
 
     Raises:
-        UsageError: A model cannot be had.
+        UsageError: A model cannot do this.
     """
     texts = simulations.texts(KIND)
     setting = Setting(
         texts,
-        choice.language,
-        choice.turns,
-        user_tokens=choice.user_tokens,
-        assistant_tokens=choice.assistant_tokens,
-        asks=choice.asks,
-        seed=options.seed,
+        request.language,
+        request.turns,
+        user_tokens=request.user_tokens,
+        assistant_tokens=request.assistant_tokens,
+        asks=request.questions,
+        seed=request.seed,
     )
-    if options.temperature is not None:
-        setting = replace(setting, temperature=options.temperature)
-    met = recsim_scenarios(setting, choice.tasks, options.runs, profiles(), situations())[: options.limit]
+    if request.temperature is not None:
+        setting = replace(setting, temperature=request.temperature)
+    conversations = recsim_scenarios(
+        setting, request.tasks or TASKS, request.runs, profiles(), situations()
+    )[: request.limit]
 
     def scenarios(labels: Mapping[Role, str]) -> list[RecSimScenario]:
-        return met
+        return conversations
 
     asks: dict[Role, Sampling] = {"assistant": Sampling(), "user": Sampling()}
-    return simulations.simulation(KIND, scenarios, _params(setting), asks, options, texts)
+    return simulations.simulation(KIND, scenarios, _params(setting), asks, request, texts)
 
 
 def _params(setting: Setting) -> dict[str, Any]:

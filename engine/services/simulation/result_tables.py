@@ -1,4 +1,5 @@
-"""Results of the plays of a set, as tables with the columns of the source papers."""
+"""Tables of the results of a set of plays, with the columns of the source papers: Laban et al. (2025) for sharded
+conversations, Hakimov et al. (2024) for forms."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from engine.validate.aptitude import Aptitude, aptitudes
 from engine.validate.turns import by_turns
 
 _DIGEST = re.compile(r"@[0-9a-f]{8}(?=/)")
-"""In keys, for instructions of one id; of no use to a reader."""
+"""Part of a key that tells instructions with the same id apart; not shown."""
 
 
 def tables_of(kind: str, rows: Sequence[PlayRow]) -> tuple[ReportTable, ...]:
@@ -31,7 +32,7 @@ def tables_of(kind: str, rows: Sequence[PlayRow]) -> tuple[ReportTable, ...]:
 
 
 def item_of(row: PlayRow) -> PlayItem:
-    """A play for the list of plays."""
+    """A row of the list of plays."""
     name = _DIGEST.sub("", row.key.partition("/")[2] or row.key)
     summarise = _SUMMARIES.get(row.kind)
     summary = summarise(row.result) if summarise is not None and row.reason is None else ""

@@ -1,10 +1,10 @@
-"""The simulations of a project, as the screens run them and read their results."""
+"""Use cases of the simulation screens: estimate and start runs, read results, review shards, fill forms."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -16,37 +16,47 @@ from engine.records.report import Cell, ReportRow
 from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
 from engine.services.line_files import write_file
 from engine.services.simulation.drafts import DraftsFile, opened_drafts
-from engine.services.simulation.forms import load_forms
+from engine.services.simulation.forms import forms_simulation, load_forms
 from engine.services.simulation.live import LivePlays
-from engine.services.simulation.options import SimulationOptions
 from engine.services.simulation.person_session import PersonSession, filling
 from engine.services.simulation.records import (
     LivePlay,
     PlayedSet,
     SetResults,
     SimulationOffers,
-    SimulationRequest,
 )
-from engine.services.simulation.requests import as_request, request_as_json, simulation_of
+from engine.services.simulation.recsim import recsim_simulation
+from engine.services.simulation.request import (
+    Kind,
+    SimulationRequest,
+    as_request,
+    request_as_json,
+)
 from engine.services.simulation.result_tables import item_of, tables_of
-from engine.services.simulation.sharded import MAKING
+from engine.services.simulation.sharded import MAKING, making_simulation, sharded_simulation
 from engine.services.simulation.simulations import ProjectSimulations, Simulation
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import VARIANTS, Variant
 from engine.simulate.recsim.people import LANGUAGES, TASKS
-from engine.simulate.sharded.instruction import BUNDLED
-from engine.simulate.sharded.scenario import ALL_CONDITIONS, CONDITIONS
+from engine.simulate.sharded.scenario import CONDITIONS
 from engine.store import settings
 from engine.store.project import Project
 
 SETTING = "simulations"
-"""Key of the setting that stores requests: the last one, and that of each set that was started on the screen."""
+"""Key under which the project stores requests: the last one, and one for each set that a screen started."""
 _SUMMARISED = {"seed": "seed", "temperature": "temperature", "language": "language"}
-"""Parameters in the summary of a set, beside its models."""
+"""Parameters that the summary of a set shows, with their labels."""
+
+_SIMULATIONS: Mapping[Kind, Callable[[ProjectSimulations, SimulationRequest], Simulation]] = {
+    "sharded": sharded_simulation,
+    "forms": forms_simulation,
+    "recsim": recsim_simulation,
+    "shards": making_simulation,
+}
 
 
 class SimulationService:
-    """Plays conversations with known truth, and lays out what was played."""
+    """Simulations of one project: runs them in the background and reads what was played."""
 
     def __init__(
         self,
@@ -55,25 +65,23 @@ class SimulationService:
         start: Callable[[Sequence[Stage]], int],
         active: Callable[[], Sequence[JobProgress]],
         models: Callable[[], Sequence[str]],
-        priced: Callable[[SimulationOptions], bool],
     ) -> None:
-        """Prepares.
+        """Starts nothing.
 
         Args:
             start: Runs stages in the background and gives the job id.
             active: The jobs that run.
             models: Names of the models, the project's own for simulations first.
-            priced: Whether a reply may cost something.
         """
         self._project, self._simulations = project, simulations
         self._start, self._active = start, active
-        self._models, self._priced = models, priced
+        self._models = models
         self._live = LivePlays()
 
-    # What can be asked for
+    # Requests and runs
 
     def offers(self) -> SimulationOffers:
-        """The values that a request may have."""
+        """The choices for a new request."""
         kept = self._kept()
         try:
             last = as_request(kept["last"]) if "last" in kept else None
@@ -81,8 +89,6 @@ class SimulationService:
             last = None
         return SimulationOffers(
             tuple(self._models()),
-            tuple(BUNDLED),
-            ALL_CONDITIONS,
             CONDITIONS,
             tuple(TOPICS.items()),
             VARIANTS,
@@ -92,22 +98,26 @@ class SimulationService:
         )
 
     def estimate(self, request: SimulationRequest) -> PlayEstimate:
-        """The plays that are left and, by the latest run of the kind with these models, what they take.
+        """How many plays are left, and the time and replies they take by the latest run of the kind with these models.
 
         Raises:
-            UsageError: This cannot be played.
+            UsageError: The request cannot be played.
         """
         return self._made(request).play.estimate()
 
     def start(self, request: SimulationRequest) -> int:
-        """Plays in the background what was not played yet, and remembers the request; returns the id of the job."""
+        """Starts the plays that are left in the background and stores the request; returns the id of the job.
+
+        Raises:
+            UsageError: The request cannot be played.
+        """
         return self._begin(request, self._made(request))
 
     def go_on(self, config_hash: str) -> int:
-        """Plays in the background what is left of a set; returns the id of the job.
+        """Starts the rest of a set in the background; returns the id of the job.
 
         Raises:
-            UsageError: The request is not known, or would make another set by now.
+            UsageError: The request of the set is not stored, or it would give another set now.
         """
         kept = self._kept().get("sets", {})
         if config_hash not in kept:
@@ -125,14 +135,16 @@ class SimulationService:
         return self._begin(request, made)
 
     def _made(self, request: SimulationRequest) -> Simulation:
-        return simulation_of(request, self._simulations, self._priced)
+        return _SIMULATIONS[request.kind](self._simulations, request)
 
     def _begin(self, request: SimulationRequest, made: Simulation) -> int:
         made.play.on_reply = partial(self._live.add, made)
         job = self._start(made.stages)
         kept = self._kept()
         kept["last"] = request_as_json(request)
-        if not made.before:  # what is tuned first may change what the set is called
+        if (
+            not made.before
+        ):  # tuning may change the name of the model, and with it the config hash of the set
             kept.setdefault("sets", {})[made.play.config_hash] = request_as_json(request)
         self._project.write(lambda conn: settings.put(conn, SETTING, kept))
         return job
@@ -144,7 +156,7 @@ class SimulationService:
     # What was played
 
     def sets(self) -> list[PlayedSet]:
-        """All sets, the newest first."""
+        """All sets of plays, the newest first."""
         kept = self._kept().get("sets", {})
         found = self._simulations.settings()
         return [_set(one, one.config_hash in kept) for one in reversed(found)]
@@ -156,7 +168,7 @@ class SimulationService:
         return SetResults(tables_of(kind, rows), tuple(item_of(row) for row in rows))
 
     def transcript(self, play_id: int) -> list[TranscriptLine]:
-        """Every call of a play with its reply."""
+        """The model calls of a play with their replies, in order."""
         return self._simulations.transcript(play_id)
 
     def export(self, config_hash: str, path: str) -> None:
@@ -186,23 +198,28 @@ class SimulationService:
     # Live
 
     def live(self) -> list[LivePlay]:
-        """The plays of the current run with their newest replies, the last one that had a reply first. Quick."""
+        """The plays of the current run with their newest replies; the one with the latest reply is first."""
         return self._live.newest()
 
     # Shards
 
     def open_drafts(self, path: str) -> DraftsFile:
-        """The drafts of a file; a file that does not exist is written with all that this project proposed.
+        """The drafts of a file; a new file is written with all drafts that this project proposed.
 
         Raises:
-            UsageError: There are none.
+            UsageError: The file holds no drafts, or there is neither a file nor a proposal.
+            ProjectError: The file cannot be written.
         """
         return opened_drafts(path, lambda: self._simulations.rows_of(MAKING))
 
-    # A person
+    # Forms filled by a person
 
     def fill_form(self, form: str, variant: str, model: str | None) -> PersonSession:
-        """Begins, or continues, to fill a form with a person as the user, in the background."""
+        """Starts, or resumes, a form that a person fills; the model runs in the background.
+
+        Raises:
+            UsageError: The form cannot be read, or the model cannot do this.
+        """
         (asked,) = load_forms([form if form in TOPICS else os.path.expanduser(form)])
         begun = filling(self._simulations, asked, cast(Variant, variant), model)
         on_reply = partial(self._live.add, begun)
@@ -230,16 +247,3 @@ def _set(setting: PlaySetting, can_go_on: bool) -> PlayedSet:
         " · ".join(parts),
         can_go_on,
     )
-
-
-def priced_by(
-    named: Callable[[str | None], str], serves: Callable[[str | None], bool]
-) -> Callable[[SimulationOptions], bool]:
-    """Whether a reply may cost something: an endpoint plays one of the roles."""
-
-    def priced(options: SimulationOptions) -> bool:
-        settled = replace(options, model=named(options.model))
-        roles = ("assistant", "user", "judge")
-        return any(serves(settled.model_of(role)) for role in roles)  # type: ignore[arg-type]
-
-    return priced

@@ -1,11 +1,11 @@
-"""Simulation of sharded conversations, and the making of shards."""
+"""Simulation of sharded conversations after Laban et al. (2025), and proposals of shards for full instructions."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from engine.model.chat import Completion, Role
 from engine.model.interface import Sampling
 from engine.records.simulation import PlayRow
 from engine.services.line_files import write_file
-from engine.services.simulation.options import SimulationOptions
+from engine.services.simulation.request import Kind, SimulationRequest
 from engine.services.simulation.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 from engine.simulate.sharded.instruction import (
     BUNDLED,
@@ -30,12 +30,12 @@ from engine.simulate.sharded.log import CATEGORIES
 from engine.simulate.sharded.making.draft import Draft, as_draft, state_of
 from engine.simulate.sharded.making.play import MakingScenario, full_text
 from engine.simulate.sharded.play import ShardedScenario, replayed
-from engine.simulate.sharded.scenario import CONDITIONS, Case, Condition, Setting
+from engine.simulate.sharded.scenario import CONDITIONS, Case, Setting
 from engine.simulate.sharded.tasks import task_for
 from engine.validate.aptitude import Scored
 
-KIND = "sharded"
-MAKING = "shards"
+KIND: Kind = "sharded"
+MAKING: Kind = "shards"
 _ASKS: Mapping[Role, Sampling] = {
     "assistant": Sampling(),
     "user": BY_SCHEMA,
@@ -43,96 +43,65 @@ _ASKS: Mapping[Role, Sampling] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ShardedChoice:
-    """Options of this kind.
-
-    Attributes:
-        dataset: File name of the instructions, for the logs.
-        user_temperature: Of the simulated user; that of the assistant is among the options of all simulations.
-        max_tokens: Longest reply of the assistant.
-        databases: Folder with `DB_ID/*.sqlite`, or None.
-        priced: A reply may cost something, so the logs say nothing of cost.
-    """
-
-    instructions: Sequence[Instruction]
-    dataset: str
-    conditions: Sequence[Condition] = CONDITIONS
-    user_temperature: float = 1.0
-    max_tokens: int = 1000
-    databases: Path | None = None
-    priced: bool = False
-
-
-def sharded_simulation(
-    simulations: ProjectSimulations, choice: ShardedChoice, options: SimulationOptions
-) -> Simulation:
-    """The simulation that plays every instruction under every condition `options.runs` times.
+def sharded_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
+    """The simulation that plays every instruction under every condition `request.runs` times.
 
     Raises:
-        UsageError: An instruction cannot be simulated, or a model cannot do this.
+        UsageError: The instructions cannot be read, one cannot be simulated, or a model cannot do this.
     """
+    instructions, dataset = load_instructions(request.instructions, unapproved=request.unapproved)
     texts = simulations.texts(KIND)
     tasks = [
-        (one, task_for(one, texts, choice.databases))
-        for one in choice.instructions[: options.limit]
+        (one, task_for(one, texts, _databases(request))) for one in instructions[: request.limit]
     ]
-    setting = _setting(choice, options, texts)
+    setting = _setting(simulations, request, dataset, texts)
 
     def scenarios(labels: Mapping[Role, str]) -> list[ShardedScenario]:
-        named = _named(setting, labels)
+        labelled = _with_models(setting, labels)
         return [
-            ShardedScenario(Case(named, instruction, task, condition, run))
-            for condition in choice.conditions
+            ShardedScenario(Case(labelled, instruction, task, condition, run))
+            for condition in request.conditions or CONDITIONS
             for instruction, task in tasks
-            for run in range(options.runs)
+            for run in range(request.runs)
         ]
 
-    return simulations.simulation(KIND, scenarios, _params(setting), _ASKS, options, texts)
+    return simulations.simulation(KIND, scenarios, _params(setting), _ASKS, request, texts)
 
 
-def making_simulation(
-    simulations: ProjectSimulations,
-    sources: Sequence[tuple[Mapping[str, Any], str]],
-    choice: ShardedChoice,
-    options: SimulationOptions,
-    checks: int,
-) -> Simulation:
-    """What proposes shards for instructions.
+def making_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
+    """The simulation that proposes shards for full instructions.
 
-    Args:
-        sources: Record and full text of each.
-        choice: Its instructions and conditions say nothing here.
-        checks: Plays of FULL and of CONCAT for each, to see that the shards lose nothing; 0 for none.
+    With `request.checks` it also plays FULL and CONCAT so often for each, to see whether the shards lose something.
 
     Raises:
-        UsageError: A model cannot do this.
+        UsageError: The instructions cannot be read, or a model cannot do this.
     """
+    sources = load_sources(request.instructions)
     of_plays = simulations.texts(KIND)
     texts = {**of_plays, **simulations.texts(MAKING)}
-    setting = _setting(choice, options, texts)
-    bound = partial(task_for, texts=of_plays, databases=choice.databases)
+    setting = _setting(simulations, request, Path(request.instructions).name, texts)
+    bound = partial(task_for, texts=of_plays, databases=_databases(request))
 
     def scenarios(labels: Mapping[Role, str]) -> list[MakingScenario]:
-        named = _named(setting, labels)
+        labelled = _with_models(setting, labels)
         return [
-            MakingScenario(named, source, text, bound, checks)
-            for source, text in sources[: options.limit]
+            MakingScenario(labelled, source, text, bound, request.checks)
+            for source, text in sources[: request.limit]
         ]
 
-    # The assistant is part of it only where FULL and CONCAT are played.
-    asks = {role: one for role, one in _ASKS.items() if role == "judge" or checks}
-    return simulations.simulation(MAKING, scenarios, _params(setting), asks, options, texts)
+    # The assistant takes part only where FULL and CONCAT are played.
+    asks = {role: one for role, one in _ASKS.items() if role == "judge" or request.checks}
+    return simulations.simulation(MAKING, scenarios, _params(setting), asks, request, texts)
 
 
 def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Instruction], str]:
-    """The instructions of a file, or bundled ones by their name; and their file name for the logs.
+    """The instructions of a file or with a bundled name, and their file name for the logs.
 
     Args:
-        unapproved: Take shards that nobody approved, too; never those that were rejected.
+        unapproved: Include shards that wait for approval; rejected ones are never included.
 
     Raises:
-        UsageError: There is no such file, or it holds no instructions that may be played.
+        UsageError: The file cannot be read, or no instruction of it may be played.
     """
     if words in BUNDLED:
         return bundled_instructions(words), f"instructions_{words}.json"
@@ -148,10 +117,10 @@ def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Ins
 
 
 def load_sources(words: str) -> list[tuple[dict[str, Any], str]]:
-    """The full instructions of a file, each with its record.
+    """The records of a file, each with its full instruction as text.
 
     Raises:
-        UsageError: There is no such file, or something in it is no full instruction.
+        UsageError: The file cannot be read, or a record has no full instruction.
     """
     found = []
     for where, record in records(_read(Path(words))):
@@ -164,15 +133,15 @@ def load_sources(words: str) -> list[tuple[dict[str, Any], str]]:
 
 
 def drafts_of(rows: Iterable[PlayRow]) -> list[Draft]:
-    """The proposed shards of the plays that ended."""
+    """The drafts of the plays that ended; plays that broke off have none."""
     return [as_draft(row.result) for row in rows if row.reason is None]
 
 
 def read_drafts(path: Path) -> list[Draft]:
-    """The drafts of a file that `write_drafts` wrote, with what was decided on each.
+    """The drafts of a file that `write_drafts` wrote, each with its state.
 
     Raises:
-        UsageError: There is no such file, or something in it is no draft.
+        UsageError: The file cannot be read, or a record is no draft.
     """
     found = []
     for where, record in records(_read(path)):
@@ -183,7 +152,7 @@ def read_drafts(path: Path) -> list[Draft]:
 
 
 def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
-    """Writes drafts as a file of instructions, whole or not at all.
+    """Writes drafts as a file of instructions, completely or not at all.
 
     Raises:
         ProjectError: It cannot be written.
@@ -194,10 +163,10 @@ def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
 def write_logs(
     folder: Path, simulations: ProjectSimulations, simulation: Simulation, rows: Iterable[PlayRow]
 ) -> list[Path]:
-    """Writes the plays that ended as the source does: one file for each task, condition and model.
+    """Writes the plays that ended in the log format of Laban et al. (2025); returns the paths.
 
-    Each log comes of its transcript, not of the conversation in the project: runs that went alike are one
-    conversation there, and as many logs here.
+    There is one file for each task, condition and model. Each log is made from the transcript, not from the
+    conversation in the project: runs with the same messages share one conversation there, but each has a log here.
 
     Raises:
         UsageError: A folder cannot be made.
@@ -230,7 +199,7 @@ def _log_name(record: Mapping[str, Any]) -> Path:
 
 
 def scored(rows: Iterable[PlayRow]) -> list[Scored]:
-    """Scores of the plays that ended. A conversation in which no answer was attempted scores 0."""
+    """The scores, 0 to 1, of the plays that ended. A conversation without an answer attempt scores 0."""
     return [
         Scored(
             row.result["task"],
@@ -247,7 +216,7 @@ def scored(rows: Iterable[PlayRow]) -> list[Scored]:
 def replies_by_condition(
     rows: Sequence[PlayRow], conditions: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """What the replies were taken for, by condition; nothing of conditions in which they are not classified."""
+    """Counts of the kinds of replies, a row a condition; conditions whose replies are not classified have no row."""
     found: list[dict[str, Any]] = []
     for condition in conditions:
         results = [row.result for row in rows if row.result["condition"] == condition]
@@ -265,29 +234,37 @@ def replies_by_condition(
 
 
 def _setting(
-    choice: ShardedChoice, options: SimulationOptions, texts: Mapping[str, str]
+    simulations: ProjectSimulations,
+    request: SimulationRequest,
+    dataset: str,
+    texts: Mapping[str, str],
 ) -> Setting:
-    warmth = options.temperature
+    """What all plays share, without the models; `dataset` is the file name of the instructions, for the logs."""
     return Setting(
         texts,
         "",
         "",
         "",
-        choice.dataset,
+        dataset,
         folders.version(),
         datetime.now().strftime("%Y-%m-%d %H:%M:%S"),
-        None if choice.priced else 0.0,
-        1.0 if warmth is None else warmth,
-        choice.user_temperature,
-        choice.max_tokens,
-        options.seed,
+        # The logs name no cost where a reply may cost something: it is not known.
+        None if simulations.may_cost(request) else 0.0,
+        1.0 if request.temperature is None else request.temperature,
+        request.user_temperature,
+        request.max_tokens,
+        request.seed,
     )
 
 
-def _named(setting: Setting, labels: Mapping[Role, str]) -> Setting:
+def _with_models(setting: Setting, labels: Mapping[Role, str]) -> Setting:
     judge = labels["judge"]
     assistant, user = labels.get("assistant", judge), labels.get("user", judge)
     return replace(setting, assistant=assistant, user=user, system=judge)
+
+
+def _databases(request: SimulationRequest) -> Path | None:
+    return Path(request.databases).expanduser() if request.databases else None
 
 
 def _params(setting: Setting) -> dict[str, Any]:
@@ -301,7 +278,7 @@ def _params(setting: Setting) -> dict[str, Any]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8-sig")
+        return path.expanduser().read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Simulations of one project: what plays them, and what was played."""
+"""Makes the stages that play a simulation, and reads what was played, for one project."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.services.models.in_use import ModelsInUse
 from engine.services.models.tuning import ModelTuning
 from engine.services.prompts import ProjectPrompts
 from engine.services.run_requests import ModelRequest
-from engine.services.simulation.options import SimulationOptions
+from engine.services.simulation.request import SimulationOptions
 from engine.simulate.play import Scenario
 from engine.stages.playing import PlayStage
 from engine.store import plays
@@ -35,8 +35,8 @@ class Simulation:
     """A simulation that can be run.
 
     Attributes:
-        before: Stages to run first: they tune models that never were on this machine.
-        play: Plays what was not played yet.
+        before: Stages to run first; they tune models that were never tuned on this machine.
+        play: Plays the scenarios that were not played yet.
     """
 
     before: Sequence[Stage]
@@ -64,7 +64,7 @@ class ProjectSimulations:
         self._endpoints, self._models, self._tuning = endpoints, models, tuning
 
     def texts(self, kind: str) -> dict[str, str]:
-        """The prompts of a kind as the project has them, by name."""
+        """The prompts of a kind with the edits of this project, by name."""
         return self._prompts.texts(kind)
 
     def simulation(
@@ -81,15 +81,15 @@ class ProjectSimulations:
 
         Args:
             scenarios, params: See `PlayStage`; the seed and the temperature belong to `params`.
-            asks: The roles that are asked, each with the most that is asked of its replies: `Sampling()`, `BY_SCHEMA`
-                or `BY_GRAMMAR`.
-            texts: The prompts that the scenarios use; None: all of the kind.
-            stage: What plays them.
+            asks: The roles that models play, each with the most constrained sampling of its replies: `Sampling()`,
+                `BY_SCHEMA` or `BY_GRAMMAR`.
+            texts: The prompts that the scenarios use; None for all prompts of the kind.
+            stage: The type of the stage that plays them.
 
         Raises:
             UsageError: There is no such model, or an endpoint cannot give such replies.
         """
-        options = replace(options, model=self._models.for_work(options.model, "simulation"))
+        options = self._with_model(options)
         names = dict.fromkeys(options.model_of(role) for role in asks)
         models = {
             name: self._models.resolve(ModelRequest("simulation", name, context=options.context))
@@ -113,15 +113,29 @@ class ProjectSimulations:
         )
         return Simulation(before, play)
 
+    def may_cost(self, options: SimulationOptions) -> bool:
+        """Whether a reply may cost something: an endpoint plays one of the roles.
+
+        Raises:
+            UsageError: The project's model is gone.
+        """
+        named = self._with_model(options)
+        roles: tuple[Role, ...] = ("assistant", "user", "judge")
+        return any(self._endpoints.serves(named.model_of(role)) for role in roles)
+
+    def _with_model(self, options: SimulationOptions) -> SimulationOptions:
+        """The options with the name of the model where they say None."""
+        return replace(options, model=self._models.for_work(options.model, "simulation"))
+
     # What was played
 
     def settings(self, kind: str | None = None) -> list[PlaySetting]:
-        """Settings in which something was played, oldest first."""
+        """The settings with plays, oldest first; None for all kinds."""
         with self._project.reading() as conn:
             return plays.settings_of(conn, kind)
 
     def rows(self, config_hash: str) -> list[PlayRow]:
-        """The plays of a setting in the order of their keys, numbers in them by their value."""
+        """The plays of a setting, sorted by key; numbers in keys are compared by value."""
         with self._project.reading() as conn:
             return plays.rows(conn, config_hash)
 
@@ -131,7 +145,7 @@ class ProjectSimulations:
             return list(plays.all_plays(conn, kind))
 
     def of_conversation(self, conversation_id: int) -> list[PlayRow]:
-        """The plays that came out as a conversation; none for one that was imported."""
+        """The plays that are stored as a conversation; empty for an imported one."""
         with self._project.reading() as conn:
             return plays.of_conversation(conn, conversation_id)
 

@@ -3,49 +3,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from engine.errors import UsageError
 from engine.filters import Filter
 from engine.run_directory.config import RECIPES, TrainConfig
+from engine.services.request_options import (
+    Option,
+    check,
+    declared,
+    defaults_of,
+    one_of,
+    options_of,
+    read_values,
+)
 from engine.services.training.presets import PRESETS
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """How one field of a request is asked for.
-
-    Attributes:
-        help: What the field means, without a capital at the start and without a point at the end.
-        default: The default in words, where the value itself does not say it.
-        metavar: Stands for the value in the usage line; the name of the field where empty.
-        convert: Makes the value from text; raises ValueError.
-        allowed: Whether a value can be used.
-        must: What a value must be; completes "it must be ...".
-    """
-
-    help: str
-    default: str = ""
-    metavar: str = ""
-    convert: Callable[[str], Any] = str
-    allowed: Callable[[Any], bool] = lambda value: True
-    must: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """The help as a sentence."""
-        return f"{self.help[:1].upper()}{self.help[1:]}."
-
-
-def _declared(default: Any, option: Option) -> Any:
-    return field(default=default, metadata={"option": option})
-
-
-def _one_of(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,27 +43,27 @@ class TrainingRequest:
             )
         },
     )
-    name: str = _declared(
+    name: str = declared(
         "", Option("name of the run and of its folder", default="base and recipe, numbered")
     )
-    recipe: str = _declared(
+    recipe: str = declared(
         RECIPES[0],
         Option(
-            f"what is learned: {_one_of(RECIPES)}",
+            f"what is learned: {one_of(RECIPES)}",
             allowed=lambda value: value in RECIPES,
-            must=_one_of(RECIPES),
+            must=one_of(RECIPES),
         ),
     )
-    preset: str = _declared(
+    preset: str = declared(
         "",
         Option(
-            f"settings for an amount of memory: {_one_of(list(PRESETS))}",
+            f"settings for an amount of memory: {one_of(list(PRESETS))}",
             default="what this machine has",
             allowed=lambda value: not value or value in PRESETS,
-            must=_one_of(list(PRESETS)),
+            must=one_of(list(PRESETS)),
         ),
     )
-    base: str = _declared(
+    base: str = declared(
         "",
         Option(
             "weights to adapt: name of a model, GGUF file, or folder as Hugging Face writes it",
@@ -97,7 +71,7 @@ class TrainingRequest:
             metavar="M",
         ),
     )
-    held_out: float = _declared(
+    held_out: float = declared(
         0.5,
         Option(
             "share of the conversations that is kept from training; the figures come from these only",
@@ -107,7 +81,7 @@ class TrainingRequest:
             must="above 0 and below 1",
         ),
     )
-    limit: int | None = _declared(
+    limit: int | None = declared(
         None,
         Option(
             "train on so many conversations at most",
@@ -118,11 +92,11 @@ class TrainingRequest:
             must="a whole number above 0",
         ),
     )
-    seed: int = _declared(
+    seed: int = declared(
         0,
         Option("seed of what is held out and cut", convert=int, must="a whole number"),
     )
-    contaminate: float = _declared(
+    contaminate: float = declared(
         0.0,
         Option(
             "cut this share of the training conversations, to measure what incomplete ones cost",
@@ -133,7 +107,7 @@ class TrainingRequest:
             must="between 0 and 1",
         ),
     )
-    settings: tuple[tuple[str, str], ...] = _declared(
+    settings: tuple[tuple[str, str], ...] = declared(
         (),
         Option(
             "other settings of the run, like rank=32; `train status PROJECT RUN` lists them",
@@ -142,20 +116,13 @@ class TrainingRequest:
     )
 
     def __post_init__(self) -> None:
-        for name, option in OPTIONS.items():
-            value = getattr(self, name)
-            if not option.allowed(value):
-                raise _refused(name, f"{value:g}" if isinstance(value, float) else str(value))
+        check(self)
 
 
-OPTIONS: Mapping[str, Option] = {
-    one.name: one.metadata["option"] for one in fields(TrainingRequest)
-}
+OPTIONS: Mapping[str, Option] = options_of(TrainingRequest)
 """How each field of a request is asked for, by its name."""
 
-DEFAULTS: Mapping[str, Any] = {
-    one.name: one.default for one in fields(TrainingRequest) if one.default is not MISSING
-}
+DEFAULTS: Mapping[str, Any] = defaults_of(TrainingRequest)
 
 TYPED = tuple(name for name in OPTIONS if name not in ("filter", "settings"))
 """Fields whose value is one piece of text; a filter and settings have a syntax of their own."""
@@ -180,17 +147,7 @@ def read_request(
     Raises:
         UsageError: A text cannot be used; the message names the field.
     """
-    values: dict[str, Any] = {}
-    for name in TYPED:
-        text = texts.get(name, "").strip()
-        if not text:
-            continue
-        try:
-            values[name] = OPTIONS[name].convert(text)
-            if isinstance(values[name], float) and not math.isfinite(values[name]):
-                raise ValueError(text)
-        except ValueError as error:
-            raise _refused(name, text) from error
+    values = read_values(OPTIONS, texts, TYPED)
     return TrainingRequest(
         filter=Filter() if filter is None else filter, settings=read_settings(settings), **values
     )
@@ -212,12 +169,3 @@ def read_settings(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
             raise UsageError(f"A setting is written field=value; {word!r} is not.", "Like rank=32.")
         found.append((name.strip(), value))
     return tuple(found)
-
-
-def label(name: str) -> str:
-    """What a field is called in the dialog and in errors; the flag has dashes for the spaces."""
-    return name.replace("_", " ")
-
-
-def _refused(name: str, text: str) -> UsageError:
-    return UsageError(f"{label(name)} is {text!r}; it must be {OPTIONS[name].must}.")

@@ -13,8 +13,8 @@ from engine.errors import WorkbenchError
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
 from engine.services.simulation.person_session import PersonSession
-from engine.services.simulation.records import AskedField, LiveLine, SessionState, SimulationRequest
-from engine.services.simulation.requests import request_as_json
+from engine.services.simulation.records import AskedField, LiveLine, SessionState
+from engine.services.simulation.request import SimulationRequest, request_as_json
 from engine.services.simulation.service import SETTING, SimulationService
 from engine.services.simulation.simulations import ProjectSimulations
 from engine.simulate.play import Line
@@ -193,9 +193,7 @@ class ScriptedSimulations(SimulationService):
 
     def __init__(self, file: Project) -> None:
         simulations = ProjectSimulations(file, *cast(Any, (None,) * 5))
-        super().__init__(
-            file, simulations, lambda stages: 40, list, lambda: (MODEL, "larger-7b"), bool
-        )
+        super().__init__(file, simulations, lambda stages: 40, list, lambda: (MODEL, "larger-7b"))
         self.session = ScriptedSession()
         self.asked: list[SimulationRequest] = []
         self.started: list[SimulationRequest] = []

@@ -12,7 +12,7 @@ from textual.widgets import Input
 from engine.errors import UsageError
 from engine.events import DataChanged, JobEnded, JobProgress, JobStarted
 from engine.records.report import ReportRow
-from engine.services.simulation.records import SimulationRequest
+from engine.services.simulation.request import SimulationRequest
 from engine.store.plays import PlayEntry
 from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard
@@ -182,8 +182,8 @@ class TestAsking:
             await press(pilot, "enter")
             assert fake.simulations.started == [
                 SimulationRequest(
-                    "sharded", "larger-7b", "SmolLM2-135M-Instruct", runs=3, seed=7, temperature=0.5,
-                    conditions=("full", "recap"),
+                    "sharded", model="larger-7b", user_model="SmolLM2-135M-Instruct", runs=3, seed=7,
+                    temperature=0.5, conditions=("full", "recap"),
                 )
             ]  # fmt: skip
 
@@ -200,7 +200,7 @@ class TestAsking:
     @pytest.mark.parametrize(
         ("field", "value", "told"),
         [
-            ("conditions", "full, none", "there is no 'none'"),
+            ("conditions", "full, none", "it must be one or more of full, concat"),
             ("runs", "0", "a whole number from 1 on"),
             ("temperature", "warm", "a number, 0 or more"),
             ("instructions", "none.json", "cannot be read"),
@@ -274,7 +274,7 @@ class TestLive:
         """L shows what was said last, and goes back."""
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "l")
-            assert "Nothing is being said yet" in text(pilot)
+            assert "No reply yet" in text(pilot)
             await press(pilot, "l")
             assert "what came of it" in text(pilot)
 

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,8 +19,8 @@ from engine.services.report_rendering import shown_cells
 from engine.services.simulation.drafts import opened_drafts
 from engine.services.simulation.live import LINES, PLAYS, LivePlays
 from engine.services.simulation.person_session import PersonSession, asked_fields
-from engine.services.simulation.records import LiveLine, SessionState, SimulationRequest
-from engine.services.simulation.requests import as_request, request_as_json
+from engine.services.simulation.records import LiveLine, SessionState
+from engine.services.simulation.request import SimulationRequest
 from engine.services.simulation.result_tables import item_of, tables_of
 from engine.services.workspace import Workspace
 from engine.simulate.forms.form import read_form
@@ -205,17 +205,6 @@ def waited(talk: PersonSession, what: Callable[[SessionState], bool]) -> Session
         time.sleep(0.02)
     assert what(state), state
     return state
-
-
-class TestRequests:
-    def test_round_trip(self) -> None:
-        """A request is the same after it was kept; one of another version is refused."""
-        request = SimulationRequest(
-            "sharded", "m", runs=3, conditions=("full", "recap"), temperature=0.5
-        )
-        assert as_request(json.loads(json.dumps(request_as_json(request)))) == request
-        with pytest.raises(UsageError):
-            as_request({**asdict(request), "of_another_version": 1})
 
 
 class TestTables:

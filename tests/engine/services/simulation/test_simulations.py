@@ -12,13 +12,13 @@ from engine.errors import UsageError
 from engine.model.chat import Role
 from engine.model.interface import Sampling
 from engine.services.prompts import names, shipped
-from engine.services.simulation.options import SimulationOptions
+from engine.services.simulation.request import SimulationOptions
 from engine.services.simulation.simulations import Simulation
 from engine.services.workspace import Workspace
 from engine.simulate.prompt_files import places, prompt_kinds, prompt_texts
 from tests.engine.stages.simulated import scenarios
 from workbench.cli import build_parser, main
-from workbench.commands.playing import exit_code, played, read_common
+from workbench.commands.playing import exit_code, played, read_request
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ class TestWords:
         """Every kind takes models for the roles, repetitions and seeds."""
         words = ["simulate", "forms", "p.wb", "--model", "a", "--judge-model", "b", "--runs", "3"]
         arguments: argparse.Namespace = build_parser().parse_args(words)
-        options = read_common(arguments)
+        options = read_request("forms", arguments)
         roles: tuple[Role, ...] = ("assistant", "user", "judge")
         assert [options.model_of(role) for role in roles] == ["a", "a", "b"]
         assert (options.runs, options.seed, options.temperature) == (3, 0, None)
