@@ -21,7 +21,7 @@ import pytest
 from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
 from engine.model.hub.pulls import PullPlan
 from engine.model.manifest import PULLED, Manifest, PartFile
-from engine.services.models.memory import Room
+from engine.services.models.memory import MachineMemory
 from engine.store import runs
 from engine.store.project import Project
 from tests.engine.model.small_adapters import adapter_file
@@ -145,10 +145,12 @@ class TestModels:
     ) -> None:
         """A model that takes more than there is is told before it is loaded; a GPU is counted in, with its layers."""
         Catalog(*folders).add(write_sliding(tmp_path / "mine.gguf"))
-        monkeypatch.setattr("workbench.doctor.room", lambda: Room(1_000_000))
+        monkeypatch.setattr("workbench.doctor.machine_memory", lambda: MachineMemory(1_000_000))
         check = named(report(*folders), "model mine")
         assert (check.status, "more than there is" in check.found) == ("warn", True)
-        monkeypatch.setattr("workbench.doctor.room", lambda: Room(1_000_000, "A GPU", 8 << 30))
+        monkeypatch.setattr(
+            "workbench.doctor.machine_memory", lambda: MachineMemory(1_000_000, "A GPU", 8 << 30)
+        )
         check = named(report(*folders), "model mine")
         assert (check.status, "7 of 7 layers on the GPU" in check.found) == ("ok", True)
 

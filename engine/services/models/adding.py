@@ -26,7 +26,7 @@ def add_file(
 
     Raises:
         ModelError: llama.cpp cannot load it, or there is not enough memory.
-        ModelFileError: It is no sound GGUF file.
+        ModelFileError: It is not a valid GGUF file.
         UsageError: There is no such file, or the name is taken.
     """
     if path.is_dir() or is_adapter(read_gguf(path)):

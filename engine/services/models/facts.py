@@ -87,7 +87,7 @@ class AdapterFacts:
 
     @property
     def note(self) -> str:
-        """What it is for."""
+        """A line with its base model, recipe and AUROC."""
         made_of = self.entry.made_of
         base = self.base or f"{made_of.base_name or 'an unknown base'}, which is not in this list"
         parts = [f"for {base}"]
@@ -131,7 +131,7 @@ def find(catalog: Catalog, name: str) -> ModelEntry | AdapterEntry:
 
 
 def ggufs_in(path: Path) -> Iterator[Path]:
-    """The models of a file or of a folder: of a split one the first part; nothing of folders inside it.
+    """The models of a file or of a folder: of a split model the first part; subfolders are not searched.
 
     Raises:
         UsageError: There is none.

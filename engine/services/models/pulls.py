@@ -22,7 +22,7 @@ ENDING_SECONDS = 2.0
 
 
 class Rate:
-    """Bytes a second over the recent past."""
+    """Measures bytes a second over the last `RATE_SECONDS`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -39,7 +39,7 @@ class Rate:
 
     @property
     def value(self) -> float | None:
-        """None before two counts at different times."""
+        """Bytes a second; None before two counts at different times."""
         if len(self._seen) < 2:
             return None
         (begun, first), (now, last) = self._seen[0], self._seen[-1]
@@ -65,7 +65,7 @@ class _Pull:
         return self._state is None
 
     def row(self) -> PullRow:
-        """Its current state."""
+        """Returns its current state."""
         progress, rate = self._progress, self._rate.value if self.works else None
         left = (progress.total - progress.done) / rate if rate else None
         return PullRow(

@@ -255,7 +255,7 @@ class ModelService:
 
 
 def hub_of(url: str) -> Hub:
-    """The hub that a pull was begun at; it gets the token only where that is the hub of today."""
+    """The hub that a pull was begun at; the token is sent only if that is the current hub."""
     today = hub_from_environment()
     return today if today.url == url else Hub(url)
 

@@ -22,18 +22,18 @@ _BY_NAME: Mapping[str, Category] = {one: one for one in CATEGORIES}
 _CATEGORY_TOKENS = 60
 
 Step = Generator[Call, Completion, bool]
-"""A part of a play; True where it ended with a correct answer."""
+"""A part of a play; returns True if it ended with a correct answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardedScenario:
-    """A case, to be played."""
+    """A case as a scenario."""
 
     case: Case
 
     @property
     def key(self) -> str:
-        """Names it in its simulation."""
+        """A name that is unique in its simulation."""
         return self.case.key
 
     @property
@@ -64,10 +64,10 @@ class ShardedScenario:
 
 
 def replayed(scenario: Scenario, replies: Sequence[Completion]) -> Ending:
-    """How a play ends that was given these replies.
+    """Plays a scenario with recorded replies and returns its ending.
 
     Raises:
-        ValueError: They are not all the replies of this play.
+        ValueError: The play has more calls than replies.
     """
     play = scenario.play()
     try:
@@ -93,7 +93,7 @@ def _at_once(case: Case, trace: Trace) -> Step:
 
 
 def _in_shards(case: Case, trace: Trace) -> Generator[Call, Completion, int]:
-    """SHARDED and SNOWBALL; the number of user turns that the user's model could not write."""
+    """Plays SHARDED or SNOWBALL; returns the number of user turns that had to be replaced by the shard itself."""
     stand_ins = 0
     spoken: list[str] = []
     left = len(case.instruction.shards)
@@ -120,7 +120,7 @@ def _snowball(case: Case, spoken: list[str], new: str) -> str:
 
 
 def _recapitulated(case: Case, trace: Trace) -> Step:
-    """One more turn in which the user says everything again."""
+    """Plays one more turn, in which the user repeats all shards."""
     if case.condition == "recap":
         everything = case.task.concat_prompt(case.instruction.shards)
     else:
@@ -132,7 +132,7 @@ def _recapitulated(case: Case, trace: Trace) -> Step:
 
 
 def _answer(case: Case, trace: Trace) -> Generator[Call, Completion, str]:
-    """The reply of the assistant under test, to the whole conversation."""
+    """Returns the assistant's reply to the conversation so far and adds it to the trace."""
     completion = yield Call(
         "assistant",
         "assistant",
@@ -157,7 +157,7 @@ def _judged(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
 
 
 def _classified(case: Case, reply: str, at: int) -> Generator[Call, Completion, Category]:
-    """Which of the seven a reply is; `discussion`, the broadest, where the judge says nothing of use."""
+    """Returns the category of a reply; `discussion`, the broadest one, if the judge gives no usable reply."""
     if not reply.strip():
         return "missing"
     first, *rest = case.instruction.shards

@@ -1,4 +1,4 @@
-"""A conversation to simulate: which instruction, under which condition, and what the logs call it."""
+"""One conversation to simulate: its instruction, its condition, and its names in the logs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Setting:
 
     Attributes:
         texts: The prompts, by name.
-        assistant, user, system: Names of the models, for the logs; `system` classifies and copies answers out.
+        assistant, user, system: Names of the models, for the logs; `system` classifies replies and extracts answers.
         dataset: File name of the instructions, for the logs.
         version: Of this program, for the logs.
         moment: `YYYY-MM-DD HH:MM:SS`, when the simulation began.
@@ -78,7 +78,7 @@ class Case:
     """One conversation on one instruction under one condition.
 
     Attributes:
-        run: Which repetition, from 0.
+        run: Number of the repetition, from 0.
     """
 
     setting: Setting
@@ -89,7 +89,7 @@ class Case:
 
     @property
     def key(self) -> str:
-        """Names it in its simulation, also if another instruction has the same `task_id`."""
+        """A name that is unique in its simulation, also if another instruction has the same `task_id`."""
         one = self.instruction
         return f"sharded/{one.task}/{one.task_id}@{one.digest}/{self.condition}/{self.run}"
 
@@ -120,7 +120,7 @@ class Case:
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:24]
 
     def seed(self, *names: object) -> int:
-        """The seed of a call. RECAP begins as SHARDED, so that what is known of one is known of the other."""
+        """Returns the seed of a call. RECAP has the seeds of SHARDED, so that both begin with the same replies."""
         family = "sharded" if self.condition.startswith("recap") else self.condition
         return seed_from(self.setting.seed, self.instruction.task_id, family, self.run, *names)
 

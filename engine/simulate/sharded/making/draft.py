@@ -1,4 +1,4 @@
-"""A proposed sharding, and what a person may do to it: approve, edit, move, leave out, reject. Pure values."""
+"""A proposed sharding as an immutable value, with its edits: approve, reject, edit, move and remove shards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.simulate.sharded.making.pieces import Piece, lost
 
 State = Literal["proposed", "approved", "rejected"]
 KEY = "sharding"
-"""Where the record of an instruction keeps what only its making is concerned with."""
+"""Key in the record of an instruction that holds the data of its sharding."""
 
 _STATES: Mapping[str, State] = {one: one for one in ("proposed", "approved", "rejected")}
 
@@ -21,8 +21,8 @@ class Candidate:
     """A proposed shard.
 
     Attributes:
-        piece: What of the instruction it says.
-        by: Who worded it: a `model`, a `person`, or the `text` itself where the model's words lost something.
+        piece: The part of the instruction that it states.
+        by: Who wrote the text: a `model`, a `person`, or the `text` itself where the model's words lost something.
     """
 
     shard_id: int
@@ -38,9 +38,9 @@ class Draft:
     Attributes:
         keys: The keys of the task.
         text: The full instruction.
-        missing: What a model says that the shards leave out, "" for nothing, None where nobody was asked.
-        segmented: The model's pieces were used; False if the text was cut at its sentences.
-        check: Mean score of FULL and of CONCAT, 0 to 1, where they were played.
+        missing: What the shards leave out according to a model; "" for nothing, None if no model was asked.
+        segmented: Whether the model's segments were used; False if the text was cut into sentences.
+        check: Mean scores of FULL and of CONCAT, 0 to 1; {} if they were not played.
     """
 
     task_id: str
@@ -55,11 +55,11 @@ class Draft:
 
     @property
     def lost(self) -> list[str]:
-        """Numbers and names of the instruction that no candidate says."""
+        """Numbers and names of the instruction that no candidate contains."""
         return lost(self.text, [one.text for one in self.candidates])
 
     def decided(self, state: State) -> Draft:
-        """Approved, rejected, or open again.
+        """Returns the draft with another state.
 
         Raises:
             BadInstruction: Approved with no shard or an empty one.
@@ -72,7 +72,7 @@ class Draft:
         return replace(self, state=state)
 
     def edited(self, shard_id: int, text: str) -> Draft:
-        """With other words for one shard; open again, as after every change."""
+        """Returns the draft with another text for one shard; its state becomes `proposed`, as after every edit."""
         return self._with(
             [
                 replace(one, text=text, by="person") if one.shard_id == shard_id else one
@@ -81,7 +81,7 @@ class Draft:
         )
 
     def moved(self, shard_id: int, by: int) -> Draft:
-        """With one shard so many places later (earlier, if negative), as far as there are places."""
+        """Returns the draft with one shard moved by this many places (negative: earlier), at most to either end."""
         order = list(self.candidates)
         at = next(n for n, one in enumerate(order) if one.shard_id == shard_id)
         one = order.pop(at)
@@ -89,18 +89,18 @@ class Draft:
         return self._with(order)
 
     def without(self, shard_id: int) -> Draft:
-        """Without one shard; what it said will be among what is lost."""
+        """Returns the draft without one shard."""
         return self._with([one for one in self.candidates if one.shard_id != shard_id])
 
     def instruction(self) -> Instruction:
-        """The instruction with these shards, numbered from 1 in their order."""
+        """Returns the instruction with these shards, numbered from 1 in order."""
         shards = tuple(
             Shard(number, candidate.text) for number, candidate in enumerate(self.candidates, 1)
         )
         return Instruction(self.task_id, self.task, shards, self.keys)
 
     def record(self) -> dict[str, Any]:
-        """The instruction in the published format; what its making knows is under `sharding`."""
+        """Returns the instruction in the published format, with the data of the draft under `sharding`."""
         making = {
             "state": self.state,
             "text": self.text,
@@ -113,12 +113,12 @@ class Draft:
         return {**self.instruction().record(), KEY: making}
 
     def _with(self, candidates: Sequence[Candidate]) -> Draft:
-        # What the model said of coverage, and what the check found, is about other shards.
+        # Coverage and check are about the old shards, so they are dropped.
         return replace(self, candidates=tuple(candidates), missing=None, check={}, state="proposed")
 
 
 def state_of(instruction: Instruction) -> State:
-    """What was decided on an instruction; one that was not made here is approved."""
+    """Returns the state of an instruction; one without sharding data counts as approved."""
     making = instruction.keys.get(KEY)
     if not isinstance(making, dict):
         return "approved"
@@ -126,10 +126,10 @@ def state_of(instruction: Instruction) -> State:
 
 
 def as_draft(record: Mapping[str, Any]) -> Draft:
-    """A draft from its record.
+    """Reads a draft from its record.
 
     Raises:
-        BadInstruction: It is none.
+        BadInstruction: The record is not a draft.
     """
     instruction = as_instruction(dict(record))
     making = instruction.keys.get(KEY)

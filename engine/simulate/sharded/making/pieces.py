@@ -1,4 +1,4 @@
-"""Cutting an instruction into pieces: where they lie in its text, and what of it they leave out."""
+"""Cuts an instruction into pieces of its text, and finds what shards leave out."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NAME = re.compile(r"(?<![.!?:\"]\s)(?<!^)(?<!\n)\b[A-Z][a-z]{2,}\b")
 _MARKS = re.compile(r"[{}\[\]<>\n]")
 _FEW = 3
-"""Words of a gap that is no piece of its own."""
+"""Most words of a gap that joins a neighbouring piece instead of becoming a piece."""
 
 
 class Piece(NamedTuple):
-    """Where a piece stands in the text: characters `start` to `end`."""
+    """The place of a piece in the text: characters `start` to `end`."""
 
     start: int
     end: int
 
     def of(self, text: str) -> str:
-        """Its words."""
+        """Returns the text of the piece."""
         return text[self.start : self.end]
 
 
 def by_sentences(text: str) -> list[Piece]:
-    """The sentences of a text; the clauses, where it has only one."""
+    """Returns the sentences of a text; its clauses if it has only one sentence."""
     sentences = _split(text, _SENTENCE)
     return sentences if len(sentences) > 1 else _split(text, _CLAUSE)
 
 
 def placed(excerpts: Sequence[str], text: str) -> list[Piece] | None:
-    """Where excerpts stand, with what they leave out; None if one is not in the text or overlaps another.
+    """Returns pieces for excerpts and the gaps between them; None if an excerpt is not in the text or overlaps another.
 
     Excerpts may come in any order and may differ from the text in white space. A stretch between them becomes a piece
     of its own if it has more than a few words, else it joins the piece before it (the first: after it), so that
@@ -55,7 +55,7 @@ def placed(excerpts: Sequence[str], text: str) -> list[Piece] | None:
 
 
 def lost(text: str, shards: Sequence[str]) -> list[str]:
-    """Numbers and names of a text that no shard says, in the order of the text."""
+    """Returns the numbers and names of a text that no shard contains, in order of the text."""
     spoken = " ".join(shards)
     numbers = set(_NUMBER.findall(spoken))
     words = {word.casefold() for word in _WORD.findall(spoken)}
@@ -73,8 +73,8 @@ def lost(text: str, shards: Sequence[str]) -> list[str]:
 
 
 def says_no_other(shard: str, piece: str) -> bool:
-    """A shard has exactly the numbers of its piece, and no brackets or line breaks that the piece does not have: what
-    small models add to a sentence is other pieces of the instruction, or more JSON."""
+    """Whether a shard has exactly the numbers of its piece, and no brackets or line breaks that the piece lacks: small
+    models tend to add other pieces of the instruction or more JSON to a sentence."""
     same_numbers = set(_NUMBER.findall(shard)) == set(_NUMBER.findall(piece))
     return same_numbers and set(_MARKS.findall(shard)) <= set(piece)
 

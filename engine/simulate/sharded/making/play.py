@@ -1,4 +1,5 @@
-"""Proposing shards for a full instruction: cut it into pieces, choose the opening, word each piece, check coverage."""
+"""Proposes shards for a full instruction: cuts it into pieces, chooses the first, rephrases each and checks
+coverage."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ _SEGMENTS = object_schema(segments={"type": "array", "items": {"type": "string"}
 _WORDED = object_schema(shard={"type": "string"})
 _COVERAGE = object_schema(coverage={"type": "string"})
 _SPARE = 60
-"""Tokens of a reply beside the words of the instruction that it repeats."""
+"""Tokens of a reply in addition to the words of the instruction that it repeats."""
 
 _CHARACTERS = 2
-"""Of a token, at least, in ordinary text; so replies that repeat a text are bounded by its length."""
+"""Assumed least number of characters of a token, which bounds the length of a reply that repeats a text."""
 
 HOLDS = 0.8
-"""CONCAT must reach this share of FULL: shards that lose more have lost information."""
+"""Least ratio of the scores of CONCAT and FULL; below it the shards have lost information."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class MakingScenario:
         return (by_sentences(self.text), False) if pieces is None else (pieces, True)
 
     def _ordered(self, pieces: Sequence[Piece]) -> Generator[Call, Completion, list[int]]:
-        """Places of the pieces in the order in which they are told; a question opens, if there is one."""
+        """Returns the indices of the pieces in the order of the shards; a question comes first, if there is one."""
         words = [piece.of(self.text) for piece in pieces]
         every = range(1, len(pieces) + 1)
         asking = [at for at, text in enumerate(words) if "?" in text]
@@ -132,7 +133,8 @@ class MakingScenario:
     def _worded(
         self, piece: Piece, *, first: bool
     ) -> Generator[Call, Completion, tuple[str, bool]]:
-        """The words of a shard, and whether they are the model's: only if they say nothing of other pieces."""
+        """Returns the text of a shard, and whether it is the model's; the model's text must not mention other
+        pieces."""
         words = piece.of(self.text)
 
         def accept(reply: Mapping[str, Any]) -> str | None:
@@ -175,7 +177,7 @@ class MakingScenario:
         return means
 
     def _call(self, prompt: str, characters: int, **places: str) -> Call:
-        """A question whose reply has about so many characters."""
+        """Returns a call whose reply has about this many characters."""
         text = filled(self.setting.texts[prompt], places)
         seed = seed_from(self.setting.seed, self.source["task_id"], prompt, *places.values())
         return Call(

@@ -254,7 +254,7 @@ class TestRows:
     def test_gpu(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
         """Where there is a GPU, the plan for its layers is among the facts."""
         monkeypatch.setattr(
-            "engine.services.models.service.room",
+            "engine.services.models.service.machine_memory",
             lambda: MachineMemory(8 << 30, "A GPU", 700 << 20),
         )
         facts = {fact.name: fact.value for fact in bench.models.facts(DEFAULT_MODEL)}
